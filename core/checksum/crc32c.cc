@@ -1,0 +1,31 @@
+#include "core/checksum/crc32c.h"
+
+#include <isa-l/crc.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace systole {
+namespace {
+
+// ISA-L takes the length as an int. A multiple of 64 keeps later pieces as aligned as the first.
+constexpr size_t kLargestPiece = size_t{1} << 30;
+
+}  // namespace
+
+uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
+  // crc32_iscsi steps the bare register: both exclusive-ors are ours. It reads through a non-const
+  // pointer only because it is declared so.
+  uint32_t crc_register = ~crc;
+  while (!bytes.empty()) {
+    const size_t piece = std::min(bytes.size(), kLargestPiece);
+    auto* data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));
+    crc_register = crc32_iscsi(data, static_cast<int>(piece), crc_register);
+    bytes.remove_prefix(piece);
+  }
+  return ~crc_register;
+}
+
+uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }
+
+}  // namespace systole

@@ -1,0 +1,37 @@
+// CRC-32C (Castagnoli), as in iSCSI (RFC 3720) and TFRecord: reflected polynomial 0x82f63b78, the
+// register starts at and ends with an exclusive-or of 0xffffffff.
+//
+// Thread-safe: no state. Cost: O(size), tens of GB/s in cache.
+#ifndef SYSTOLE_CORE_CHECKSUM_CRC32C_H_
+#define SYSTOLE_CORE_CHECKSUM_CRC32C_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// The CRC-32C of `bytes`; 0 for no bytes. Any size, 2 GiB and beyond included.
+uint32_t Crc32c(absl::string_view bytes);
+
+// The CRC-32C of A followed by `bytes`, where `crc` is the CRC-32C of A:
+//   ExtendCrc32c(Crc32c("ab"), "cd") == Crc32c("abcd"), and ExtendCrc32c(0, b) == Crc32c(b).
+uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
+
+// TFRecord stores a CRC masked: rotated right by 15 bits, plus a constant. A CRC over bytes that
+// hold their own CRC is degenerate, and records do get wrapped into records.
+constexpr uint32_t kCrc32cMaskDelta = 0xa282ead8u;
+
+constexpr uint32_t MaskCrc32c(uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + kCrc32cMaskDelta;
+}
+
+// The inverse of MaskCrc32c.
+constexpr uint32_t UnmaskCrc32c(uint32_t masked) {
+  const uint32_t rotated = masked - kCrc32cMaskDelta;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CHECKSUM_CRC32C_H_

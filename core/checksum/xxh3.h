@@ -1,0 +1,53 @@
+// XXH3: a fast hash that does not resist an attacker. 64 bits name a dataset, an order or a spec
+// (fingerprints); 128 bits are the digest of a fed tensor. Same value on every machine.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_
+#define SYSTOLE_CORE_CHECKSUM_XXH3_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// XXH3-64 of `bytes` with seed 0.
+uint64_t Xxh3(absl::string_view bytes);
+
+// XXH3 of bytes that arrive in pieces. How they are cut does not matter; a caller who hashes
+// several fields must therefore make them unambiguous (hash each length first). Holds about 600
+// bytes on the heap. Movable, not copyable; a moved-from hasher may only be destroyed or assigned
+// to.
+class Xxh3Hasher {
+ public:
+  Xxh3Hasher();
+  ~Xxh3Hasher();
+  Xxh3Hasher(Xxh3Hasher&&) noexcept;
+  Xxh3Hasher& operator=(Xxh3Hasher&&) noexcept;
+
+  void Update(absl::string_view bytes);
+
+  // Appends 8 bytes, least significant first, on every machine.
+  void UpdateU64(uint64_t value);
+
+  // Digests of everything since construction or Reset(). They change nothing: more may be appended.
+  // Digest64() equals Xxh3() of the concatenation.
+  uint64_t Digest64() const;
+
+  // XXH3-128 (seed 0) as 32 lower-case hex digits in canonical (big-endian) order, as printed by
+  // `xxhsum -H2`.
+  std::string Digest128Hex() const;
+
+  // Starts over with no bytes.
+  void Reset();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CHECKSUM_XXH3_H_

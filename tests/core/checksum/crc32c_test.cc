@@ -1,0 +1,113 @@
+#include "core/checksum/crc32c.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+// Bit by bit, straight from the definition.
+uint32_t SlowCrc32c(absl::string_view bytes) {
+  uint32_t crc = 0xffffffffu;
+  for (const char c : bytes) {
+    crc ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+std::string Bytes(size_t size) {
+  std::string bytes(size, '\0');
+  uint32_t x = 1;
+  for (char& c : bytes) c = static_cast<char>((x = x * 1664525u + 1013904223u) >> 24);
+  return bytes;
+}
+
+// RFC 3720, appendix B.4, and the customary check value of the nine digits.
+TEST(Crc32cTest, MatchesPublishedVectors) {
+  std::string ascending, descending;
+  for (int i = 0; i < 32; ++i) {
+    ascending.push_back(static_cast<char>(i));
+    descending.push_back(static_cast<char>(31 - i));
+  }
+  const std::string read_command(
+      "\x01\xc0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+      "\x14\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x14\x00\x00\x00\x18"
+      "\x28\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00",
+      48);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(Crc32c(ascending), 0x46dd794eu);
+  EXPECT_EQ(Crc32c(descending), 0x113fdb5cu);
+  EXPECT_EQ(Crc32c(read_command), 0xd9963a56u);
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(Crc32c(""), 0u);
+}
+
+// ISA-L has other code for short, medium and long inputs and for the odd bytes at both ends.
+TEST(Crc32cTest, MatchesTheDefinitionAtEverySizeAndAlignment) {
+  const std::string bytes = Bytes(4200);
+  for (size_t size = 0; size <= 1100; ++size) {
+    const absl::string_view piece = absl::string_view(bytes).substr(size % 17, size);
+    ASSERT_EQ(Crc32c(piece), SlowCrc32c(piece)) << "size " << size;
+  }
+  for (const size_t size : {2047, 2048, 2049, 4095, 4096, 4097}) {
+    const absl::string_view piece = absl::string_view(bytes).substr(3, size);
+    ASSERT_EQ(Crc32c(piece), SlowCrc32c(piece)) << "size " << size;
+  }
+}
+
+TEST(Crc32cTest, ExtendingEqualsTheWholeForEveryCut) {
+  const std::string bytes = Bytes(777);
+  const uint32_t whole = Crc32c(bytes);
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    const uint32_t head = Crc32c(absl::string_view(bytes).substr(0, cut));
+    ASSERT_EQ(ExtendCrc32c(head, absl::string_view(bytes).substr(cut)), whole) << "cut " << cut;
+  }
+}
+
+TEST(Crc32cTest, EachFlippedBitChangesTheCrc) {
+  std::string bytes = Bytes(64);
+  const uint32_t good = Crc32c(bytes);
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    bytes[bit / 8] ^= static_cast<char>(1 << (bit % 8));
+    EXPECT_NE(Crc32c(bytes), good) << "bit " << bit;
+    bytes[bit / 8] ^= static_cast<char>(1 << (bit % 8));
+  }
+}
+
+TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
+  static_assert(MaskCrc32c(0) == 0xa282ead8u);
+  static_assert(MaskCrc32c(0x00008000u) == 0xa282ead9u);
+  static_assert(MaskCrc32c(1) == 0xa284ead8u);
+  // A TFRecord with an empty payload is 00*8 29 03 98 07 d8 ea 82 a2.
+  EXPECT_EQ(MaskCrc32c(Crc32c(std::string(8, '\0'))), 0x07980329u);
+  EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
+}
+
+// ISA-L's length is an int. The mapping is never written, so it costs page tables, not memory.
+TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
+  const size_t size = (size_t{2} << 30) + (3 << 20);
+  void* zeros = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  uint32_t expected = 0;
+  const absl::string_view mebibyte(static_cast<const char*>(zeros), 1 << 20);
+  for (size_t at = 0; at < size; at += mebibyte.size()) expected = ExtendCrc32c(expected, mebibyte);
+  EXPECT_EQ(Crc32c(absl::string_view(static_cast<const char*>(zeros), size)), expected);
+  EXPECT_EQ(munmap(zeros, size), 0);
+}
+
+TEST(Crc32cTest, UnmaskInvertsMask) {
+  for (const uint32_t crc : {0u, 1u, 0x8000u, 0x7fffu, 0xffffffffu, 0xe3069283u, 0x5d7d1528u}) {
+    EXPECT_EQ(UnmaskCrc32c(MaskCrc32c(crc)), crc);
+    EXPECT_EQ(MaskCrc32c(UnmaskCrc32c(crc)), crc);
+    EXPECT_NE(MaskCrc32c(crc), crc);
+  }
+}
+
+}  // namespace
+}  // namespace systole
