@@ -1,0 +1,28 @@
+#include "core/memory/aligned_buffer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace systole {
+
+absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(int64_t bytes) {
+  if (bytes < 0 || bytes > std::numeric_limits<int64_t>::max() - kBufferAlignment) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a buffer of ", bytes, " bytes was asked for, want 0 or more"));
+  }
+  // aligned_alloc wants a multiple of the alignment, and a non-null result even for an empty
+  // buffer.
+  const int64_t rounded = std::max(AlignUp(bytes), kBufferAlignment);
+  auto* data = static_cast<uint8_t*>(
+      std::aligned_alloc(static_cast<size_t>(kBufferAlignment), static_cast<size_t>(rounded)));
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system refused a buffer of ", bytes, " bytes"));
+  }
+  return AlignedBuffer(data, bytes);
+}
+
+}  // namespace systole

@@ -1,0 +1,54 @@
+// A block of memory that starts on a 64-byte boundary (a cache line, and the widest vector
+// register).
+//
+// Thread-compatible. Owns its memory; moves, does not copy.
+#ifndef SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_
+#define SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+inline constexpr int64_t kBufferAlignment = 64;
+
+// `bytes` rounded up to the next multiple of kBufferAlignment. REQUIRES: bytes >= 0.
+constexpr int64_t AlignUp(int64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+class AlignedBuffer {
+ public:
+  // An empty buffer.
+  AlignedBuffer() = default;
+
+  // `bytes` of uninitialised memory.
+  //   InvalidArgument    bytes < 0.
+  //   ResourceExhausted  the system has not that much.
+  static absl::StatusOr<AlignedBuffer> Create(int64_t bytes);
+
+  uint8_t* data() { return data_.get(); }
+  const uint8_t* data() const { return data_.get(); }
+  int64_t size() const { return size_; }
+  absl::Span<uint8_t> span() { return absl::MakeSpan(data_.get(), static_cast<size_t>(size_)); }
+  absl::Span<const uint8_t> span() const {
+    return absl::MakeConstSpan(data_.get(), static_cast<size_t>(size_));
+  }
+
+ private:
+  struct FreeDeleter {
+    void operator()(uint8_t* p) const { std::free(p); }
+  };
+  AlignedBuffer(uint8_t* data, int64_t size) : data_(data), size_(size) {}
+
+  std::unique_ptr<uint8_t[], FreeDeleter> data_;
+  int64_t size_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_

@@ -1,0 +1,44 @@
+#include "core/memory/buffer_pool.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t bytes) {
+  if (bytes > budget_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a buffer of ", bytes, " bytes is larger than the whole memory budget of ",
+                     budget_bytes_, " bytes; raise the budget or make the batch smaller"));
+  }
+  if (used_bytes_ + bytes > budget_bytes_) return std::optional<AlignedBuffer>();
+  for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
+    if (it->size() != bytes) continue;
+    AlignedBuffer buffer = std::move(*it);
+    kept_.erase(std::next(it).base());
+    kept_bytes_ -= bytes;
+    used_bytes_ += bytes;
+    return std::optional<AlignedBuffer>(std::move(buffer));
+  }
+  while (!kept_.empty() && used_bytes_ + kept_bytes_ + bytes > budget_bytes_) {
+    kept_bytes_ -= kept_.front().size();
+    kept_.pop_front();
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(bytes));
+  used_bytes_ += bytes;
+  return std::optional<AlignedBuffer>(std::move(buffer));
+}
+
+void BufferPool::Release(AlignedBuffer buffer) {
+  SYSTOLE_CHECK(used_bytes_ >= buffer.size());
+  used_bytes_ -= buffer.size();
+  kept_bytes_ += buffer.size();
+  kept_.push_back(std::move(buffer));
+}
+
+}  // namespace systole

@@ -1,0 +1,43 @@
+// Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
+// same size, because a fresh 40 MB buffer costs ten thousand page faults.
+//
+// Never waits: a full budget is an answer, and the caller's scheduler decides who goes next.
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
+#define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/memory/aligned_buffer.h"
+
+namespace systole {
+
+class BufferPool {
+ public:
+  // `budget_bytes` bounds the buffers handed out plus those kept for reuse.
+  explicit BufferPool(int64_t budget_bytes) : budget_bytes_(budget_bytes) {}
+
+  // A buffer of exactly `bytes` with unspecified contents, or nullopt while the budget is used up.
+  //   ResourceExhausted  `bytes` is more than the whole budget, or the system refused the memory.
+  absl::StatusOr<std::optional<AlignedBuffer>> TryAcquire(int64_t bytes);
+
+  // Takes back a buffer that TryAcquire() gave.
+  void Release(AlignedBuffer buffer);
+
+  int64_t budget_bytes() const { return budget_bytes_; }
+  // Bytes handed out and not yet given back.
+  int64_t used_bytes() const { return used_bytes_; }
+
+ private:
+  const int64_t budget_bytes_;
+  int64_t used_bytes_ = 0;
+  int64_t kept_bytes_ = 0;
+  std::deque<AlignedBuffer> kept_;  // Oldest first: that one is freed first when room is short.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_

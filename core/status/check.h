@@ -1,0 +1,20 @@
+// CHECK for our own bugs. Never for input: what comes from a caller, a peer or a file gets a
+// Status.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STATUS_CHECK_H_
+#define SYSTOLE_CORE_STATUS_CHECK_H_
+
+#include <cstdio>
+#include <cstdlib>
+
+// Prints the failed condition with its place and aborts.
+#define SYSTOLE_CHECK(condition)                                                         \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                      \
+    }                                                                                    \
+  } while (false)
+
+#endif  // SYSTOLE_CORE_STATUS_CHECK_H_

@@ -1,0 +1,77 @@
+#include "core/memory/buffer_pool.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+AlignedBuffer MustAcquire(BufferPool& pool, int64_t bytes) {
+  absl::StatusOr<std::optional<AlignedBuffer>> buffer = pool.TryAcquire(bytes);
+  EXPECT_THAT(buffer, IsOk());
+  EXPECT_TRUE(buffer->has_value());
+  return *std::move(*buffer);
+}
+
+TEST(AlignedBufferTest, StartsOnACacheLine) {
+  for (const int64_t bytes : {0, 1, 63, 64, 65, 4097}) {
+    absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(bytes);
+    ASSERT_THAT(buffer, IsOk());
+    EXPECT_EQ(buffer->size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % kBufferAlignment, 0u);
+  }
+}
+
+TEST(AlignedBufferTest, NegativeSizeIsRefused) {
+  EXPECT_THAT(AlignedBuffer::Create(-1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 bytes")));
+}
+
+TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
+#if !defined(__SANITIZE_ADDRESS__)  // Its allocator ends the program instead of answering null.
+  EXPECT_THAT(AlignedBuffer::Create(int64_t{1} << 60),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("refused")));
+#endif
+}
+
+TEST(BufferPoolTest, FullBudgetAnswersNulloptUntilABufferComesBack) {
+  BufferPool pool(/*budget_bytes=*/100);
+  AlignedBuffer first = MustAcquire(pool, 60);
+  EXPECT_THAT(pool.TryAcquire(60), IsOkAndHolds(testing::Eq(std::nullopt)));
+  EXPECT_EQ(pool.used_bytes(), 60);
+  pool.Release(std::move(first));
+  EXPECT_EQ(pool.used_bytes(), 0);
+  MustAcquire(pool, 60);
+}
+
+TEST(BufferPoolTest, ABufferThatCameBackIsHandedOutAgain) {
+  BufferPool pool(/*budget_bytes=*/200);
+  AlignedBuffer first = MustAcquire(pool, 60);
+  const uint8_t* const place = first.data();
+  pool.Release(std::move(first));
+  EXPECT_EQ(MustAcquire(pool, 60).data(), place);
+}
+
+TEST(BufferPoolTest, KeptBuffersOfAnotherSizeMakeRoom) {
+  BufferPool pool(/*budget_bytes=*/100);
+  pool.Release(MustAcquire(pool, 90));
+  EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept + 80 would be over the budget.
+}
+
+TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
+  BufferPool pool(/*budget_bytes=*/100);
+  EXPECT_THAT(pool.TryAcquire(101),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("budget of 100 bytes")));
+}
+
+}  // namespace
+}  // namespace systole
