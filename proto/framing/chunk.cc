@@ -1,0 +1,255 @@
+#include "proto/framing/chunk.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Wire types of protobuf's encoding (protobuf.dev/programming-guides/encoding).
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
+
+// Field numbers of Chunk.
+enum Field : uint32_t {
+  kStep = 1,
+  kCore = 2,
+  kTensor = 3,
+  kOffset = 4,
+  kCrc32c = 5,
+  kDraining = 6,
+  kData = 15,
+};
+
+// Tags and values of all fields before `data`: at most 4 * 11 + 5 + 2, and tag and length of data.
+constexpr size_t kMaxHeaderBytes = 64;
+
+class HeaderWriter {
+ public:
+  void Varint(uint64_t value) {
+    while (value >= 0x80) {
+      bytes_[size_++] = static_cast<uint8_t>(value | 0x80);
+      value >>= 7;
+    }
+    bytes_[size_++] = static_cast<uint8_t>(value);
+  }
+  void Tag(Field field, WireType type) { Varint(field << 3 | type); }
+  // Like protobuf, leaves out a field with its default value.
+  void VarintField(Field field, int64_t value) {
+    if (value == 0) return;
+    Tag(field, kVarint);
+    Varint(static_cast<uint64_t>(value));
+  }
+  void Fixed32Field(Field field, uint32_t value) {
+    if (value == 0) return;
+    Tag(field, kFixed32);
+    for (int i = 0; i < 4; ++i) bytes_[size_++] = static_cast<uint8_t>(value >> (8 * i));
+  }
+  grpc::Slice ToSlice() const { return grpc::Slice(bytes_, size_); }
+
+ private:
+  uint8_t bytes_[kMaxHeaderBytes];
+  size_t size_ = 0;
+};
+
+void DropOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
+
+// Reads the concatenation of slices.
+class SliceCursor {
+ public:
+  explicit SliceCursor(const std::vector<grpc::Slice>& slices) : slices_(slices) {
+    for (const grpc::Slice& slice : slices) left_ += slice.size();
+    SkipEmpty();
+  }
+
+  bool AtEnd() const { return left_ == 0; }
+  size_t left() const { return left_; }
+  int64_t position() const { return position_; }
+
+  bool Byte(uint8_t& byte) {
+    if (left_ == 0) return false;
+    byte = slices_[slice_].begin()[at_];
+    return Skip(1);
+  }
+
+  bool Varint(uint64_t& value) {
+    value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+      uint8_t byte = 0;
+      if (!Byte(byte)) return false;
+      if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;  // More than ten bytes.
+  }
+
+  bool Fixed32(uint32_t& value) {
+    value = 0;
+    for (int i = 0; i < 4; ++i) {
+      uint8_t byte = 0;
+      if (!Byte(byte)) return false;
+      value |= static_cast<uint32_t>(byte) << (8 * i);
+    }
+    return true;
+  }
+
+  bool Skip(size_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    position_ += static_cast<int64_t>(bytes);
+    while (bytes > 0) {
+      const size_t here = std::min(bytes, slices_[slice_].size() - at_);
+      at_ += here;
+      bytes -= here;
+      SkipEmpty();
+    }
+    return true;
+  }
+
+ private:
+  void SkipEmpty() {
+    while (slice_ < slices_.size() && at_ == slices_[slice_].size()) {
+      ++slice_;
+      at_ = 0;
+    }
+  }
+
+  const std::vector<grpc::Slice>& slices_;
+  size_t slice_ = 0;
+  size_t at_ = 0;  // In slices_[slice_].
+  size_t left_ = 0;
+  int64_t position_ = 0;
+};
+
+bool SkipField(SliceCursor& cursor, uint32_t wire_type) {
+  uint64_t value = 0;
+  switch (wire_type) {
+    case kVarint:
+      return cursor.Varint(value);
+    case kFixed64:
+      return cursor.Skip(8);
+    case kLengthDelimited:
+      return cursor.Varint(value) && value <= cursor.left() && cursor.Skip(value);
+    case kFixed32:
+      return cursor.Skip(4);
+    default:
+      return false;  // Groups were never part of proto3.
+  }
+}
+
+}  // namespace
+
+grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
+                             std::shared_ptr<const void> owner) {
+  HeaderWriter writer;
+  writer.VarintField(kStep, header.step);
+  writer.VarintField(kCore, header.core);
+  writer.VarintField(kTensor, header.tensor);
+  writer.VarintField(kOffset, header.offset);
+  writer.Fixed32Field(kCrc32c, header.crc32c);
+  writer.VarintField(kDraining, header.draining ? 1 : 0);
+  if (data.empty()) {
+    const grpc::Slice slice = writer.ToSlice();
+    return grpc::ByteBuffer(&slice, 1);
+  }
+  writer.Tag(kData, kLengthDelimited);
+  writer.Varint(data.size());
+  // gRPC's slice takes a mutable pointer but only reads.
+  const grpc::Slice slices[] = {
+      writer.ToSlice(), grpc::Slice(const_cast<uint8_t*>(data.data()), data.size(), DropOwner,
+                                    new std::shared_ptr<const void>(std::move(owner)))};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& message) {
+  ReceivedChunk chunk;
+  if (!message.Dump(&chunk.slices_).ok()) {
+    return absl::InvalidArgumentError("a chunk came without bytes");
+  }
+  SliceCursor cursor(chunk.slices_);
+  ChunkHeader& header = chunk.header_;
+  while (!cursor.AtEnd()) {
+    const int64_t field_begin = cursor.position();
+    uint64_t tag = 0;
+    uint64_t value = 0;
+    bool ok = cursor.Varint(tag) && tag >> 3 != 0 && tag >> 32 == 0;
+    if (ok) {
+      switch (tag) {
+        case kStep << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.step = static_cast<int64_t>(value);
+          break;
+        case kCore << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.core = static_cast<int32_t>(value);
+          break;
+        case kTensor << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.tensor = static_cast<int32_t>(value);
+          break;
+        case kOffset << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.offset = static_cast<int64_t>(value);
+          break;
+        case kCrc32c << 3 | kFixed32:
+          ok = cursor.Fixed32(header.crc32c);
+          break;
+        case kDraining << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.draining = value != 0;
+          break;
+        case kData << 3 | kLengthDelimited:
+          ok = cursor.Varint(value) && value <= cursor.left();
+          if (ok) {
+            chunk.data_begin_ = cursor.position();
+            chunk.data_bytes_ = static_cast<int64_t>(value);
+            ok = cursor.Skip(value);
+          }
+          break;
+        default:
+          ok = SkipField(cursor, tag & 7);
+      }
+    }
+    if (!ok) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("not a Chunk message: the field at byte ", field_begin,
+                       " is malformed or cut short; is the other end a Systole server?"));
+    }
+  }
+  return chunk;
+}
+
+absl::Status ReceivedChunk::CopyTo(absl::Span<uint8_t> destination) const {
+  SYSTOLE_CHECK(static_cast<int64_t>(destination.size()) == data_bytes_);
+  uint32_t crc = 0;
+  int64_t slice_begin = 0;
+  uint8_t* to = destination.data();
+  const int64_t data_end = data_begin_ + data_bytes_;
+  for (const grpc::Slice& slice : slices_) {
+    const int64_t slice_end = slice_begin + static_cast<int64_t>(slice.size());
+    const int64_t begin = std::max(slice_begin, data_begin_);
+    const int64_t end = std::min(slice_end, data_end);
+    if (begin < end) {
+      const size_t bytes = static_cast<size_t>(end - begin);
+      std::memcpy(to, slice.begin() + (begin - slice_begin), bytes);
+      crc = ExtendCrc32c(crc, absl::string_view(reinterpret_cast<const char*>(to), bytes));
+      to += bytes;
+    }
+    slice_begin = slice_end;
+  }
+  if (crc != header_.crc32c) {
+    return absl::DataLossError(absl::StrCat(
+        "a chunk of step ", header_.step, ", core ", header_.core, ", tensor ", header_.tensor,
+        ", offset ", header_.offset, " was damaged on the way: its CRC-32C is ", crc,
+        ", the server sent ", header_.crc32c));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

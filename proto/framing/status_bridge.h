@@ -1,0 +1,20 @@
+// The one place where absl::Status meets grpc::Status. Their codes are the same numbers.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_PROTO_FRAMING_STATUS_BRIDGE_H_
+#define SYSTOLE_PROTO_FRAMING_STATUS_BRIDGE_H_
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace systole {
+
+// Messages longer than kMaxStatusMessageBytes are cut: they travel in a header of limited size.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+inline constexpr int kMaxStatusMessageBytes = 2048;
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_FRAMING_STATUS_BRIDGE_H_
