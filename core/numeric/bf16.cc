@@ -7,6 +7,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/numeric/bf16.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target.h:
+#include "core/numeric/cast-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,26 +21,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using U32 = hn::ScalableTag<uint32_t>;
 using U16Half = hn::Rebind<uint16_t, U32>;
 
-// One vector of float bits -> bf16 in the low half of each lane. Integer operations only, and never
-// Highway's DemoteTo(bfloat16_t), which truncates in this version.
-HWY_INLINE hn::Vec<U32> Round(U32 d, hn::Vec<U32> bits) {
-  const auto upper = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(upper, hn::Set(d, 1u));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd));
-  // Signed comparison: the magnitude has its top bit clear.
-  const hn::RebindToSigned<U32> di;
-  const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
-  const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
-  return hn::IfThenElse(is_nan, hn::Or(upper, hn::Set(d, 0x0040u)), rounded);
-}
-
-HWY_INLINE hn::Vec<U32> RoundFlush(U32 d, hn::Vec<U32> bits) {
-  const auto exponent = hn::And(bits, hn::Set(d, 0x7f800000u));
-  const auto is_small = hn::Eq(exponent, hn::Zero(d));
-  const auto zero = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000u));
-  return hn::IfThenElse(is_small, zero, Round(d, bits));
-}
-
 template <bool kFlush>
 HWY_INLINE void RoundSpan(const float* HWY_RESTRICT in, size_t n, uint16_t* HWY_RESTRICT out) {
   const U32 d;
@@ -48,7 +30,9 @@ HWY_INLINE void RoundSpan(const float* HWY_RESTRICT in, size_t n, uint16_t* HWY_
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto bits = hn::BitCast(d, hn::LoadU(df, in + i));
-    hn::StoreU(hn::TruncateTo(d16, kFlush ? RoundFlush(d, bits) : Round(d, bits)), d16, out + i);
+    hn::StoreU(
+        hn::TruncateTo(d16, kFlush ? RoundToBf16FlushBits(d, bits) : RoundToBf16Bits(d, bits)), d16,
+        out + i);
   }
   for (; i < n; ++i) out[i] = kFlush ? RoundToBf16Flush(in[i]) : RoundToBf16(in[i]);
 }

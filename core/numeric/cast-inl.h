@@ -1,0 +1,91 @@
+// The casts of bf16.h and normalise.h on whole Highway vectors, for kernels that end in a cast.
+// Included once per SIMD target by a .cc that uses hwy/foreach_target.h; bit-equal to the scalar
+// functions.
+//
+// Thread-safe: no state.
+#if defined(SYSTOLE_CORE_NUMERIC_CAST_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SYSTOLE_CORE_NUMERIC_CAST_INL_H_
+#undef SYSTOLE_CORE_NUMERIC_CAST_INL_H_
+#else
+#define SYSTOLE_CORE_NUMERIC_CAST_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace systole {
+namespace HWY_NAMESPACE {
+
+// RoundToBf16 of the floats whose bits these are (D: a uint32_t tag); the result is in the low 16
+// bits of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
+// version 1.0.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const auto upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(d, 1u));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd));
+  // Signed comparison, which every target has: the magnitude's top bit is clear.
+  const hn::RebindToSigned<D> di;
+  const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
+  const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
+  return hn::IfThenElse(is_nan, hn::Or(upper, hn::Set(d, 0x0040u)), rounded);
+}
+
+// RoundToBf16Flush, likewise.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const auto is_small = hn::Eq(hn::And(bits, hn::Set(d, 0x7f800000u)), hn::Zero(d));
+  const auto zero = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000u));
+  return hn::IfThenElse(is_small, zero, RoundToBf16Bits(d, bits));
+}
+
+// RoundToUint8 of each lane (D: a float tag); the result is in the low 8 bits of each 32-bit lane.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> RoundToUint8Bits(
+    D d, hwy::HWY_NAMESPACE::Vec<D> value) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::RebindToUnsigned<D> du;
+  const auto positive = hn::IfThenElseZero(hn::Gt(value, hn::Zero(d)), value);  // NaN gives 0.
+  const auto clamped = hn::Min(positive, hn::Set(d, 255.0f));
+  // Adding 2^23 leaves no fraction bits: the addition itself rounds half to even.
+  const auto shifted = hn::BitCast(du, hn::Add(clamped, hn::Set(d, 8388608.0f)));
+  return hn::And(shifted, hn::Set(du, 0xffu));
+}
+
+// Casts and stores one vector of floats (D: a float tag) at `out`, which may be unaligned.
+struct StoreUint8 {
+  using Value = uint8_t;
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::Rebind<uint8_t, D> d8;
+    hn::StoreU(hn::TruncateTo(d8, RoundToUint8Bits(d, value)), d8, out);
+  }
+};
+struct StoreFloat32 {
+  using Value = float;
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
+    hwy::HWY_NAMESPACE::StoreU(value, d, out);
+  }
+};
+struct StoreBf16 {
+  using Value = uint16_t;
+  template <class D>
+  HWY_INLINE void operator()(D /*d*/, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> d16;
+    hn::StoreU(hn::TruncateTo(d16, RoundToBf16Bits(du, hn::BitCast(du, value))), d16, out);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace systole
+HWY_AFTER_NAMESPACE();
+
+#endif  // SYSTOLE_CORE_NUMERIC_CAST_INL_H_

@@ -1,0 +1,27 @@
+// exp, log and pow for floats, with the same bits on every CPU. glibc picks other code (and other
+// last bits) by instruction set, so nothing that reaches output bytes, crops or losses may call
+// libm.
+//
+// Computed in double with + - * / and bit operations only; never fused (-ffp-contract=off). Errors
+// are below 0.501 ulp of the float result (Exp, Log) and 0.51 ulp (Pow), subnormal results
+// included: nearly always the correctly rounded float. About 5 ns each. Thread-safe: no state.
+// Assumes the default rounding mode; with FTZ/DAZ set, subnormal floats read or written become
+// zero.
+#ifndef SYSTOLE_CORE_NUMERIC_MATH_H_
+#define SYSTOLE_CORE_NUMERIC_MATH_H_
+
+namespace systole {
+
+// e^x. Exp(-inf) = 0, Exp(inf) = inf, NaN stays NaN; overflow gives inf, underflow 0.
+float Exp(float x);
+
+// Natural logarithm. Log(0) = -inf, Log(x < 0) = NaN, Log(inf) = inf, NaN stays NaN.
+float Log(float x);
+
+// x^y with C's special cases: Pow(x, 0) = Pow(1, y) = 1 even for NaN; a negative x needs an
+// integral y, else NaN; Pow(0, y < 0) = inf (-inf for -0 and odd y).
+float Pow(float x, float y);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_NUMERIC_MATH_H_

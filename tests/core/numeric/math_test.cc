@@ -1,0 +1,124 @@
+#include "core/numeric/math.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+float FromBits(uint32_t bits) { return std::bit_cast<float>(bits); }
+
+// Distance of `got` from the true value in units of the last place of a float at that magnitude.
+double UlpError(float got, double want) {
+  if (std::isinf(got) && want > 0x1.fffffep127) return 0;
+  const float rounded = static_cast<float>(want);
+  const double ulp =
+      std::fmax(std::nextafter(std::fabs(rounded), kInf) - std::fabs(rounded), 0x1p-149);
+  return std::fabs(got - want) / ulp;
+}
+
+TEST(MathTest, ExpIsWithinHalfAnUlp) {
+  for (float x = -104.5f; x < 88.8f; x += 0.00137f) {
+    ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
+  }
+  for (uint32_t bits = 0; bits < 0x3f800000u; bits += 65537) {  // Down to the tiniest arguments.
+    const float x = FromBits(bits);
+    ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
+    ASSERT_LT(UlpError(Exp(-x), std::exp(-static_cast<double>(x))), 0.501) << -x;
+  }
+}
+
+TEST(MathTest, ExpHandlesTheEdges) {
+  EXPECT_EQ(Exp(0.0f), 1.0f);
+  EXPECT_EQ(Exp(-0.0f), 1.0f);
+  EXPECT_EQ(Exp(kInf), kInf);
+  EXPECT_EQ(Exp(-kInf), 0.0f);
+  EXPECT_EQ(Exp(FromBits(0x42b17218)), kInf);  // The first float whose exponential overflows.
+  EXPECT_LT(Exp(FromBits(0x42b17217)), kInf);
+  EXPECT_EQ(Exp(-103.0f), 0x1p-149f);
+  EXPECT_EQ(Exp(-200.5f), 0.0f);
+  EXPECT_EQ(Exp(1e30f), kInf);
+  EXPECT_TRUE(std::isnan(Exp(kNan)));
+}
+
+TEST(MathTest, LogIsWithinHalfAnUlp) {
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4099) {  // Subnormals included.
+    const float x = FromBits(bits);
+    ASSERT_LT(UlpError(Log(x), std::log(static_cast<double>(x))), 0.501) << x;
+  }
+  for (uint32_t i = 0; i < 200000; ++i) {  // Around 1, where the result nearly cancels.
+    const float x = FromBits(0x3f800000u - 100000 + i);
+    ASSERT_LT(UlpError(Log(x), std::log(static_cast<double>(x))), 0.501) << x;
+  }
+}
+
+TEST(MathTest, LogHandlesTheEdges) {
+  EXPECT_EQ(Log(1.0f), 0.0f);
+  EXPECT_EQ(Log(0.0f), -kInf);
+  EXPECT_EQ(Log(-0.0f), -kInf);
+  EXPECT_EQ(Log(kInf), kInf);
+  EXPECT_TRUE(std::isnan(Log(-1.0f)));
+  EXPECT_TRUE(std::isnan(Log(-kInf)));
+  EXPECT_TRUE(std::isnan(Log(kNan)));
+}
+
+TEST(MathTest, PowIsWithinHalfAnUlp) {
+  for (uint32_t i = 0; i < 300000; ++i) {
+    const float x = FromBits(0x20000000u + i * 7919u % 0x40000000u);
+    const float y = static_cast<float>(static_cast<int32_t>(i * 2654435761u)) * 0x1p-27f;
+    ASSERT_LT(UlpError(Pow(x, y), std::pow(static_cast<double>(x), static_cast<double>(y))), 0.501)
+        << x << " ^ " << y;
+  }
+}
+
+TEST(MathTest, PowOfSmallIntegersIsExact) {
+  EXPECT_EQ(Pow(3.0f, 4.0f), 81.0f);
+  EXPECT_EQ(Pow(-3.0f, 3.0f), -27.0f);
+  EXPECT_EQ(Pow(-3.0f, 2.0f), 9.0f);
+  EXPECT_EQ(Pow(2.0f, -149.0f), 0x1p-149f);
+  EXPECT_EQ(Pow(2.0f, 128.0f), kInf);
+  EXPECT_EQ(Pow(-2.0f, 129.0f), -kInf);
+  EXPECT_EQ(Pow(0.5f, 0.5f), std::sqrt(0.5f));
+}
+
+TEST(MathTest, PowHasCsSpecialCases) {
+  const float values[] = {0.0f,  -0.0f, 0.5f, -0.5f, 1.0f, -1.0f, 2.0f, -2.0f,      3.0f,
+                          -3.0f, 0.3f,  1e9f, -1e9f, kInf, -kInf, kNan, 16777215.0f};
+  for (float x : values) {
+    for (float y : values) {
+      const double want = std::pow(static_cast<double>(x), static_cast<double>(y));
+      const float got = Pow(x, y);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << x << " ^ " << y;
+      } else {
+        EXPECT_EQ(got, want > 0x1.fffffep127 ? kInf : static_cast<float>(want)) << x << " ^ " << y;
+        EXPECT_EQ(std::signbit(got), std::signbit(want)) << x << " ^ " << y;
+      }
+    }
+  }
+}
+
+// Pins the bits: a compiler or flag that fuses or reorders shows here, whatever its accuracy.
+TEST(MathTest, BitsArePinned) {
+  uint64_t hash = 1469598103934665603u;
+  const auto add = [&hash](float value) {
+    hash = (hash ^ std::bit_cast<uint32_t>(value)) * 1099511628211u;
+  };
+  for (uint32_t i = 0; i < 100000; ++i) {
+    const float unit = static_cast<float>(i * 2654435761u >> 8) * 0x1p-24f;
+    add(Exp(unit * 180.0f - 100.0f));
+    add(Log(unit + 1e-9f));
+    add(Pow(unit, unit * 40.0f - 20.0f));
+  }
+  EXPECT_EQ(hash, 8504067614872559906u);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,157 @@
+#include "core/numeric/normalise.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/numeric/bf16.h"
+#include "core/numeric/simd_target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// The definition, one value at a time.
+std::vector<uint8_t> Reference(const std::vector<float>& in, int channels,
+                               const std::vector<float>& scale, const std::vector<float>& bias,
+                               PixelType type) {
+  std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const volatile float product = in[i] * scale[i % channels % scale.size()];
+    const float value = product + bias[i % channels % bias.size()];
+    const uint8_t u8 = RoundToUint8(value);
+    const uint16_t bf16 = RoundToBf16(value);
+    const void* from = type == PixelType::kUint8     ? static_cast<const void*>(&u8)
+                       : type == PixelType::kFloat32 ? static_cast<const void*>(&value)
+                                                     : static_cast<const void*>(&bf16);
+    std::memcpy(out.data() + i * PixelTypeBytes(type), from, PixelTypeBytes(type));
+  }
+  return out;
+}
+
+TEST(NormaliseTest, RoundToUint8RoundsHalfToEvenAndSaturates) {
+  EXPECT_EQ(RoundToUint8(0.5f), 0);
+  EXPECT_EQ(RoundToUint8(1.5f), 2);
+  EXPECT_EQ(RoundToUint8(2.5f), 2);
+  EXPECT_EQ(RoundToUint8(0.50001f), 1);
+  EXPECT_EQ(RoundToUint8(254.5f), 254);
+  EXPECT_EQ(RoundToUint8(254.51f), 255);
+  EXPECT_EQ(RoundToUint8(1e30f), 255);
+  EXPECT_EQ(RoundToUint8(-1e30f), 0);
+  EXPECT_EQ(RoundToUint8(-0.0f), 0);
+  EXPECT_EQ(RoundToUint8(kNan), 0);
+  EXPECT_EQ(RoundToUint8(std::numeric_limits<float>::infinity()), 255);
+}
+
+TEST(NormaliseTest, ScalesAndBiasesEachChannel) {
+  const std::vector<uint8_t> in = {0, 1, 2, 10, 20, 30};
+  const std::vector<float> scale = {1.0f, 0.5f, 2.0f};
+  const std::vector<float> bias = {0.0f, 1.0f, -5.0f};
+  std::vector<float> out(6);
+  ASSERT_THAT(
+      NormaliseUint8(in, 3, {.scale = scale, .bias = bias}, PixelType::kFloat32,
+                     absl::MakeSpan(reinterpret_cast<uint8_t*>(out.data()), 6 * sizeof(float))),
+      IsOk());
+  EXPECT_THAT(out, ElementsAre(0.0f, 1.5f, -1.0f, 10.0f, 11.0f, 55.0f));
+}
+
+TEST(NormaliseTest, UnitScaleIsTensorFlowsMultiplication) {
+  std::vector<uint8_t> in(256);
+  for (int i = 0; i < 256; ++i) in[i] = static_cast<uint8_t>(i);
+  const std::vector<float> scale = {kUint8ToUnit};
+  std::vector<uint8_t> out(256 * sizeof(float));
+  ASSERT_THAT(NormaliseUint8(in, 1, {.scale = scale}, PixelType::kFloat32, absl::MakeSpan(out)),
+              IsOk());
+  int differs_from_division = 0;
+  for (int i = 0; i < 256; ++i) {
+    float value;
+    std::memcpy(&value, out.data() + i * sizeof(float), sizeof(float));
+    EXPECT_EQ(value, static_cast<float>(i) * (1.0f / 255.0f));
+    differs_from_division += value != static_cast<float>(i) / 255.0f;
+  }
+  EXPECT_GT(differs_from_division, 0);  // Otherwise this test could not tell the two apart.
+}
+
+TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    for (int channels : {1, 2, 3, 4, 16}) {
+      std::vector<float> scale, bias;
+      for (int c = 0; c < channels; ++c) {
+        scale.push_back(0.013f * static_cast<float>(c + 1));
+        bias.push_back(1.7f - 0.31f * static_cast<float>(c));
+      }
+      for (int pixels : {0, 1, 5, 16, 49}) {
+        std::vector<uint8_t> bytes;
+        std::vector<float> floats;
+        std::vector<float> bytes_as_floats;
+        for (int i = 0; i < pixels * channels; ++i) {
+          bytes.push_back(static_cast<uint8_t>(i * 37));
+          bytes_as_floats.push_back(bytes.back());
+          floats.push_back(static_cast<float>(i) * 123.456f - 300.0f);
+        }
+        if (!floats.empty()) floats[0] = kNan;
+        for (PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+          for (const bool one_bias : {false, true}) {
+            const std::vector<float> b = one_bias ? std::vector<float>{0.25f} : bias;
+            std::vector<uint8_t> out(bytes.size() * PixelTypeBytes(type));
+            ASSERT_THAT(NormaliseUint8(bytes, channels, {.scale = scale, .bias = b}, type,
+                                       absl::MakeSpan(out)),
+                        IsOk());
+            EXPECT_EQ(out, Reference(bytes_as_floats, channels, scale, b, type));
+            ASSERT_THAT(NormaliseFloat(floats, channels, {.scale = scale, .bias = b}, type,
+                                       absl::MakeSpan(out)),
+                        IsOk());
+            EXPECT_EQ(out, Reference(floats, channels, scale, b, type));
+          }
+        }
+      }
+    }
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+TEST(NormaliseTest, WritesToUnalignedOutput) {
+  const std::vector<uint8_t> in(40, 7);
+  std::vector<uint8_t> out(40 * 4 + 1);
+  ASSERT_THAT(NormaliseUint8(in, 1, {}, PixelType::kFloat32, absl::MakeSpan(out).subspan(1)),
+              IsOk());
+  float last;
+  std::memcpy(&last, out.data() + 1 + 39 * 4, sizeof(last));
+  EXPECT_EQ(last, 7.0f);
+}
+
+TEST(NormaliseTest, BadShapesAreNamed) {
+  const std::vector<uint8_t> in(6);
+  const std::vector<float> two = {1.0f, 2.0f};
+  std::vector<uint8_t> out(6);
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  const auto span = absl::MakeSpan(out);
+  EXPECT_THAT(NormaliseUint8(in, 4, {}, PixelType::kUint8, span),
+              StatusIs(kInvalid, HasSubstr("6 values are no whole number of pixels of 4")));
+  EXPECT_THAT(NormaliseUint8(in, 0, {}, PixelType::kUint8, span),
+              StatusIs(kInvalid, HasSubstr("channels is 0, want 1 to 16")));
+  EXPECT_THAT(NormaliseUint8(in, 17, {}, PixelType::kUint8, span),
+              StatusIs(kInvalid, HasSubstr("channels is 17")));
+  EXPECT_THAT(NormaliseUint8(in, 3, {.scale = two}, PixelType::kUint8, span),
+              StatusIs(kInvalid, HasSubstr("scale has 2 entries, want 1 or one per channel (3)")));
+  EXPECT_THAT(NormaliseUint8(in, 3, {.bias = two}, PixelType::kUint8, span),
+              StatusIs(kInvalid, HasSubstr("bias has 2 entries")));
+  EXPECT_THAT(NormaliseUint8(in, 3, {}, PixelType::kBfloat16, span),
+              StatusIs(kInvalid, HasSubstr("output has 6 bytes, want 12")));
+}
+
+}  // namespace
+}  // namespace systole
