@@ -1,0 +1,36 @@
+// Writes a tf.train.Example: what `pack` puts into a record, and what tests read back. Features are
+// sorted by name and numbers packed, so equal content gives equal bytes: those of protobuf's
+// deterministic serialisation.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_
+#define SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+class ExampleBuilder {
+ public:
+  // Adds one feature; one of that name already there is replaced. `name` must be UTF-8 for anybody
+  // to parse the record. Values are copied. Empty lists are allowed.
+  ExampleBuilder& AddBytes(absl::string_view name, absl::string_view value);
+  ExampleBuilder& AddBytes(absl::string_view name, absl::Span<const absl::string_view> values);
+  ExampleBuilder& AddInt64s(absl::string_view name, absl::Span<const int64_t> values);
+  ExampleBuilder& AddFloats(absl::string_view name, absl::Span<const float> values);
+
+  // The record. May be called again after adding more.
+  std::string Serialize() const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> features_;  // Name -> encoded Feature.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_

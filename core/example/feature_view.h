@@ -1,0 +1,68 @@
+// One feature of a tf.train.Example, seen in place: nothing is copied and nothing is allocated.
+// Made by ExampleParser and ExampleView, which have checked the bytes.
+//
+// Thread-compatible. Borrows the record (and its name: from the record, or, if the feature is
+// missing, from whoever asked for it); both must outlive the view and the views it returns.
+#ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
+#define SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// kMissing: no such feature in the record, or one without a list.
+enum class FeatureKind : uint8_t { kMissing, kBytes, kFloat, kInt64 };
+
+// "missing", "bytes", "float", "int64".
+absl::string_view FeatureKindName(FeatureKind kind);
+
+class FeatureView {
+ public:
+  FeatureView() = default;                                       // Missing, without a name.
+  explicit FeatureView(absl::string_view name) : name_(name) {}  // Missing.
+
+  absl::string_view name() const { return name_; }
+  FeatureKind kind() const { return kind_; }
+
+  // Values in the list; 0 if missing. A list may be there and empty.
+  int64_t count() const { return count_; }
+
+  // InvalidArgument, naming the feature, what was wanted and what was seen, unless the kind and the
+  // count fit exactly.
+  absl::Status Expect(FeatureKind kind, int64_t count) const;
+
+  // The value at `index` of a list of that kind. A view into the record. InvalidArgument as above,
+  // if the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
+  absl::StatusOr<absl::string_view> BytesAt(int64_t index) const;
+
+  // Copies the whole list; `out` must have exactly count() elements. Else InvalidArgument as above,
+  // and `out` is left alone. Floats keep every bit (NaN payloads too).
+  absl::Status CopyInt64s(absl::Span<int64_t> out) const;
+  absl::Status CopyFloats(absl::Span<float> out) const;
+
+ private:
+  friend class FeatureDecoder;
+
+  // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
+  template <typename Visit>
+  void ForEachList(Visit visit) const;
+
+  absl::string_view name_;
+  // The list's encoding, when it is in one piece, as every writer leaves it. Protobuf lets a list
+  // come in several; then `entry_` is the map entry around them and the first `skipped_lists_` in
+  // it, of kinds that a later one replaced, do not count.
+  absl::string_view list_;
+  absl::string_view entry_;
+  int64_t skipped_lists_ = 0;
+  int64_t count_ = 0;
+  FeatureKind kind_ = FeatureKind::kMissing;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_

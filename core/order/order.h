@@ -1,0 +1,93 @@
+// Which record stands at which place of a feed: a pure function of the spec, computed for each
+// place alone. No buffer, no state, no I/O; step 10^9 costs what step 0 costs.
+//
+//   step -> (epoch, step in epoch) -> position = step in epoch * global_batch + slot -> record
+//
+// An epoch is `steps_per_epoch` global batches. `kDrop` leaves out the last num_records mod
+// global_batch positions; `kPad` fills the last batch up with empty places.
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CORE_ORDER_ORDER_H_
+#define SYSTOLE_CORE_ORDER_ORDER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+enum class ShuffleMode {
+  kNone,    // Records in the order of the shards.
+  kGlobal,  // One permutation of all records per epoch.
+  kWindow,  // Blocks of neighbours permuted, then the records inside each window: reads stay local.
+};
+
+enum class Tail { kDrop, kPad };
+
+struct OrderSpec {
+  // Another seed gives another order. Ignored by kNone, though it still counts in the fingerprint
+  // (augmentation draws from it).
+  uint64_t seed = 0;
+  ShuffleMode mode = ShuffleMode::kGlobal;
+  // kWindow only, else ignored. Records per block, at least 1: larger reads longer runs of
+  // neighbours and mixes less. Records per window, at least 1: larger mixes better and touches more
+  // blocks at once (about window_records / block_records + 1).
+  int64_t block_records = 0;
+  int64_t window_records = 0;
+  // Records in the dataset, 1 .. 2^62.
+  int64_t num_records = 0;
+  // Examples per step over all cores, 1 .. 2^62.
+  int64_t global_batch = 0;
+  Tail tail = Tail::kDrop;
+  // Number of passes; 0 = endless.
+  int64_t epochs = 1;
+};
+
+// What stands in one slot of one step.
+struct Place {
+  int64_t epoch = 0;
+  int64_t position = 0;           // In the epoch's order; >= num_records where it is padding.
+  std::optional<int64_t> record;  // nullopt = padding.
+};
+
+class Order {
+ public:
+  // InvalidArgument, with the remedy, if a number is out of range, if epochs * steps_per_epoch is
+  // beyond int64, or if kDrop would drop every record (fewer records than one global batch).
+  static absl::StatusOr<Order> Create(const OrderSpec& spec);
+
+  const OrderSpec& spec() const { return spec_; }
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  // nullopt if endless. PlaceOf() goes on beyond it all the same: whoever serves steps checks.
+  std::optional<int64_t> total_steps() const;
+
+  // Records an epoch delivers: num_records with kPad, N - N mod B with kDrop.
+  int64_t records_per_epoch() const;
+
+  // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
+  // positions of an epoch each record appears exactly once. Expected O(1), some hundred
+  // nanoseconds.
+  int64_t RecordAt(int64_t epoch, int64_t position) const;
+
+  // What stands in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
+  Place PlaceOf(int64_t step, int64_t slot) const;
+
+  // Names what decides which record stands where: the dataset, seed, shuffle with its parameters,
+  // record count, global batch and tail. Not the number of epochs: more may be appended to a run.
+  uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
+
+ private:
+  Order(const OrderSpec& spec, int64_t steps_per_epoch)
+      : spec_(spec), steps_per_epoch_(steps_per_epoch) {}
+
+  int64_t WindowRecordAt(int64_t epoch, int64_t position) const;
+
+  OrderSpec spec_;
+  int64_t steps_per_epoch_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_ORDER_H_

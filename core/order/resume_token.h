@@ -1,0 +1,39 @@
+// A trainer's checkpoint of its input: a few dozen printable bytes that any server can resume from.
+//   systole1:<dataset fingerprint, 16 hex>:<order fingerprint, 16 hex>:<next step, decimal>:
+//            <content version, %-escaped>:<crc32c of all before, 8 hex>
+// (one line, without blanks).
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_
+#define SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+struct ResumeToken {
+  uint64_t dataset_fingerprint = 0;
+  uint64_t order_fingerprint = 0;
+  // Servers' content version (bytes may differ between two); any text of at most 200 bytes.
+  std::string content_version;
+  // The first step the trainer has not consumed, >= 0.
+  int64_t next_step = 0;
+
+  bool operator==(const ResumeToken&) const = default;
+
+  // Letters, digits and ":.%+-_" only: fits a command line, a file name or a JSON string. CHECKs
+  // the two bounds above.
+  std::string Encode() const;
+
+  // InvalidArgument, saying what is wrong: not a token, a newer format, cut short, a mistyped or
+  // damaged character (checksum), not what Encode() writes.
+  static absl::StatusOr<ResumeToken> Decode(absl::string_view text);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_

@@ -1,0 +1,46 @@
+// Random draws for one use in one record of one epoch. The n-th draw is a pure function of
+// (seed, epoch, record, purpose, n): no generator is carried from record to record, so any thread
+// or server that processes the record draws the same.
+//   d       = Philox(key = seed, counter = record:u64le epoch:u64le)
+//   block n = Philox(key = d[2] d[3], counter = n purpose d[0] d[1])
+// Philox is a bijection, so two (record, epoch) pairs of one seed never share a stream.
+//
+// Thread-compatible. A small value: copy it freely, a copy repeats the draws to come.
+#ifndef SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
+#define SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
+
+#include <cstdint>
+
+#include "core/random/philox.h"
+
+namespace systole {
+
+class CounterRng {
+ public:
+  // `purpose` keeps the draws of two uses apart (crop, flip, ...): a use that draws more or less
+  // then moves no other use's draws. Streams repeat after 2^34 words, which nobody draws for one
+  // record.
+  CounterRng(uint64_t seed, int64_t epoch, int64_t record, uint32_t purpose);
+
+  // Uniform over all values. NextU64 takes two words, the first is the low half.
+  uint32_t NextU32();
+  uint64_t NextU64();
+
+  // Uniform in [begin, end); `begin` < `end` is the caller's duty (CHECK). Always takes two words,
+  // whatever the range, so later draws do not depend on it. No value's probability is off by more
+  // than 2^-64, that is relatively (end - begin) / 2^64.
+  int64_t UniformInt(int64_t begin, int64_t end);
+
+  // Uniform multiple of 2^-24 in [0, 1). Takes one word.
+  float UniformFloat();
+
+ private:
+  PhiloxKey key_;
+  PhiloxBlock counter_;  // Of the next block.
+  PhiloxBlock block_;
+  int used_ = 4;  // Words of block_ already drawn.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_

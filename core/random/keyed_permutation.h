@@ -1,0 +1,49 @@
+// A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key, each value
+// computed alone, in both directions. Keyed by (seed, epoch, size, tweak): other sizes or epochs
+// give unrelated permutations.
+//
+// A Feistel network permutes the smallest power of two >= size. A value that leaves [0, size) is
+// permuted again until it comes back ("cycle walking"), which keeps the whole a permutation. The
+// power of two is less than twice `size`, so a walk takes less than 2 steps on average.
+//
+// Thread-compatible: const throughout. Not cryptographic.
+#ifndef SYSTOLE_CORE_RANDOM_KEYED_PERMUTATION_H_
+#define SYSTOLE_CORE_RANDOM_KEYED_PERMUTATION_H_
+
+#include <cstdint>
+
+namespace systole {
+
+class KeyedPermutation {
+ public:
+  static constexpr int64_t kMaxSize = int64_t{1} << 62;
+
+  // `size` in [1, kMaxSize] is the caller's duty (CHECK). `tweak` tells permutations of one epoch
+  // apart. O(1), no allocation; cheap enough to make one per lookup (tens of nanoseconds).
+  KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, uint64_t tweak = 0);
+
+  int64_t size() const { return size_; }
+
+  // The value at `index`, and its inverse: InverseAt(At(i)) == i. Arguments and results lie in
+  // [0, size) (CHECK). Expected O(1).
+  int64_t At(int64_t index) const;
+  int64_t InverseAt(int64_t value) const;
+
+  // How many passes through the network At(index) takes, at least 1. Tests bound it.
+  int64_t WalkLength(int64_t index) const;
+
+ private:
+  uint64_t Encrypt(uint64_t x) const;  // On [0, 2^(low_bits_ + high_bits_)).
+  uint64_t Decrypt(uint64_t x) const;
+  uint64_t Mix(int round, uint64_t half) const;
+
+  int64_t size_;
+  int low_bits_;   // The halves differ by one bit if the domain's width is odd.
+  int high_bits_;  // May be 0.
+  uint64_t key_;
+  uint64_t round_step_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RANDOM_KEYED_PERMUTATION_H_
