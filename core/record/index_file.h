@@ -1,0 +1,47 @@
+// Index files: a shard's index kept on disk, so that a server starts without scanning. The file is
+// DALI's tfrecord2idx text; beside it `<index>.hash` keeps what that format has no place for.
+//
+// Thread-safe: no state. Several processes may use the same files: each write is a rename.
+#ifndef SYSTOLE_CORE_RECORD_INDEX_FILE_H_
+#define SYSTOLE_CORE_RECORD_INDEX_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/record/record_index.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+
+struct IndexFileOptions {
+  // Folder for index files; empty = beside each shard. Must exist.
+  std::string index_dir;
+  // Whether to scan even if the files fit the shard.
+  bool rebuild = false;
+};
+
+// Where the index of `shard_path` lies: `<shard>.idx` or, in an index folder that serves shards of
+// many folders, `<index_dir>/<base name>-<XXH3-64 of the absolute path, 16 hex digits>.idx`.
+std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);
+
+struct LoadedIndex {
+  RecordIndex index;
+  uint64_t content_hash = 0;  // See HashContent().
+  bool scanned = false;       // Whether the shard had to be scanned.
+  // What a person may want to know and what does not stop the work: why the file on disk was not
+  // used, or why it could not be written. Empty = nothing.
+  std::string note;
+};
+
+// Reads the index of `shard` from its files, or scans the shard and writes them.
+// The files are used only if the index is at least as new as the shard and covers exactly its
+// bytes, and the hash file, where there is one, was made for a shard of this size and mtime.
+// Files that cannot be read or written are a note. Errors are those of reading the shard, and
+// FailedPrecondition if it changed while being scanned.
+absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_INDEX_FILE_H_

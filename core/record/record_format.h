@@ -1,0 +1,59 @@
+// The framing of a TFRecord shard: records one after the other, with nothing before, between or
+// after.
+//   record := length:u64le  masked_crc32c(length):u32le  payload  masked_crc32c(payload):u32le
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
+#define SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+inline constexpr uint64_t kLengthBytes = 8;
+inline constexpr uint64_t kRecordHeaderBytes = 12;  // Length and its CRC.
+inline constexpr uint64_t kRecordFooterBytes = 4;   // CRC of the payload.
+inline constexpr uint64_t kRecordFramingBytes = kRecordHeaderBytes + kRecordFooterBytes;
+
+// Largest payload accepted where nothing else is said, in bytes.
+inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
+
+// One record's place in its shard, framing included; or a stretch that belongs to no readable one.
+struct RecordSpan {
+  uint64_t offset = 0;  // Of the length field, from the start of the shard.
+  uint64_t size = 0;    // Payload + kRecordFramingBytes.
+
+  bool operator==(const RecordSpan&) const = default;
+};
+
+uint32_t LoadU32Le(const char* p);
+uint64_t LoadU64Le(const char* p);
+void StoreU32Le(uint32_t value, char* p);
+void StoreU64Le(uint64_t value, char* p);
+
+// The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if its CRC does not
+// hold. A length that holds may still be larger than the shard.
+std::optional<uint64_t> DecodeRecordHeader(const char* header);
+
+// Why a record cannot be read, in one wording for reader, scan and random access. No shard, record
+// or offset in it.
+std::string HeaderCrcCause(const char* header);
+std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
+// The header is whole and good, but `left` bytes after it cannot hold payload and footer.
+std::string TooLongCause(uint64_t length, uint64_t left);
+// Fewer bytes left than a header has.
+std::string NoHeaderCause(uint64_t left);
+
+// Writes kRecordHeaderBytes bytes to `header`.
+void EncodeRecordHeader(uint64_t length, char* header);
+
+// What stands in the footer for this payload.
+uint32_t PayloadFooter(absl::string_view payload);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_

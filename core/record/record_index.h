@@ -1,0 +1,68 @@
+// Where every record of one shard lies: what makes a TFRecord file readable in any order. The
+// records of an index cover their shard without gap or overlap, so it stores one offset (8 bytes) a
+// record.
+//
+// Thread-compatible: an immutable value.
+#ifndef SYSTOLE_CORE_RECORD_RECORD_INDEX_H_
+#define SYSTOLE_CORE_RECORD_RECORD_INDEX_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/record/record_format.h"
+
+namespace systole {
+
+// A record that cannot be read.
+struct DamagedRecord {
+  int64_t record = 0;
+  RecordSpan span;
+  std::string cause;  // What was seen and what was wanted; no shard, offset or record in it.
+};
+
+class RecordIndex {
+ public:
+  // The index of an empty shard.
+  RecordIndex() = default;
+
+  // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
+  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record.
+  explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {});
+
+  // Reads DALI's tfrecord2idx text: one `<offset> <size>\n` per record in file order.
+  // InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
+  static absl::StatusOr<RecordIndex> Parse(absl::string_view text, uint64_t shard_bytes);
+
+  // The most bytes such a text can have for a shard of this size; a longer one is not worth
+  // reading.
+  static uint64_t MaxTextBytes(uint64_t shard_bytes);
+
+  // The same text, byte for byte. A damaged stretch is one line like any other: whoever reads a
+  // record checks its header anyway and finds the damage again.
+  std::string ToText() const;
+
+  int64_t num_records() const { return static_cast<int64_t>(ends_.size()); }
+  uint64_t shard_bytes() const { return ends_.empty() ? 0 : ends_.back(); }
+
+  // REQUIRES: 0 <= record < num_records().
+  RecordSpan span(int64_t record) const {
+    const uint64_t begin = record == 0 ? 0 : ends_[record - 1];
+    return {.offset = begin, .size = ends_[record] - begin};
+  }
+
+  // Records known to be unreadable, by number. Known to a scan (payloads only if it verified them);
+  // empty in an index that was read from its file.
+  const std::vector<DamagedRecord>& damaged() const { return damaged_; }
+
+ private:
+  std::vector<uint64_t> ends_;
+  std::vector<DamagedRecord> damaged_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_RECORD_INDEX_H_

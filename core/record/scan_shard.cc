@@ -1,0 +1,193 @@
+#include "core/record/scan_shard.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
+#include "core/checksum/xxh3.h"
+#include "core/record/read_window.h"
+#include "core/record/record_format.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Takes what HashContent() is made of, one record after the other.
+class ContentHasher {
+ public:
+  void Add(uint64_t frame_bytes, uint32_t stored_footer) {
+    char entry[12];
+    StoreU64Le(frame_bytes, entry);
+    StoreU32Le(stored_footer, entry + 8);
+    hasher_.Update(absl::string_view(entry, sizeof(entry)));
+  }
+  uint64_t Digest() const { return hasher_.Digest64(); }
+
+ private:
+  Xxh3Hasher hasher_;
+};
+
+class Scanner {
+ public:
+  Scanner(const ByteSource& source, ReadWindow window, bool verify_payloads)
+      : source_(source),
+        window_(std::move(window)),
+        size_(window_.source_bytes()),
+        verify_payloads_(verify_payloads) {}
+
+  absl::StatusOr<ScannedShard> Scan() {
+    uint64_t offset = 0;
+    while (offset < size_) {
+      SYSTOLE_ASSIGN_OR_RETURN(const Header header, ReadHeader(offset));
+      if (header.length.has_value()) {
+        SYSTOLE_RETURN_IF_ERROR(TakeRecord(offset, *header.length));
+        offset += kRecordFramingBytes + *header.length;
+      } else {
+        SYSTOLE_ASSIGN_OR_RETURN(const uint64_t next, FindRecord(offset + 1));
+        SYSTOLE_RETURN_IF_ERROR(TakeDamage(offset, next, header.cause));
+        offset = next;
+      }
+    }
+    ends_.shrink_to_fit();
+    return ScannedShard{.index = RecordIndex(std::move(ends_), std::move(damaged_)),
+                        .content_hash = hasher_.Digest()};
+  }
+
+ private:
+  struct Header {
+    std::optional<uint64_t> length;  // Of a payload that ends within the shard.
+    std::string cause;               // Why there is none.
+  };
+
+  // Looks at `bytes` bytes at `offset`, where framing is expected.
+  absl::StatusOr<const char*> Look(uint64_t offset, uint64_t bytes) {
+    return verify_payloads_ ? window_.At(offset, bytes) : window_.Peek(offset, bytes);
+  }
+
+  absl::StatusOr<Header> ReadHeader(uint64_t offset) {
+    const uint64_t left = size_ - offset;
+    if (left < kRecordHeaderBytes) return Header{.length = {}, .cause = NoHeaderCause(left)};
+    SYSTOLE_ASSIGN_OR_RETURN(const char* const header, Look(offset, kRecordHeaderBytes));
+    const std::optional<uint64_t> length = DecodeRecordHeader(header);
+    if (!length.has_value()) return Header{.length = {}, .cause = HeaderCrcCause(header)};
+    if (left < kRecordFramingBytes || *length > left - kRecordFramingBytes) {
+      return Header{.length = {}, .cause = TooLongCause(*length, left - kRecordHeaderBytes)};
+    }
+    return Header{.length = length, .cause = {}};
+  }
+
+  // Enters the record whose good header stands at `offset`.
+  absl::Status TakeRecord(uint64_t offset, uint64_t length) {
+    uint64_t position = offset + kRecordHeaderBytes;
+    uint32_t crc = 0;
+    if (verify_payloads_) {
+      while (position < offset + kRecordHeaderBytes + length) {
+        SYSTOLE_ASSIGN_OR_RETURN(
+            const absl::string_view piece,
+            window_.Piece(position, offset + kRecordHeaderBytes + length - position));
+        crc = ExtendCrc32c(crc, piece);
+        position += piece.size();
+      }
+    } else {
+      position += length;
+    }
+    // The next header is read along with this footer, so that large records cost one read each.
+    SYSTOLE_ASSIGN_OR_RETURN(const char* const footer,
+                             Look(position, std::min(kRecordFramingBytes, size_ - position)));
+    const uint32_t stored = LoadU32Le(footer);
+    if (verify_payloads_ && MaskCrc32c(crc) != stored) {
+      damaged_.push_back({.record = static_cast<int64_t>(ends_.size()),
+                          .span = {.offset = offset, .size = kRecordFramingBytes + length},
+                          .cause = PayloadCrcCause(MaskCrc32c(crc), stored)});
+    }
+    ends_.push_back(offset + kRecordFramingBytes + length);
+    hasher_.Add(kRecordFramingBytes + length, stored);
+    return absl::OkStatus();
+  }
+
+  // Enters [begin, end) as one damaged record.
+  absl::Status TakeDamage(uint64_t begin, uint64_t end, std::string cause) {
+    uint32_t stored = 0;
+    if (end - begin >= kRecordFramingBytes) {
+      SYSTOLE_ASSIGN_OR_RETURN(const char* const footer,
+                               Look(end - kRecordFooterBytes, kRecordFooterBytes));
+      stored = LoadU32Le(footer);
+    }
+    damaged_.push_back({.record = static_cast<int64_t>(ends_.size()),
+                        .span = {.offset = begin, .size = end - begin},
+                        .cause = std::move(cause)});
+    ends_.push_back(end);
+    hasher_.Add(end - begin, stored);
+    return absl::OkStatus();
+  }
+
+  // The first place at or behind `offset` where a record begins that chains on; the shard's end if
+  // there is none.
+  absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
+    for (; offset + kRecordFramingBytes <= size_; ++offset) {
+      SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
+      // The bound first: it throws out nearly every place at the cost of a comparison.
+      const uint64_t length = LoadU64Le(header);
+      if (length > size_ - offset - kRecordFramingBytes) continue;
+      if (!DecodeRecordHeader(header).has_value()) continue;
+      SYSTOLE_ASSIGN_OR_RETURN(const bool chains,
+                               IsEndOrHeader(offset + kRecordFramingBytes + length));
+      if (chains) return offset;
+    }
+    return size_;
+  }
+
+  absl::StatusOr<bool> IsEndOrHeader(uint64_t offset) {
+    if (offset == size_) return true;
+    if (size_ - offset < kRecordHeaderBytes) return false;
+    char header[kRecordHeaderBytes];  // Not through the window: the search goes on where it was.
+    SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source_, offset, absl::MakeSpan(header)));
+    return DecodeRecordHeader(header).has_value();
+  }
+
+  const ByteSource& source_;
+  ReadWindow window_;
+  const uint64_t size_;
+  const bool verify_payloads_;
+  std::vector<uint64_t> ends_;
+  std::vector<DamagedRecord> damaged_;
+  ContentHasher hasher_;
+};
+
+}  // namespace
+
+absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options) {
+  if (options.read_bytes < 4096) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ScanOptions.read_bytes is ", options.read_bytes, ", want >= 4096"));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source.Size());
+  SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, options.read_bytes));
+  return Scanner(source, std::move(window), options.verify_payloads).Scan();
+}
+
+absl::StatusOr<uint64_t> HashContent(const ByteSource& source, const RecordIndex& index) {
+  SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window,
+                           ReadWindow::Create(source, index.shard_bytes(), 64 << 10));
+  ContentHasher hasher;
+  for (int64_t i = 0; i < index.num_records(); ++i) {
+    const RecordSpan span = index.span(i);
+    uint32_t stored = 0;
+    if (span.size >= kRecordFramingBytes) {
+      SYSTOLE_ASSIGN_OR_RETURN(
+          const char* const footer,
+          window.Peek(span.offset + span.size - kRecordFooterBytes, kRecordFooterBytes));
+      stored = LoadU32Le(footer);
+    }
+    hasher.Add(span.size, stored);
+  }
+  return hasher.Digest();
+}
+
+}  // namespace systole

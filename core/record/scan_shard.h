@@ -1,0 +1,46 @@
+// Builds the index of a shard from its bytes. Damage is a result here, not an error: it takes away
+// one record and the scan goes on behind it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SCAN_SHARD_H_
+#define SYSTOLE_CORE_RECORD_SCAN_SHARD_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/record/record_index.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+struct ScanOptions {
+  // Whether to read every payload and check its CRC. Without it only framing is read: 16 bytes a
+  // record of a shard of large records.
+  bool verify_payloads = false;
+  // Bytes asked of storage at a time, at least 4096. Larger: fewer calls, this much memory.
+  int64_t read_bytes = 256 << 10;
+};
+
+struct ScannedShard {
+  RecordIndex index;
+  // See HashContent().
+  uint64_t content_hash = 0;
+};
+
+// Scans all of `source`. A length is believed only if its CRC holds and the record ends within the
+// shard. Where that fails, the next header is searched whose CRC holds and which chains on (its
+// record ends where the shard ends or where another such header begins); the stretch before it, or
+// up to the end if there is none, is one damaged record. An empty shard has no records.
+//   InvalidArgument  an option is out of range.
+//   Otherwise only errors of `source`.
+absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
+
+// What a shard holds as one number: XXH3-64 over, for each record in order, the size of its frame
+// (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short to be a
+// record). Neither names nor times enter. Costs at most one small read a record; the scan gives the
+// same number for free.
+absl::StatusOr<uint64_t> HashContent(const ByteSource& source, const RecordIndex& index);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SCAN_SHARD_H_

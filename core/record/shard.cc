@@ -1,0 +1,172 @@
+#include "core/record/shard.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/record/index_file.h"
+#include "core/record/scan_shard.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+namespace {
+
+// A buffer of at least `bytes`, in `scratch`. Grows by half at least, so that records of rising
+// size do not each ask for memory.
+absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
+  if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
+  const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
+  scratch = AlignedBuffer();  // First, so that the two do not stand side by side.
+  SYSTOLE_ASSIGN_OR_RETURN(scratch, AlignedBuffer::Create(wanted));
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptions(const ShardOptions& options) {
+  if (options.max_record_bytes >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("ShardOptions.max_record_bytes is ", options.max_record_bytes, ", want >= 0"));
+}
+
+}  // namespace
+
+absl::StatusOr<Shard> Shard::Open(const std::string& path, const ShardOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> source, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
+                           LoadIndex(*source, {.index_dir = options.index_dir}));
+  return Shard(std::move(source), std::move(loaded.index), loaded.content_hash,
+               std::move(loaded.note), options.max_record_bytes);
+}
+
+absl::StatusOr<Shard> Shard::Create(std::unique_ptr<ByteSource> source,
+                                    const ShardOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned, ScanShard(*source));
+  return Shard(std::move(source), std::move(scanned.index), scanned.content_hash,
+               /*index_note=*/"", options.max_record_bytes);
+}
+
+Shard::Shard(std::unique_ptr<ByteSource> source, RecordIndex index, uint64_t content_hash,
+             std::string index_note, int64_t max_record_bytes)
+    : source_(std::move(source)),
+      index_(std::move(index)),
+      content_hash_(content_hash),
+      index_note_(std::move(index_note)),
+      max_record_bytes_(max_record_bytes) {}
+
+std::string Shard::Place(int64_t record) const {
+  return absl::StrCat("shard \"", base_name(), "\", record ", record, " at byte offset ",
+                      index_.span(record).offset);
+}
+
+absl::Status Shard::Damaged(int64_t record, absl::string_view cause) const {
+  // Bytes that fail because the file is another one by now are not damage.
+  SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
+  return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
+}
+
+absl::Status Shard::CheckNumber(int64_t record) const {
+  if (record >= 0 && record < num_records()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("shard \"", base_name(), "\" has ", num_records(),
+                                                 " records; no record ", record));
+}
+
+absl::StatusOr<absl::string_view> Shard::CheckFrame(int64_t record, absl::string_view frame) const {
+  if (frame.size() < kRecordHeaderBytes) return Damaged(record, NoHeaderCause(frame.size()));
+  const std::optional<uint64_t> length = DecodeRecordHeader(frame.data());
+  if (!length.has_value()) return Damaged(record, HeaderCrcCause(frame.data()));
+  const uint64_t left = frame.size() - kRecordHeaderBytes;
+  if (left < kRecordFooterBytes || *length > left - kRecordFooterBytes) {
+    return Damaged(record, TooLongCause(*length, left));
+  }
+  if (*length < left - kRecordFooterBytes) {
+    return Damaged(record,
+                   absl::StrCat("the header announces ", *length, " bytes of payload, the index ",
+                                left - kRecordFooterBytes, "; delete the index file"));
+  }
+  const absl::string_view payload = frame.substr(kRecordHeaderBytes, *length);
+  const uint32_t stored = LoadU32Le(payload.data() + payload.size());
+  const uint32_t computed = PayloadFooter(payload);
+  if (computed != stored) return Damaged(record, PayloadCrcCause(computed, stored));
+  return payload;
+}
+
+absl::StatusOr<absl::string_view> Shard::ReadFrames(int64_t first, int64_t last,
+                                                    AlignedBuffer& scratch) const {
+  const uint64_t begin = index_.span(first).offset;
+  const uint64_t bytes = index_.span(last).offset + index_.span(last).size - begin;
+  SYSTOLE_RETURN_IF_ERROR(Grow(bytes, scratch));
+  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), bytes);
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source_->ReadAt(begin, out));
+  if (read < bytes) {
+    return Damaged(first,
+                   absl::StrCat("the shard ends ", read, " bytes behind its begin, want ", bytes));
+  }
+  return absl::string_view(out.data(), bytes);
+}
+
+absl::StatusOr<absl::string_view> Shard::ReadRecord(int64_t record, AlignedBuffer& scratch) const {
+  SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  if (IsTooLarge(record)) {
+    // A damaged stretch is as long as it is; only a header that holds makes it a large record.
+    char header[kRecordHeaderBytes];
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read,
+                             source_->ReadAt(index_.span(record).offset, absl::MakeSpan(header)));
+    if (read < kRecordHeaderBytes) return Damaged(record, NoHeaderCause(read));
+    const uint64_t payload_bytes = index_.span(record).size - kRecordFramingBytes;
+    const std::optional<uint64_t> length = DecodeRecordHeader(header);
+    if (!length.has_value()) return Damaged(record, HeaderCrcCause(header));
+    if (*length > payload_bytes) {
+      return Damaged(record, TooLongCause(*length, payload_bytes + kRecordFooterBytes));
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(Place(record), " has ", payload_bytes,
+                                                     " bytes of payload, the limit is ",
+                                                     max_record_bytes_));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame, ReadFrames(record, record, scratch));
+  return CheckFrame(record, frame);
+}
+
+absl::Status Shard::ReadRecords(absl::Span<const int64_t> records, int64_t max_read_bytes,
+                                AlignedBuffer& scratch, RecordCallback callback) const {
+  for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  for (size_t begin = 0; begin < records.size();) {
+    // [begin, end) is one run of neighbours.
+    size_t end = begin + 1;
+    const uint64_t offset = index_.span(records[begin]).offset;
+    while (end < records.size() && records[end] == records[end - 1] + 1 &&
+           index_.span(records[end]).offset + index_.span(records[end]).size - offset <=
+               static_cast<uint64_t>(std::max<int64_t>(max_read_bytes, 0)) &&
+           !IsTooLarge(records[begin]) && !IsTooLarge(records[end])) {
+      ++end;
+    }
+    absl::StatusOr<absl::string_view> frames = absl::string_view();
+    if (end - begin > 1) frames = ReadFrames(records[begin], records[end - 1], scratch);
+    for (size_t place = begin; place < end; ++place) {
+      // A failed shared read is split up: what fails may be a single record.
+      if (end - begin == 1 || !frames.ok()) {
+        SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(records[place], scratch)));
+        continue;
+      }
+      const RecordSpan span = index_.span(records[place]);
+      SYSTOLE_RETURN_IF_ERROR(callback(
+          place, CheckFrame(records[place], frames->substr(span.offset - offset, span.size))));
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> Shard::StoredPayloadCrc(int64_t record) const {
+  SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  const RecordSpan span = index_.span(record);
+  if (span.size < kRecordFramingBytes) return Damaged(record, NoHeaderCause(span.size));
+  char footer[kRecordFooterBytes];
+  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*source_, span.offset + span.size - kRecordFooterBytes,
+                                        absl::MakeSpan(footer)));
+  return LoadU32Le(footer);
+}
+
+}  // namespace systole

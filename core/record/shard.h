@@ -1,0 +1,102 @@
+// One TFRecord file and its index: records in any order, each checked.
+//
+// Thread-compatible: immutable, so any number of threads may read. Owns its source.
+#ifndef SYSTOLE_CORE_RECORD_SHARD_H_
+#define SYSTOLE_CORE_RECORD_SHARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/record_format.h"
+#include "core/record/record_index.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+struct ShardOptions {
+  // Folder for index files; empty = beside each shard.
+  std::string index_dir;
+  // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
+  int64_t max_record_bytes = kDefaultMaxRecordBytes;
+};
+
+class Shard {
+ public:
+  // Opens the file `path`; reads its index or builds it (see LoadIndex).
+  static absl::StatusOr<Shard> Open(const std::string& path, const ShardOptions& options = {});
+
+  // A shard that is no file: scans `source` and keeps the index in memory.
+  static absl::StatusOr<Shard> Create(std::unique_ptr<ByteSource> source,
+                                      const ShardOptions& options = {});
+
+  // Reads record `record` with one positioned read and checks both CRCs. The view is the payload;
+  // it lies in `scratch`, which is grown as needed and may be used for the next record after.
+  //   InvalidArgument    not 0 <= record < num_records().
+  //   DataLoss           damaged; names the shard's base name, record, byte offset and cause.
+  //   ResourceExhausted  payload > max_record_bytes, checked before allocating.
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
+
+  // Called for each record asked for: its place in `records`, and its payload (valid only during
+  // the call) or its DataLoss or ResourceExhausted. What it returns, unless OK, ends ReadRecords.
+  using RecordCallback =
+      absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
+
+  // Reads several records, in the order given; neighbours in the shard that follow each other in
+  // `records` share one read of at most `max_read_bytes` (a larger record is read alone).
+  absl::Status ReadRecords(absl::Span<const int64_t> records, int64_t max_read_bytes,
+                           AlignedBuffer& scratch, RecordCallback callback) const;
+
+  // The payload CRC stored in the record's footer, masked as it stands there; not checked. One
+  // read of 4 bytes. DataLoss if the record is too short to have one.
+  absl::StatusOr<uint32_t> StoredPayloadCrc(int64_t record) const;
+
+  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened.
+  absl::Status CheckUnchanged() const { return source_->CheckUnchanged(); }
+
+  int64_t num_records() const { return index_.num_records(); }
+  uint64_t size_bytes() const { return index_.shard_bytes(); }
+  // Record sizes and stored payload CRCs as one number (see HashContent): what the shard
+  // contributes to its dataset's fingerprint.
+  uint64_t content_hash() const { return content_hash_; }
+  const RecordIndex& index() const { return index_; }
+  // See LoadedIndex::note.
+  const std::string& index_note() const { return index_note_; }
+  absl::string_view path() const { return source_->name(); }
+  absl::string_view base_name() const { return BaseName(source_->name()); }
+
+ private:
+  Shard(std::unique_ptr<ByteSource> source, RecordIndex index, uint64_t content_hash,
+        std::string index_note, int64_t max_record_bytes);
+
+  absl::Status CheckNumber(int64_t record) const;
+  bool IsTooLarge(int64_t record) const {
+    return index_.span(record).size >
+           static_cast<uint64_t>(max_record_bytes_) + kRecordFramingBytes;
+  }
+  // The bytes of records [first, last] in one read.
+  absl::StatusOr<absl::string_view> ReadFrames(int64_t first, int64_t last,
+                                               AlignedBuffer& scratch) const;
+  // The payload in `frame`, the bytes of record `record`.
+  absl::StatusOr<absl::string_view> CheckFrame(int64_t record, absl::string_view frame) const;
+  // DataLoss, or FailedPrecondition if the shard has changed.
+  absl::Status Damaged(int64_t record, absl::string_view cause) const;
+  // "shard .., record .. at byte offset ..".
+  std::string Place(int64_t record) const;
+
+  std::unique_ptr<ByteSource> source_;
+  RecordIndex index_;
+  uint64_t content_hash_;
+  std::string index_note_;
+  int64_t max_record_bytes_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SHARD_H_

@@ -1,0 +1,52 @@
+// Somewhere bytes are written to, in order, and then closed: a file, or a string.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_STORAGE_BYTE_SINK_H_
+#define SYSTOLE_CORE_STORAGE_BYTE_SINK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  ByteSink(const ByteSink&) = delete;
+  ByteSink& operator=(const ByteSink&) = delete;
+
+  // Takes `bytes`; they may still be in a buffer when this returns. The first error sticks.
+  virtual absl::Status Append(absl::string_view bytes) = 0;
+
+  // Makes everything appended visible under the sink's name. Only after an OK from here is the
+  // output whole. FailedPrecondition if called twice.
+  virtual absl::Status Close() = 0;
+
+  // For messages: the path of a file. Valid as long as the sink.
+  virtual absl::string_view name() const = 0;
+
+ protected:
+  ByteSink() = default;
+};
+
+// Appends to a string.
+class StringSink final : public ByteSink {
+ public:
+  explicit StringSink(std::string* out) : out_(out) {}
+
+  absl::Status Append(absl::string_view bytes) override {
+    out_->append(bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+  absl::Status Close() override { return absl::OkStatus(); }
+  absl::string_view name() const override { return "string"; }
+
+ private:
+  std::string* const out_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BYTE_SINK_H_

@@ -1,0 +1,23 @@
+#include "core/storage/byte_source.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+absl::string_view BaseName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out) {
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source.ReadAt(offset, out));
+  if (read != out.size()) {
+    return absl::DataLossError(absl::StrCat("\"", BaseName(source.name()), "\" ends at byte ",
+                                            offset + read, "; wanted ", out.size(),
+                                            " bytes from byte ", offset));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,50 @@
+// Bytes that can be read at any position: a file, memory, later an object in a remote store.
+//
+// Thread-safe: every implementation must allow concurrent calls of all its const methods.
+#ifndef SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_
+#define SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  // Fills `out` with the bytes at `offset` and returns how many there were: out.size(), or fewer
+  // only where the source ends (0 at and beyond the end).
+  virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
+
+  // Bytes in the source when it was opened.
+  virtual absl::StatusOr<uint64_t> Size() const = 0;
+
+  // FailedPrecondition if what stands under this name now is not what was opened.
+  virtual absl::Status CheckUnchanged() const = 0;
+
+  // For messages: the path of a file. Valid as long as the source.
+  virtual absl::string_view name() const = 0;
+
+ protected:
+  ByteSource() = default;
+};
+
+// What stands after the last '/' of `path`: the name a client may see of a shard. A view into
+// `path`.
+absl::string_view BaseName(absl::string_view path);
+
+// Reads exactly out.size() bytes at `offset`. DataLoss, naming source and offset, if the source
+// ends before.
+absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_

@@ -1,0 +1,134 @@
+#include "core/storage/file_sink.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+namespace {
+
+// The folder of `path`, with its '/' where it has one.
+absl::string_view FolderOf(absl::string_view path) {
+  return path.substr(0, path.size() - BaseName(path).size());
+}
+
+// A rename is on the device only when its folder is.
+absl::Status SyncFolder(absl::string_view path) {
+  const std::string folder = FolderOf(path).empty() ? "." : std::string(FolderOf(path));
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open \"", folder, "\""));
+  const int synced = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  // EINVAL: this kind of file system has no such thing for folders.
+  if (synced != 0 && error != EINVAL) {
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot sync \"", folder, "\""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& path,
+                                                           const FileSinkOptions& options) {
+  if (BaseName(path).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file to write"));
+  }
+  // Makes names differ inside this process; O_EXCL keeps other processes' files safe.
+  static std::atomic<uint64_t> next_number{0};
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    std::string temporary_path = absl::StrCat(FolderOf(path), ".", BaseName(path), ".", ::getpid(),
+                                              ".", next_number.fetch_add(1), ".tmp");
+    const int fd = ::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      return std::unique_ptr<FileSink>(new FileSink(path, std::move(temporary_path), fd, options));
+    }
+    if (errno != EEXIST && errno != EINTR) {
+      return absl::ErrnoToStatus(errno,
+                                 absl::StrCat("cannot create a file to become \"", path, "\""));
+    }
+  }
+  return absl::AlreadyExistsError(absl::StrCat(
+      "\"", FolderOf(path), "\" is full of temporary files of \"", path, "\"; remove them"));
+}
+
+FileSink::FileSink(std::string path, std::string temporary_path, int fd,
+                   const FileSinkOptions& options)
+    : path_(std::move(path)),
+      temporary_path_(std::move(temporary_path)),
+      options_(options),
+      fd_(fd) {}
+
+FileSink::~FileSink() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_path_.c_str());
+}
+
+absl::Status FileSink::Fail(absl::Status status) {
+  status_ = std::move(status);
+  return status_;
+}
+
+absl::Status FileSink::WriteOut(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot write \"", path_, "\"")));
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileSink::Append(absl::string_view bytes) {
+  SYSTOLE_RETURN_IF_ERROR(status_);
+  if (buffer_.size() + bytes.size() < options_.buffer_bytes) {
+    buffer_.append(bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+  SYSTOLE_RETURN_IF_ERROR(WriteOut(buffer_));
+  buffer_.clear();
+  if (bytes.size() >= options_.buffer_bytes) return WriteOut(bytes);
+  buffer_.append(bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status FileSink::Close() {
+  SYSTOLE_RETURN_IF_ERROR(status_);
+  SYSTOLE_RETURN_IF_ERROR(WriteOut(buffer_));
+  buffer_.clear();
+  if (options_.sync && ::fsync(fd_) != 0) {
+    return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot sync \"", path_, "\"")));
+  }
+  if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return Fail(absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot rename \"", temporary_path_, "\" to \"", path_, "\"")));
+  }
+  const int closed = ::close(fd_);
+  fd_ = -1;  // From here on the destructor has nothing to remove.
+  if (closed != 0 && errno != EINTR) {
+    return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot close \"", path_, "\"")));
+  }
+  status_ = absl::FailedPreconditionError(absl::StrCat("\"", path_, "\" is closed already"));
+  return options_.sync ? SyncFolder(path_) : absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,
+                                 const FileSinkOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSink> sink, FileSink::Create(path, options));
+  SYSTOLE_RETURN_IF_ERROR(sink->Append(bytes));
+  return sink->Close();
+}
+
+}  // namespace systole

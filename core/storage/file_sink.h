@@ -1,0 +1,60 @@
+// Writes a file that is either whole or not there: the bytes go to a temporary file in the same
+// folder, which Close() renames into place. Destroyed without Close(), it leaves nothing behind.
+//
+// Thread-compatible. Owns its file descriptor and the temporary file.
+#ifndef SYSTOLE_CORE_STORAGE_FILE_SINK_H_
+#define SYSTOLE_CORE_STORAGE_FILE_SINK_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/storage/byte_sink.h"
+
+namespace systole {
+
+struct FileSinkOptions {
+  // Bytes gathered before a write. Larger: fewer calls, this much memory per open file.
+  size_t buffer_bytes = 256 << 10;
+  // Whether Close() waits until the bytes are on the device. Without it a power cut may leave an
+  // empty file under the final name; right only for what can be made again, such as an index.
+  bool sync = true;
+};
+
+class FileSink final : public ByteSink {
+ public:
+  // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
+  // keeps it out of globs. NotFound or PermissionDenied, naming the path, if the folder does not
+  // allow it.
+  static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
+                                                          const FileSinkOptions& options = {});
+  ~FileSink() override;
+
+  absl::Status Append(absl::string_view bytes) override;
+  absl::Status Close() override;
+  absl::string_view name() const override { return path_; }
+
+ private:
+  FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
+  absl::Status WriteOut(absl::string_view bytes);
+  // Keeps `status` as the one every later call returns.
+  absl::Status Fail(absl::Status status);
+
+  const std::string path_;
+  const std::string temporary_path_;
+  const FileSinkOptions options_;
+  int fd_;  // -1 once closed.
+  std::string buffer_;
+  absl::Status status_;
+};
+
+// Writes `bytes` to `path` by way of a FileSink.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,
+                                 const FileSinkOptions& options = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_FILE_SINK_H_

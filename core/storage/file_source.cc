@@ -1,0 +1,107 @@
+#include "core/storage/file_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// The status of a failed system call, with what helps against it where the errno has a usual cause.
+absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
+  const std::string what = absl::StrCat("cannot ", call, " \"", path, "\"");
+  if (error == EMFILE || error == ENFILE) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        what, ": no file descriptor left; each open shard takes one, raise `ulimit -n`"));
+  }
+  return absl::ErrnoToStatus(error, what);
+}
+
+absl::StatusOr<FileIdentity> IdentityOf(const struct stat& info, absl::string_view path) {
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", path, "\" is ", S_ISDIR(info.st_mode) ? "a folder" : "no regular file",
+                     "; want a regular file"));
+  }
+  return FileIdentity{
+      .size_bytes = static_cast<uint64_t>(info.st_size),
+      .mtime_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+      .inode = info.st_ino,
+      .device = info.st_dev,
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<FileIdentity> StatFile(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return SystemError(errno, "stat", path);
+  return IdentityOf(info, path);
+}
+
+absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
+  int fd;
+  do {
+    // O_NONBLOCK: opening a named pipe must not wait for a writer. No effect on regular files.
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return SystemError(errno, "open", path);
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
+  SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(info, path));
+  std::move(close_fd).Cancel();
+  return std::unique_ptr<FileSource>(new FileSource(path, fd, identity));
+}
+
+FileSource::~FileSource() { ::close(fd_); }
+
+absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
+  // Beyond it lies nothing, and pread would call an offset of 2^63 and more invalid.
+  if (offset >= identity_.size_bytes) return 0;
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t read =
+        ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (read < 0) {
+      if (errno == EINTR) continue;
+      return SystemError(errno, absl::StrCat("read at byte ", offset + done, " of"), path_);
+    }
+    if (read == 0) break;
+    done += static_cast<size_t>(read);
+  }
+  return done;
+}
+
+absl::Status FileSource::CheckUnchanged() const {
+  const auto changed = [this](absl::string_view how) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("shard \"", BaseName(path_), "\" ", how,
+                     " since it was opened; restart the server to serve what is there now"));
+  };
+  struct stat info;
+  if (::stat(path_.c_str(), &info) != 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) return changed("was taken away");
+    return SystemError(error, "stat", path_);
+  }
+  const absl::StatusOr<FileIdentity> now = IdentityOf(info, path_);
+  if (!now.ok() || now->inode != identity_.inode || now->device != identity_.device) {
+    return changed("was replaced by another file");
+  }
+  if (now->size_bytes != identity_.size_bytes) {
+    return changed(
+        absl::StrCat("was resized from ", identity_.size_bytes, " to ", now->size_bytes, " bytes"));
+  }
+  if (now->mtime_ns != identity_.mtime_ns) return changed("was rewritten");
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,62 @@
+// A regular file, opened once and read by position. Remembers what it opened, so that a file
+// replaced, resized or rewritten while it is being served is noticed instead of mixed into a feed.
+//
+// Thread-safe. Owns its file descriptor: one per open shard.
+#ifndef SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
+#define SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// What tells one state of a file from another.
+struct FileIdentity {
+  uint64_t size_bytes = 0;
+  int64_t mtime_ns = 0;  // Since the Unix epoch.
+  uint64_t inode = 0;
+  uint64_t device = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+class FileSource final : public ByteSource {
+ public:
+  // NotFound, PermissionDenied, ResourceExhausted (no file descriptor left), or InvalidArgument if
+  // `path` is no regular file; each names the path.
+  static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
+  ~FileSource() override;
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
+  absl::StatusOr<uint64_t> Size() const override { return identity_.size_bytes; }
+  // Two system calls, no reading. A file taken away counts as changed: no other server could open
+  // it.
+  absl::Status CheckUnchanged() const override;
+  absl::string_view name() const override { return path_; }
+
+  // As it was when the file was opened.
+  const FileIdentity& identity() const { return identity_; }
+
+ private:
+  FileSource(std::string path, int fd, const FileIdentity& identity)
+      : path_(std::move(path)), fd_(fd), identity_(identity) {}
+
+  const std::string path_;
+  const int fd_;
+  const FileIdentity identity_;
+};
+
+// The identity of the regular file that stands at `path` now. Errors as FileSource::Open.
+absl::StatusOr<FileIdentity> StatFile(const std::string& path);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
