@@ -1,0 +1,73 @@
+// A MemorySource that fails where it is told to, and counts its reads: storage as it is on a bad
+// day.
+//
+// Thread-compatible (unlike the sources it stands for: tests change it while it is in use).
+#ifndef SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
+#define SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/memory_source.h"
+
+namespace systole {
+
+class ErrorSource final : public ByteSource {
+ public:
+  explicit ErrorSource(std::string bytes, std::string name = "error-source")
+      : memory_(std::move(bytes), std::move(name)) {}
+
+  // Every read that touches byte `offset` fails with `status`.
+  void FailAt(uint64_t offset, absl::Status status) {
+    fail_offset_ = offset;
+    fail_status_ = std::move(status);
+  }
+  // Size() fails.
+  void FailSize(absl::Status status) { size_status_ = std::move(status); }
+  // Reads see nothing at and beyond `offset`; Size() stays: a file cut after it was opened.
+  void CutAt(uint64_t offset) { cut_offset_ = offset; }
+  // CheckUnchanged() returns `status`.
+  void SetChanged(absl::Status status) { changed_status_ = std::move(status); }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    ++num_reads_;
+    bytes_read_ += out.size();
+    if (!fail_status_.ok() && offset <= fail_offset_ && fail_offset_ - offset < out.size()) {
+      return fail_status_;
+    }
+    if (offset >= cut_offset_) return 0;
+    return memory_.ReadAt(offset, out.subspan(0, cut_offset_ - offset));
+  }
+  absl::StatusOr<uint64_t> Size() const override {
+    if (!size_status_.ok()) return size_status_;
+    return memory_.Size();
+  }
+  absl::Status CheckUnchanged() const override { return changed_status_; }
+  absl::string_view name() const override { return memory_.name(); }
+
+  int64_t num_reads() const { return num_reads_; }
+  uint64_t bytes_read() const { return bytes_read_; }
+  void ResetCounts() { num_reads_ = bytes_read_ = 0; }
+
+ private:
+  MemorySource memory_;
+  uint64_t fail_offset_ = 0;
+  absl::Status fail_status_;
+  absl::Status size_status_;
+  absl::Status changed_status_;
+  uint64_t cut_offset_ = std::numeric_limits<uint64_t>::max();
+  mutable int64_t num_reads_ = 0;
+  mutable uint64_t bytes_read_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
