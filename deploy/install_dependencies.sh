@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that Systole is built from; does nothing when they are all there.
+#
+#   deploy/install_dependencies.sh            what the build, the tests, the benchmarks and the demo need
+#   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
+#
+# Uses sudo only if not root. README.md says what each library is for.
+set -euo pipefail
+
+packages=(
+  ca-certificates cmake ninja-build g++ pkg-config ccache
+  libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
+  libjpeg62-turbo-dev libhwy-dev libisal-dev libxxhash-dev libcli11-dev libspdlog-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+case "${1:-}" in
+  "") ;;
+  --checks) packages+=(clang clang-format clang-tidy libclang-rt-14-dev git) ;;
+  *)
+    echo "usage: $0 [--checks]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "no dpkg here: this needs Debian 12, or the counterparts of: ${packages[*]}" >&2
+  exit 3
+fi
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "missing packages, and neither root nor sudo to install them: ${missing[*]}" >&2
+    exit 3
+  fi
+  as_root=(sudo)
+fi
+apt() {
+  # A lock held by the machine's own first updates is waited for.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" \
+    </dev/null
+}
+echo "installing ${missing[*]}"
+apt update
+apt install -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,303 @@
+#include "tests/layers/layer_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace systole::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool BeginsWithOneOf(absl::string_view path, const std::vector<std::string>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [path](const std::string& prefix) { return absl::StartsWith(path, prefix); });
+}
+
+bool Contains(const std::vector<std::string>& names, absl::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string FolderOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? "" : std::string(path.substr(0, slash));
+}
+
+// "systole/v1/feed.pb.h" is generated from proto/systole/v1/feed.proto.
+std::string SourcePathOf(absl::string_view include) {
+  return absl::StartsWith(include, "systole/") ? absl::StrCat("proto/", include)
+                                               : std::string(include);
+}
+
+const Room* FindRoom(const LayerRules& rules, absl::string_view folder) {
+  for (const Room& room : rules.rooms) {
+    if (room.folder == folder) return &room;
+  }
+  return nullptr;
+}
+
+const Library* FindLibrary(const LayerRules& rules, absl::string_view header) {
+  for (const Library& library : rules.libraries) {
+    if (BeginsWithOneOf(header, library.header_prefixes)) return &library;
+  }
+  return nullptr;
+}
+
+const Library* FindLibraryByName(const LayerRules& rules, absl::string_view name) {
+  for (const Library& library : rules.libraries) {
+    if (library.name == name) return &library;
+  }
+  return nullptr;
+}
+
+bool MayInclude(const Library& library, absl::string_view file) {
+  return (library.allowed.empty() || BeginsWithOneOf(file, library.allowed)) &&
+         !BeginsWithOneOf(file, library.refused);
+}
+
+// Why `file` in `room` may not include `include`, or "" if it may.
+std::string ObjectionTo(const LayerRules& rules, const Room& room, const SourceFile& file,
+                        const Include& include) {
+  const auto refuse = [&](const Library& library) {
+    return absl::StrCat("includes ", include.path, ", but ", library.name,
+                        " belongs behind its fence");
+  };
+  // The generated service is gRPC's business, wherever the message headers may go.
+  if (absl::EndsWith(include.path, ".grpc.pb.h")) {
+    const Library* grpc = FindLibraryByName(rules, "gRPC");
+    if (grpc != nullptr && !MayInclude(*grpc, file.path)) return refuse(*grpc);
+  }
+  const std::string target_path = SourcePathOf(include.path);
+  if (const Room* target = FindRoom(rules, FolderOf(target_path)); target != nullptr) {
+    if (include.angle) return absl::StrCat("includes <", include.path, ">, want quotes");
+    if (target == &room || Contains(room.may_include, target->folder) ||
+        Contains(room.may_include, target_path)) {
+      return "";
+    }
+    return absl::StrCat("includes ", include.path, ", but ", room.folder, " may not use ",
+                        target->folder);
+  }
+  if (const Library* library = FindLibrary(rules, include.path); library != nullptr) {
+    return MayInclude(*library, file.path) ? "" : refuse(*library);
+  }
+  const bool standard = include.path.find_first_of("./") == std::string::npos;
+  if (include.angle && (standard || BeginsWithOneOf(include.path, rules.system_headers))) return "";
+  return absl::StrCat("includes ", include.path,
+                      ", which is no room (paths start at the top of the tree), no system header "
+                      "and no library that tests/layers/layer_rules.cc knows");
+}
+
+int LineOf(absl::string_view text, size_t offset) {
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + offset, '\n'));
+}
+
+// The end of the literal that opens at `begin` (a quote, or the R of a raw string).
+size_t EndOfLiteral(absl::string_view text, size_t begin) {
+  if (text[begin] == 'R') {
+    const size_t open = text.find('(', begin);
+    if (open == absl::string_view::npos) return text.size();
+    const std::string close = absl::StrCat(")", text.substr(begin + 2, open - begin - 2), "\"");
+    const size_t end = text.find(close, open);
+    return end == absl::string_view::npos ? text.size() : end + close.size();
+  }
+  size_t at = begin + 1;
+  while (at < text.size() && text[at] != text[begin] && text[at] != '\n') {
+    at += text[at] == '\\' ? 2 : 1;
+  }
+  return std::min(at + 1, text.size());
+}
+
+bool OpensLiteral(absl::string_view text, size_t at) {
+  const bool after_word = at > 0 && (absl::ascii_isalnum(text[at - 1]) || text[at - 1] == '_');
+  if (text[at] == '"') return true;
+  if (text[at] == '\'') return !after_word;  // Else the separator of 1'000.
+  return text[at] == 'R' && !after_word && absl::StartsWith(text.substr(at), "R\"");
+}
+
+}  // namespace
+
+std::string BlankComments(absl::string_view text) {
+  std::string code(text);
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = at + 1;
+    if (absl::StartsWith(text.substr(at), "//")) {
+      end = std::min(text.find('\n', at), text.size());
+      std::fill(code.begin() + at, code.begin() + end, ' ');
+    } else if (absl::StartsWith(text.substr(at), "/*")) {
+      const size_t close = text.find("*/", at + 2);
+      end = close == absl::string_view::npos ? text.size() : close + 2;
+      std::replace_if(
+          code.begin() + at, code.begin() + end, [](char c) { return c != '\n'; }, ' ');
+    } else if (OpensLiteral(text, at)) {
+      end = EndOfLiteral(text, at);
+    }
+    at = end;
+  }
+  return code;
+}
+
+std::vector<Include> ParseIncludes(absl::string_view text) {
+  static const std::regex* const kInclude =
+      new std::regex(R"re(^\s*#\s*include\s*(?:<([^>]*)>|"([^"]*)"|(\S+)))re");
+  std::vector<Include> includes;
+  int line = 0;
+  for (absl::string_view code : absl::StrSplit(BlankComments(text), '\n')) {
+    ++line;
+    std::match_results<absl::string_view::const_iterator> match;
+    if (!std::regex_search(code.begin(), code.end(), match, *kInclude)) continue;
+    // A computed include (third alternative) keeps its macro's name, which no rule knows.
+    const int kind = match[1].matched ? 1 : match[2].matched ? 2 : 3;
+    includes.push_back({.line = line, .angle = kind == 1, .path = match[kind].str()});
+  }
+  return includes;
+}
+
+absl::StatusOr<Tree> ReadTree(const std::string& root) {
+  if (!fs::is_directory(root)) return absl::NotFoundError(absl::StrCat("no folder ", root));
+  Tree tree;
+  const auto skipped = [](const std::string& name) { return name[0] == '.' || name == "build"; };
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename();
+    if (!skipped(name)) tree.top_level.push_back(name);
+  }
+  std::sort(tree.top_level.begin(), tree.top_level.end());
+  auto walk = fs::recursive_directory_iterator(root);
+  for (auto it = fs::begin(walk); it != fs::end(walk); ++it) {
+    const std::string path = it->path().lexically_relative(root).generic_string();
+    if (it->is_directory()) {
+      if (skipped(it->path().filename())) {
+        it.disable_recursion_pending();
+      } else {
+        tree.folders.push_back(path);
+      }
+    } else if (BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"}) &&
+               (absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc"))) {
+      std::ifstream in(it->path(), std::ios::binary);
+      tree.sources.push_back({path, std::string(std::istreambuf_iterator<char>(in),
+                                                std::istreambuf_iterator<char>())});
+    }
+  }
+  std::sort(tree.folders.begin(), tree.folders.end());
+  std::sort(tree.sources.begin(), tree.sources.end(),
+            [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  return tree;
+}
+
+std::vector<std::string> CheckIncludes(const LayerRules& rules,
+                                       const std::vector<SourceFile>& sources) {
+  std::vector<std::string> violations;
+  for (const SourceFile& file : sources) {
+    const Room* room = FindRoom(rules, FolderOf(file.path));
+    if (room == nullptr) {
+      violations.push_back(absl::StrCat(file.path, ":1: lies in no room of the table"));
+      continue;
+    }
+    for (const Include& include : ParseIncludes(file.text)) {
+      const std::string objection = ObjectionTo(rules, *room, file, include);
+      if (!objection.empty()) {
+        violations.push_back(absl::StrCat(file.path, ":", include.line, ": ", objection));
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckReservedWords(const LayerRules& rules,
+                                            const std::vector<SourceFile>& sources) {
+  std::vector<std::string> violations;
+  for (const ReservedWord& word : rules.reserved_words) {
+    const std::regex pattern(word.pattern);
+    for (const SourceFile& file : sources) {
+      if (!BeginsWithOneOf(file.path, word.checked) || BeginsWithOneOf(file.path, word.allowed)) {
+        continue;
+      }
+      const std::string code = BlankComments(file.text);
+      for (std::sregex_iterator hit(code.begin(), code.end(), pattern), end; hit != end; ++hit) {
+        violations.push_back(absl::StrCat(file.path, ":", LineOf(code, hit->position()), ": \"",
+                                          hit->str(), "\": ", word.reason));
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
+  std::vector<std::string> violations;
+  for (const SourceFile& file : sources) {
+    if (!absl::EndsWith(file.path, ".h")) continue;
+    const std::string guard = absl::StrCat(
+        "SYSTOLE_",
+        absl::AsciiStrToUpper(absl::StrReplaceAll(file.path, {{"/", "_"}, {".", "_"}, {"-", "_"}})),
+        "_");
+    // A header of SIMD kernels is read once per instruction set, so its guard toggles.
+    const std::string opening =
+        absl::EndsWith(file.path, "-inl.h")
+            ? absl::StrCat("#if defined(", guard, ") == defined(HWY_TARGET_TOGGLE)\n")
+            : absl::StrCat("#ifndef ", guard, "\n#define ", guard, "\n");
+    if (!absl::StrContains(file.text, opening)) {
+      violations.push_back(absl::StrCat(file.path, ":1: want the header guard ", guard));
+    }
+    if (!absl::StrContains(file.text, "Thread-safe") &&
+        !absl::StrContains(file.text, "Thread-compatible") &&
+        !absl::StrContains(file.text, "Single-thread")) {
+      violations.push_back(absl::StrCat(
+          file.path, ":1: says none of Thread-safe, Thread-compatible, Single-thread"));
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree) {
+  std::vector<std::string> violations;
+  for (const std::string& name : tree.top_level) {
+    if (!Contains(rules.top_level, name)) {
+      violations.push_back(absl::StrCat(name, ": the top level is fixed and has no such entry"));
+    }
+  }
+  for (const std::string& name : rules.top_level) {
+    if (!Contains(tree.top_level, name)) {
+      violations.push_back(absl::StrCat(name, ": missing at the top level"));
+    }
+  }
+  for (const std::string& folder : tree.folders) {
+    if (Contains(rules.refused_folder_names, fs::path(folder).filename().string())) {
+      violations.push_back(
+          absl::StrCat(folder, ": a drawer, not a room; name the noun that is in it"));
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckRules(const LayerRules& rules) {
+  std::vector<std::string> violations;
+  for (const Room& room : rules.rooms) {
+    for (const std::string& name : room.may_include) {
+      const Room* target = FindRoom(rules, absl::EndsWith(name, ".h") ? FolderOf(name) : name);
+      if (target == nullptr) {
+        violations.push_back(absl::StrCat(room.folder, " names ", name, ", which is no room"));
+      } else if (target->level >= room.level) {
+        violations.push_back(absl::StrCat(room.folder, " (level ", room.level, ") names ", name,
+                                          " (level ", target->level, "), want a lower level"));
+      }
+    }
+  }
+  return violations;
+}
+
+}  // namespace systole::layers

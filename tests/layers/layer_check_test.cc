@@ -1,0 +1,265 @@
+// The checker on small trees that break one rule each: a check that cannot fail would prove
+// nothing.
+#include "tests/layers/layer_check.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/layers/layer_rules.h"
+#include "tests/status_matchers.h"
+
+namespace systole::layers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+std::vector<std::string> IncludeViolations(const std::string& path, const std::string& text) {
+  return CheckIncludes(SystoleRules(), {{path, text}});
+}
+
+std::vector<std::string> WordViolations(const std::string& path, const std::string& text) {
+  return CheckReservedWords(SystoleRules(), {{path, text}});
+}
+
+TEST(BlankCommentsTest, KeepsLinesAndLiterals) {
+  EXPECT_THAT(BlankComments("a // b\nc /* d\n e */ f"), Eq("a     \nc     \n      f"));
+  EXPECT_THAT(BlankComments("x = \"// no\"; // yes"), Eq("x = \"// no\";       "));
+  EXPECT_THAT(BlankComments("x = \"\\\"// no\";"), Eq("x = \"\\\"// no\";"));
+  EXPECT_THAT(BlankComments("x = R\"re(\" // no)re\"; // y"), Eq("x = R\"re(\" // no)re\";     "));
+  EXPECT_THAT(BlankComments("1'000 // y"), Eq("1'000     "));
+  EXPECT_THAT(BlankComments("'\"' // y"), Eq("'\"'     "));
+  EXPECT_THAT(BlankComments("/* never closed"), Eq("               "));
+}
+
+TEST(ParseIncludesTest, FindsBothKindsAndSkipsComments) {
+  const std::vector<Include> includes = ParseIncludes(
+      "// #include <no>\n"
+      "#include <vector>\n"
+      "  #  include \"core/status/check.h\"  // why\n"
+      "/* #include <no>\n"
+      "*/ #include MACRO\n");
+  ASSERT_EQ(includes.size(), 3u);
+  EXPECT_EQ(includes[0].line, 2);
+  EXPECT_TRUE(includes[0].angle);
+  EXPECT_EQ(includes[0].path, "vector");
+  EXPECT_EQ(includes[1].line, 3);
+  EXPECT_FALSE(includes[1].angle);
+  EXPECT_EQ(includes[1].path, "core/status/check.h");
+  EXPECT_EQ(includes[2].line, 5);
+  EXPECT_EQ(includes[2].path, "MACRO");
+}
+
+TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
+  EXPECT_THAT(IncludeViolations("core/record/record_reader.cc",
+                                "#include <sys/stat.h>\n#include <vector>\n"
+                                "#include \"absl/status/statusor.h\"\n"
+                                "#include \"core/checksum/crc32c.h\"\n"
+                                "#include \"core/record/record_reader.h\"\n"
+                                "#include \"core/storage/byte_source.h\"\n"),
+              IsEmpty());
+  EXPECT_THAT(IncludeViolations("core/pipeline/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
+              IsEmpty());
+  EXPECT_THAT(IncludeViolations("client/emulator/trainer.cc",
+                                "#include \"client/infeed_queue.h\"\n"
+                                "#include \"systole/v1/model.pb.h\"\n"),
+              IsEmpty());
+}
+
+TEST(CheckIncludesTest, RefusesAnUpwardInclude) {
+  EXPECT_THAT(
+      IncludeViolations("core/storage/file_source.cc",
+                        "\n#include \"core/record/record_reader.h\"\n"),
+      ElementsAre("core/storage/file_source.cc:2: includes core/record/record_reader.h, but "
+                  "core/storage may not use core/record"));
+}
+
+TEST(CheckIncludesTest, RefusesANeighbourOfTheSameLevel) {
+  EXPECT_THAT(IncludeViolations("core/image/decode.cc", "#include \"core/example/example.h\"\n"),
+              ElementsAre(HasSubstr("core/image may not use core/example")));
+  EXPECT_THAT(IncludeViolations("core/random/keys.h", "#include \"core/checksum/xxh3.h\"\n"),
+              ElementsAre(HasSubstr("core/random may not use core/checksum")));
+  EXPECT_THAT(IncludeViolations("server/service.cc", "#include \"client/feed_client.h\"\n"),
+              ElementsAre(HasSubstr("server may not use client")));
+}
+
+TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
+  for (const char* folder : {"core/order", "core/batch", "core/image", "core/memory"}) {
+    EXPECT_THAT(
+        IncludeViolations(std::string(folder) + "/x.cc", "#include \"systole/v1/feed.pb.h\"\n"),
+        ElementsAre(HasSubstr("may not use proto/systole/v1")));
+  }
+  EXPECT_THAT(IncludeViolations("core/order/x.cc", "#include \"google/protobuf/message.h\"\n"),
+              ElementsAre(HasSubstr("protobuf belongs behind its fence")));
+}
+
+TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
+  for (const char* file : {"core/pipeline/x.cc", "core/flow/x.h", "client/emulator/x.cc"}) {
+    EXPECT_THAT(IncludeViolations(file, "#include <grpcpp/grpcpp.h>\n"),
+                ElementsAre(HasSubstr("gRPC belongs behind its fence")));
+    EXPECT_THAT(IncludeViolations(file, "#include \"systole/v1/service.grpc.pb.h\"\n"),
+                ElementsAre(HasSubstr("gRPC belongs behind its fence")));
+  }
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include <grpcpp/grpcpp.h>\n"), IsEmpty());
+  EXPECT_THAT(IncludeViolations("client/x.cc", "#include \"systole/v1/service.grpc.pb.h\"\n"),
+              IsEmpty());
+}
+
+TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
+  EXPECT_THAT(IncludeViolations("core/image/crop.cc", "#include <jpeglib.h>\n"),
+              ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
+  EXPECT_THAT(IncludeViolations("core/record/x.cc", "#include <isa-l/crc.h>\n"),
+              ElementsAre(HasSubstr("ISA-L belongs behind its fence")));
+  EXPECT_THAT(IncludeViolations("core/checksum/xxh3.h", "#include <xxhash.h>\n"),
+              ElementsAre(HasSubstr("xxHash belongs behind its fence")));
+  EXPECT_THAT(IncludeViolations("server/service.cc", "#include <CLI/CLI.hpp>\n"),
+              ElementsAre(HasSubstr("CLI11 belongs behind its fence")));
+  EXPECT_THAT(IncludeViolations("core/pipeline/x.cc", "#include \"hwy/highway.h\"\n"),
+              ElementsAre(HasSubstr("Highway belongs behind its fence")));
+}
+
+TEST(CheckIncludesTest, RefusesALibraryThatTheRulesDoNotKnow) {
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include <boost/asio.hpp>\n"),
+              ElementsAre(HasSubstr("boost/asio.hpp, which is no room")));
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"gtest/gtest.h\"\n"),
+              ElementsAre(HasSubstr("gtest/gtest.h, which is no room")));
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"tests/status_matchers.h\"\n"),
+              ElementsAre(HasSubstr("no room")));
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include COMPUTED\n"),
+              ElementsAre(HasSubstr("includes COMPUTED, which is no room")));
+}
+
+TEST(CheckIncludesTest, RefusesPathsThatDoNotStartAtTheTop) {
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"service.h\"\n"),
+              ElementsAre(HasSubstr("paths start at the top")));
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"../core/flow/queue.h\"\n"),
+              ElementsAre(HasSubstr("paths start at the top")));
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include <core/flow/queue.h>\n"),
+              ElementsAre(HasSubstr("want quotes")));
+}
+
+TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
+  EXPECT_THAT(IncludeViolations("core/drawer/x.cc", ""),
+              ElementsAre("core/drawer/x.cc:1: lies in no room of the table"));
+  EXPECT_THAT(IncludeViolations("core/image/detail/x.h", ""), ElementsAre(HasSubstr("no room")));
+}
+
+TEST(CheckIncludesTest, LetsTheEmulatorSeeOnlyTheInfeedQueue) {
+  EXPECT_THAT(
+      IncludeViolations("client/emulator/trainer.cc", "#include \"client/feed_client.h\"\n"),
+      ElementsAre(HasSubstr("client/emulator may not use client")));
+}
+
+TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
+  for (const char* code :
+       {"std::thread t;", "std::jthread t;", "std::mutex mu;", "std::shared_mutex mu;",
+        "std::recursive_mutex mu;", "std::condition_variable cv;", "std::lock_guard lock(mu);",
+        "auto f = std::async(g);", "absl::Mutex mu;", "absl::Notification n;",
+        "pthread_create(&t, 0, f, 0);", "#include <thread>", "#include <mutex>",
+        "#include \"absl/synchronization/mutex.h\""}) {
+    for (const char* file :
+         {"core/pipeline/x.cc", "server/x.cc", "client/x.h", "proto/framing/x.h"}) {
+      EXPECT_THAT(WordViolations(file, code),
+                  ElementsAre(AllOf(StartsWith(file), HasSubstr("lives in core/flow"))))
+          << code;
+    }
+    EXPECT_THAT(WordViolations("core/flow/x.cc", code), IsEmpty()) << code;
+  }
+}
+
+TEST(CheckReservedWordsTest, CountsCodeAndNotComments) {
+  EXPECT_THAT(WordViolations("server/x.cc", "// Not a std::mutex.\n/* std::thread */\n"),
+              IsEmpty());
+  EXPECT_THAT(WordViolations("server/x.cc", "// One.\n\nstd::mutex mu;  // std::mutex\n"),
+              ElementsAre(StartsWith("server/x.cc:3: \"std::mutex\"")));
+  EXPECT_THAT(WordViolations("server/x.cc", "my_std::mutex_like x; std::threads y;"), IsEmpty());
+}
+
+TEST(CheckReservedWordsTest, RefusesStoredRandomnessClocksAndPrinting) {
+  EXPECT_THAT(WordViolations("client/cli/x.cc", "#include <random>\n"),
+              ElementsAre(HasSubstr("randomness comes from core/random")));
+  EXPECT_THAT(WordViolations("core/order/x.cc", "absl::Time t = absl::Now();\n"),
+              ElementsAre(HasSubstr("a stage has no clock")));
+  EXPECT_THAT(WordViolations("core/order/x.cc", "#include <chrono>\n"),
+              ElementsAre(HasSubstr("a stage has no clock")));
+  EXPECT_THAT(WordViolations("server/x.cc", "#include <chrono>\n"), IsEmpty());
+  EXPECT_THAT(WordViolations("core/order/x.cc", "std::fprintf(stderr, \"x\");\n"),
+              ElementsAre(HasSubstr("core never prints")));
+  EXPECT_THAT(WordViolations("core/order/x.cc", "std::snprintf(b, 1, \"x\");\n"), IsEmpty());
+}
+
+TEST(CheckReservedWordsTest, RefusesLibmWhereBytesAreMade) {
+  for (const char* code : {"std::exp(x)", "std::log(x)", "std::pow(x, 2)", "std::tanh(x)"}) {
+    EXPECT_THAT(WordViolations("client/emulator/x.cc", code), ElementsAre(HasSubstr("libm")))
+        << code;
+    EXPECT_THAT(WordViolations("core/image/x.cc", code), ElementsAre(HasSubstr("libm"))) << code;
+  }
+  EXPECT_THAT(WordViolations("core/image/x.cc", "std::sqrt(x) + std::floor(x) + numeric::Exp(x)"),
+              IsEmpty());
+}
+
+TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
+  const std::string good =
+      "// A thing. Thread-safe.\n"
+      "#ifndef SYSTOLE_CORE_FLOW_QUEUE_H_\n#define SYSTOLE_CORE_FLOW_QUEUE_H_\n#endif\n";
+  EXPECT_THAT(CheckHeaders({{"core/flow/queue.h", good}}), IsEmpty());
+  EXPECT_THAT(CheckHeaders({{"core/flow/other.h", good}}),
+              ElementsAre(HasSubstr("SYSTOLE_CORE_FLOW_OTHER_H_")));
+  EXPECT_THAT(CheckHeaders({{"core/flow/queue.h", good.substr(good.find('\n'))}}),
+              ElementsAre(HasSubstr("says none of Thread-safe")));
+}
+
+TEST(CheckHeadersTest, WantsTheTogglingGuardInKernelHeaders) {
+  EXPECT_THAT(CheckHeaders({{"core/image/resize-inl.h",
+                             "// Thread-safe.\n#if defined(SYSTOLE_CORE_IMAGE_RESIZE_INL_H_) == "
+                             "defined(HWY_TARGET_TOGGLE)\n"}}),
+              IsEmpty());
+  EXPECT_THAT(CheckHeaders({{"core/image/resize-inl.h",
+                             "// Thread-safe.\n#ifndef SYSTOLE_CORE_IMAGE_RESIZE_INL_H_\n"
+                             "#define SYSTOLE_CORE_IMAGE_RESIZE_INL_H_\n"}}),
+              ElementsAre(HasSubstr("SYSTOLE_CORE_IMAGE_RESIZE_INL_H_")));
+}
+
+TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
+  const LayerRules rules = SystoleRules();
+  Tree tree{.top_level = rules.top_level, .folders = {"core", "core/flow"}, .sources = {}};
+  EXPECT_THAT(CheckFolders(rules, tree), IsEmpty());
+
+  tree.top_level.push_back("scripts");
+  EXPECT_THAT(CheckFolders(rules, tree),
+              ElementsAre(StartsWith("scripts: the top level is fixed")));
+
+  tree.top_level = rules.top_level;
+  tree.top_level.erase(tree.top_level.begin());
+  EXPECT_THAT(CheckFolders(rules, tree), ElementsAre("CHANGELOG.md: missing at the top level"));
+}
+
+TEST(CheckFoldersTest, RefusesDrawers) {
+  const LayerRules rules = SystoleRules();
+  for (const char* name : {"util", "common", "helpers", "misc", "base"}) {
+    const std::string folder = std::string("core/image/") + name;
+    const Tree tree{.top_level = rules.top_level, .folders = {folder}, .sources = {}};
+    EXPECT_THAT(CheckFolders(rules, tree), ElementsAre(StartsWith(folder + ": a drawer")));
+  }
+}
+
+TEST(CheckRulesTest, RefusesACycleAndAnUnknownRoom) {
+  LayerRules rules;
+  rules.rooms = {{"a", 1, {"b"}}, {"b", 2, {"a"}}, {"c", 3, {"d", "b/x.h"}}};
+  EXPECT_THAT(CheckRules(rules), ElementsAre("a (level 1) names b (level 2), want a lower level",
+                                             "c names d, which is no room"));
+}
+
+TEST(ReadTreeTest, ReportsAMissingFolder) {
+  EXPECT_THAT(ReadTree("/no/such/folder"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder")));
+}
+
+}  // namespace
+}  // namespace systole::layers

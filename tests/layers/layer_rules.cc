@@ -1,0 +1,121 @@
+#include "tests/layers/layer_rules.h"
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace systole::layers {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names Join(std::initializer_list<Names> lists) {
+  Names all;
+  for (const Names& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<Room> SystoleRooms() {
+  const Names status = {"core/status"};
+  const Names messages = {"proto/systole/v1", "proto/textproto"};
+  const Names ground =
+      Join({status,
+            {"core/memory", "core/checksum", "core/numeric", "core/random"}});  // Levels 0 and 1.
+  const Names stages = Join({ground,
+                             {"core/storage", "core/flow", "core/record", "core/example",
+                              "core/image", "core/order", "core/batch"}});
+  const Names core = Join({stages, {"core/pipeline"}});
+  return {
+      {"core/status", 0, {}},
+      {"proto/systole/v1", 0, {}},
+      {"proto/textproto", 1, status},  // Messages from text that a person wrote.
+      {"core/memory", 1, status},
+      {"core/checksum", 1, status},
+      {"core/numeric", 1, status},
+      {"core/random", 1, status},
+      {"core/storage", 2, ground},
+      {"core/flow", 2, ground},
+      {"core/record", 3, Join({ground, {"core/storage"}})},
+      {"core/example", 3, ground},
+      {"core/image", 3, ground},
+      {"core/order", 3, ground},
+      {"core/batch", 3, ground},
+      // The only core room that knows messages: the feed spec is one.
+      {"core/pipeline", 4, Join({stages, messages})},
+      {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
+      {"server", 6, Join({core, messages, {"proto/framing"}})},
+      {"client", 6,
+       Join({ground, messages, {"core/flow", "core/batch", "core/order", "proto/framing"}})},
+      {"client/emulator", 7,
+       Join({ground, messages, {"core/flow", "core/batch", "client/infeed_queue.h"}})},
+      {"client/cli", 8, Join({core, messages, {"client", "client/emulator"}})},
+      {"client/python", 8, {"client"}},
+  };
+}
+
+std::vector<Library> ForeignLibraries() {
+  return {
+      {"abseil", {"absl/"}, {}, {}},
+      {"protobuf", {"google/protobuf/"}, {"core/pipeline/", "proto/", "server/", "client/"}, {}},
+      {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
+      // SIMD kernels are compiled once per instruction set, each in its own .cc, so Highway cannot
+      // stay behind one file; it stays in the rooms that have such kernels.
+      {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
+      {"ISA-L", {"isa-l.h", "isa-l/"}, {"core/checksum/crc32c.cc"}, {}},
+      {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
+      {"libjpeg", {"jpeglib.h", "jerror.h"}, {"core/image/jpeg_codec.cc"}, {}},
+      // One .cc per program: each reads its own command line.
+      {"CLI11", {"CLI/"}, {"client/cli/command_line.cc", "server/main.cc"}, {}},
+      {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},
+  };
+}
+
+std::vector<ReservedWord> ReservedWords() {
+  const Names everywhere = {"core/", "proto/", "server/", "client/"};
+  return {
+      {R"(\bstd::(jthread|thread|(recursive_|timed_|shared_)*mutex|condition_variable(_any)?|async|)"
+       R"(lock_guard|unique_lock|scoped_lock|call_once|counting_semaphore|binary_semaphore|latch|)"
+       R"(barrier)\b|\babsl::(Mutex|MutexLock|CondVar|Notification|BlockingCounter|Barrier)\b|)"
+       R"(\bpthread_(create|mutex_\w+|cond_\w+)\b|)"
+       R"(#\s*include\s*[<"](thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|)"
+       R"(barrier|pthread\.h|absl/synchronization/\w+\.h)[>"])",
+       "every thread, mutex and wait lives in core/flow",
+       everywhere,
+       {"core/flow/"}},
+      {R"(#\s*include\s*[<"](random|absl/random/\w+\.h)[>"]|\bs?rand\s*\(|\bstd::random_device\b)",
+       "randomness comes from core/random, keyed by (seed, epoch, record)",
+       everywhere,
+       {}},
+      {R"(#\s*include\s*[<"](chrono|absl/time/clock\.h)[>"]|\babsl::(Now|SleepFor)\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))",
+       "a stage has no clock",
+       {"core/"},
+       {"core/flow/"}},
+      {R"(\bstd::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|)"
+       R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
+       "libm's transcendentals differ between CPUs; core/numeric has ours",
+       {"core/", "client/emulator/"},
+       {}},
+      {R"(\bstd::(cout|cerr|clog)\b|\bf?printf\s*\(|\bstd::f?printf\s*\()",
+       "core never prints",
+       {"core/"},
+       {"core/status/check.h"}},
+  };
+}
+
+}  // namespace
+
+LayerRules SystoleRules() {
+  return {
+      .rooms = SystoleRooms(),
+      .libraries = ForeignLibraries(),
+      .reserved_words = ReservedWords(),
+      .system_headers = {"arpa/", "dirent.h", "fcntl.h", "glob.h", "immintrin.h", "linux/",
+                         "netdb.h", "netinet/", "poll.h", "sched.h", "setjmp.h", "signal.h",
+                         "stdio.h", "sys/", "termios.h", "unistd.h", "xmmintrin.h"},
+      .refused_folder_names = {"util", "utils", "common", "helpers", "helper", "misc", "base"},
+      .top_level = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
+                    "bench", "client", "core", "deploy", "proto", "server", "tests"},
+  };
+}
+
+}  // namespace systole::layers

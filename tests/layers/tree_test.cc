@@ -1,0 +1,42 @@
+// This repository against its own rules.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/layers/layer_check.h"
+#include "tests/layers/layer_rules.h"
+#include "tests/status_matchers.h"
+
+namespace systole::layers {
+namespace {
+
+class TreeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<Tree> tree = ReadTree(SYSTOLE_SOURCE_DIR);
+    ASSERT_THAT(tree, IsOk());
+    tree_ = *std::move(tree);
+    // An empty tree would obey every rule.
+    ASSERT_GT(tree_.sources.size(), 50u);
+  }
+
+  const LayerRules rules_ = SystoleRules();
+  Tree tree_;
+};
+
+void ExpectNone(const std::vector<std::string>& violations) {
+  EXPECT_TRUE(violations.empty()) << absl::StrJoin(violations, "\n");
+}
+
+TEST_F(TreeTest, RulesOnlyPointDownwards) { ExpectNone(CheckRules(rules_)); }
+TEST_F(TreeTest, IncludesFollowTheTable) { ExpectNone(CheckIncludes(rules_, tree_.sources)); }
+TEST_F(TreeTest, ReservedWordsStayHome) { ExpectNone(CheckReservedWords(rules_, tree_.sources)); }
+TEST_F(TreeTest, HeadersAreGuardedAndSayTheirThreadWord) {
+  ExpectNone(CheckHeaders(tree_.sources));
+}
+TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
+
+}  // namespace
+}  // namespace systole::layers

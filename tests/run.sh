@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Builds Systole from nothing and tests it. Stops at the first failure and says how to repeat it.
+#
+#   tests/run.sh             installs what is missing, builds the release preset, runs its tests and
+#                            every benchmark once
+#   tests/run.sh --all       all the sections below, in this order
+#   tests/run.sh SECTION..   only these:
+#     format    clang-format over every source
+#     release   the release build and its tests
+#     bench     every benchmark once, briefly
+#     clang     the clang build: thread-safety analysis, warnings are errors
+#     headers   each header compiled alone
+#     tidy      clang-tidy (checks: .clang-tidy)
+#     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything
+#     tsan      ThreadSanitizer over core
+#
+# SYSTOLE_JOBS is the number of compilers and tests at a time (default: the number of CPUs).
+set -euo pipefail
+
+readonly all_sections=(format release bench clang headers tidy asan tsan)
+sections=("$@")
+packages=--checks
+case "$*" in
+  "")
+    sections=(release bench)
+    packages=
+    ;;
+  --all) sections=("${all_sections[@]}") ;;
+esac
+for section in "${sections[@]}"; do
+  if [[ " ${all_sections[*]} " != *" $section "* ]]; then
+    echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]}" >&2
+    exit 2
+  fi
+done
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
+
+# Runs a command without stdin. If it fails, says how to repeat the section and ends the script with
+# the command's status.
+run() {
+  local status=0
+  printf '+'
+  printf ' %q' "$@"
+  printf '\n'
+  "$@" </dev/null || status=$?
+  [[ $status -eq 0 ]] && return
+  {
+    echo
+    echo "=== $section: FAILED after $((SECONDS - begin)) s with exit status $status"
+    echo "=== repeat it with: $(printf '%q' "$PWD/tests/run.sh") $section"
+  } >&2
+  exit "$status"
+}
+
+build() {
+  run cmake --preset "$1"
+  run cmake --build "build/$1" -j "$jobs"
+}
+
+build_and_test() {
+  build "$1"
+  run ctest --preset "$1" -j "$jobs" --no-tests=error
+}
+
+# Every C++ file of these folders, NUL-separated.
+list_sources() {
+  find "$@" \( -name '*.cc' -o -name '*.h' \) -print0 | sort -z
+}
+
+check_format() {
+  list_sources core proto server client tests bench |
+    xargs -0 -n 16 -P "$jobs" clang-format --dry-run -Werror
+}
+
+# Tests and benchmarks are left out: gMock's templates would take most of the time.
+check_tidy() {
+  list_sources core proto server client | grep -z '\.cc$' |
+    xargs -0 -n 2 -P "$jobs" clang-tidy -p build/clang --quiet
+}
+
+section_format() { run check_format; }
+section_release() { build_and_test release; }
+section_bench() { run bench/run.sh --smoke; }
+section_clang() { build clang; }
+section_headers() {
+  run cmake --preset clang
+  run cmake --build build/clang -j "$jobs" --target all_verify_interface_header_sets
+}
+section_tidy() {
+  # The build makes the message headers that the sources include.
+  build clang
+  run check_tidy
+}
+section_asan() { build_and_test asan; }
+section_tsan() { build_and_test tsan; }
+
+for section in packages "${sections[@]}"; do
+  begin=$SECONDS
+  echo "=== $section (at $begin s)"
+  if [[ $section == packages ]]; then
+    run deploy/install_dependencies.sh $packages
+  else
+    "section_$section"
+  fi
+  echo "=== $section: passed in $((SECONDS - begin)) s"
+  echo
+done
+echo "=== ${#sections[@]} sections passed in $SECONDS s: ${sections[*]}"
