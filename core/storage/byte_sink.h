@@ -31,20 +31,30 @@ class ByteSink {
   ByteSink() = default;
 };
 
-// Appends to a string.
+// Appends to a string, which must outlive the sink.
 class StringSink final : public ByteSink {
  public:
   explicit StringSink(std::string* out) : out_(out) {}
 
   absl::Status Append(absl::string_view bytes) override {
+    if (closed_) return ClosedAlready();
     out_->append(bytes.data(), bytes.size());
     return absl::OkStatus();
   }
-  absl::Status Close() override { return absl::OkStatus(); }
+  absl::Status Close() override {
+    if (closed_) return ClosedAlready();
+    closed_ = true;
+    return absl::OkStatus();
+  }
   absl::string_view name() const override { return "string"; }
 
  private:
+  static absl::Status ClosedAlready() {
+    return absl::FailedPreconditionError("string sink is closed already");
+  }
+
   std::string* const out_;
+  bool closed_ = false;
 };
 
 }  // namespace systole

@@ -1,0 +1,165 @@
+#include "core/storage/file_sink.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+TEST(FileSinkTest, FileAppearsWholeOnlyAtClose) {
+  const TempFolder folder;
+  absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");
+  ASSERT_THAT(sink, IsOk());
+  EXPECT_THAT((*sink)->Append("first "), IsOk());
+  EXPECT_THAT((*sink)->Append("second"), IsOk());
+  EXPECT_THAT(folder.List(), ElementsAre(StartsWith(".out.")));  // The temporary file, hidden.
+  EXPECT_THAT((*sink)->Close(), IsOk());
+  EXPECT_THAT(folder.List(), ElementsAre("out"));
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "first second");
+  EXPECT_EQ((*sink)->name(), folder / "out");
+}
+
+TEST(FileSinkTest, DestroyedWithoutCloseLeavesNothingAndKeepsTheOldFile) {
+  const TempFolder folder;
+  folder.Write("out", "old");
+  {
+    absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");
+    ASSERT_THAT(sink, IsOk());
+    EXPECT_THAT((*sink)->Append("new"), IsOk());
+  }
+  EXPECT_THAT(folder.List(), ElementsAre("out"));
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "old");
+}
+
+TEST(FileSinkTest, ReplacesAFileAndTwoSinksDoNotMeet) {
+  const TempFolder folder;
+  folder.Write("out", "old");
+  absl::StatusOr<std::unique_ptr<FileSink>> one = FileSink::Create(folder / "out");
+  absl::StatusOr<std::unique_ptr<FileSink>> two = FileSink::Create(folder / "out");
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(two, IsOk());
+  EXPECT_THAT((*one)->Append("one"), IsOk());
+  EXPECT_THAT((*two)->Append("two"), IsOk());
+  EXPECT_THAT((*one)->Close(), IsOk());
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "one");
+  EXPECT_THAT((*two)->Close(), IsOk());
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "two");
+}
+
+TEST(FileSinkTest, PiecesAroundTheBufferSizeArriveInOrder) {
+  const TempFolder folder;
+  absl::StatusOr<std::unique_ptr<FileSink>> sink =
+      FileSink::Create(folder / "out", {.buffer_bytes = 8, .sync = false});
+  ASSERT_THAT(sink, IsOk());
+  std::string wanted;
+  for (size_t size = 0; size < 20; ++size) {
+    const std::string piece(size, static_cast<char>('a' + size));
+    EXPECT_THAT((*sink)->Append(piece), IsOk());
+    wanted += piece;
+  }
+  EXPECT_THAT((*sink)->Close(), IsOk());
+  EXPECT_EQ(ReadWholeFile(folder / "out"), wanted);
+}
+
+TEST(FileSinkTest, ClosedSinkRefusesEverything) {
+  const TempFolder folder;
+  absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");
+  ASSERT_THAT(sink, IsOk());
+  EXPECT_THAT((*sink)->Close(), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                AllOf(HasSubstr(folder / "out"), HasSubstr("closed already")));
+  EXPECT_THAT((*sink)->Append("more"), refused);
+  EXPECT_THAT((*sink)->Close(), refused);
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "");
+}
+
+TEST(FileSinkTest, FolderThatIsNotThereIsNotFound) {
+  const TempFolder folder;
+  EXPECT_THAT(FileSink::Create(folder / "none/out"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none/out")));
+}
+
+TEST(FileSinkTest, PathWithoutAFileNameIsInvalid) {
+  EXPECT_THAT(FileSink::Create("folder/"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("names no file")));
+}
+
+TEST(FileSinkTest, FolderUnderTheFinalNameFailsCloseAndLeavesNothing) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "out");
+  {
+    absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");
+    ASSERT_THAT(sink, IsOk());
+    const absl::Status closed = (*sink)->Close();
+    EXPECT_FALSE(closed.ok());
+    EXPECT_THAT(std::string(closed.message()), HasSubstr("cannot rename"));
+    EXPECT_EQ((*sink)->Append("more"), closed);  // The first error sticks.
+  }
+  EXPECT_THAT(folder.List(), ElementsAre("out"));
+}
+
+TEST(FileSinkTest, FullDeviceIsAnErrorThatSticksAndLeavesNothing) {
+  // A limit on file size stands for a full device: write() fails in the same place.
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const absl::Cleanup restore = [&] {
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, old_handler);
+  };
+  const TempFolder folder;
+  {
+    absl::StatusOr<std::unique_ptr<FileSink>> sink =
+        FileSink::Create(folder / "out", {.buffer_bytes = 16, .sync = false});
+    ASSERT_THAT(sink, IsOk());
+    const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const absl::Status appended = (*sink)->Append(std::string(100, 'x'));
+    EXPECT_FALSE(appended.ok());
+    EXPECT_THAT(std::string(appended.message()), HasSubstr(folder / "out"));
+    EXPECT_EQ((*sink)->Close(), appended);
+  }
+  EXPECT_THAT(folder.List(), IsEmpty());
+}
+
+TEST(FileSinkTest, FileIsReadableByOthersAsUmaskAllows) {
+  const TempFolder folder;
+  const mode_t before = umask(022);
+  const absl::Status written = WriteFileAtomically(folder / "out", "x");
+  umask(before);
+  EXPECT_THAT(written, IsOk());
+  struct stat info;
+  ASSERT_EQ(stat((folder / "out").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644u);
+}
+
+TEST(WriteFileAtomicallyTest, WritesIntoTheCurrentFolderToo) {
+  const TempFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const absl::Status written = WriteFileAtomically("out", "bytes");
+  std::filesystem::current_path(before);
+  EXPECT_THAT(written, IsOk());
+  EXPECT_EQ(ReadWholeFile(folder / "out"), "bytes");
+}
+
+}  // namespace
+}  // namespace systole

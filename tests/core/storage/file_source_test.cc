@@ -1,0 +1,147 @@
+#include "core/storage/file_source.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/cleanup/cleanup.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::unique_ptr<FileSource> MustOpen(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
+  EXPECT_THAT(source, IsOk());
+  return *std::move(source);
+}
+
+// FailedPrecondition with this in its message, and the base name but not the folder: the message
+// goes to clients.
+auto IsChanged(const std::string& how, const TempFolder& folder) {
+  return StatusIs(absl::StatusCode::kFailedPrecondition,
+                  AllOf(HasSubstr("shard \"a.tfrecord\" " + how), Not(HasSubstr(folder.path()))));
+}
+
+TEST(FileSourceTest, ReadsAnywhereAndShortOnlyAtTheEnd) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("digits", "0123456789"));
+  std::string out(4, '.');
+  EXPECT_THAT(source->ReadAt(3, absl::MakeSpan(out)), IsOkAndHolds(4u));
+  EXPECT_EQ(out, "3456");
+  EXPECT_THAT(source->ReadAt(9, absl::MakeSpan(out)), IsOkAndHolds(1u));
+  EXPECT_EQ(out, "9456");
+  EXPECT_THAT(source->ReadAt(10, absl::MakeSpan(out)), IsOkAndHolds(0u));
+  EXPECT_THAT(source->ReadAt(std::numeric_limits<uint64_t>::max(), absl::MakeSpan(out)),
+              IsOkAndHolds(0u));
+  EXPECT_THAT(source->Size(), IsOkAndHolds(10u));
+  EXPECT_EQ(source->name(), folder / "digits");
+}
+
+TEST(FileSourceTest, MissingFileIsNotFoundAndNamed) {
+  const TempFolder folder;
+  EXPECT_THAT(FileSource::Open(folder / "none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none")));
+  EXPECT_THAT(StatFile(folder / "none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none")));
+}
+
+TEST(FileSourceTest, FolderIsInvalid) {
+  const TempFolder folder;
+  EXPECT_THAT(FileSource::Open(folder.path()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a folder")));
+}
+
+TEST(FileSourceTest, NamedPipeIsInvalidAndDoesNotBlock) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(FileSource::Open(folder / "pipe"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+}
+
+TEST(FileSourceTest, NoDescriptorLeftIsResourceExhaustedWithTheRemedy) {
+  const TempFolder folder;
+  const std::string path = folder.Write("a", "x");
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const absl::Cleanup restore = [&] { setrlimit(RLIMIT_NOFILE, &before); };
+  const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_THAT(FileSource::Open(path), StatusIs(absl::StatusCode::kResourceExhausted,
+                                               AllOf(HasSubstr(path), HasSubstr("ulimit -n"))));
+}
+
+TEST(FileSourceTest, IdentityIsThatOfTheOpenedFile) {
+  const TempFolder folder;
+  const std::string path = folder.Write("a", "abc");
+  const std::unique_ptr<FileSource> source = MustOpen(path);
+  EXPECT_EQ(source->identity().size_bytes, 3u);
+  EXPECT_THAT(StatFile(path), IsOkAndHolds(source->identity()));
+  ShiftMtime(path, 5);
+  absl::StatusOr<FileIdentity> later = StatFile(path);
+  ASSERT_THAT(later, IsOk());
+  EXPECT_EQ(later->mtime_ns, source->identity().mtime_ns + 5'000'000'000);
+  EXPECT_EQ(later->inode, source->identity().inode);
+}
+
+TEST(FileSourceTest, UntouchedFileIsUnchanged) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  EXPECT_THAT(source->CheckUnchanged(), IsOk());
+}
+
+TEST(FileSourceTest, FileReplacedByRenameIsNoticedAndTheOldOneStillRead) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  std::filesystem::rename(folder.Write("new", "xyz"), folder / "a.tfrecord");
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was replaced", folder));
+  std::string out(3, '.');
+  EXPECT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(3u));
+  EXPECT_EQ(out, "abc");
+}
+
+TEST(FileSourceTest, FileReplacedByAFolderIsNoticed) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  std::filesystem::remove(folder / "a.tfrecord");
+  std::filesystem::create_directory(folder / "a.tfrecord");
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was replaced", folder));
+}
+
+TEST(FileSourceTest, FileTakenAwayIsNoticed) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  std::filesystem::remove(folder / "a.tfrecord");
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was taken away", folder));
+}
+
+TEST(FileSourceTest, ResizedFileIsNoticed) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  std::filesystem::resize_file(folder / "a.tfrecord", 2);
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was resized from 3 to 2 bytes", folder));
+}
+
+TEST(FileSourceTest, FileRewrittenInPlaceWithEqualSizeIsNoticed) {
+  const TempFolder folder;
+  const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
+  folder.Write("a.tfrecord", "xyz");
+  ShiftMtime(folder / "a.tfrecord", 1);  // Instead of waiting for the file system's clock.
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was rewritten", folder));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,99 @@
+#include "core/storage/list_shards.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutIndexFiles) {
+  const TempFolder folder;
+  for (const char* name : {"b.tfrecord", "a.tfrecord", "B.tfrecord", "a.tfrecord.idx",
+                           "a.tfrecord.idx.hash", ".hidden.tmp"}) {
+    folder.Write(name, "");
+  }
+  EXPECT_THAT(ListShards({folder / "*"}),
+              IsOkAndHolds(ElementsAre(folder / "B.tfrecord", folder / "a.tfrecord",
+                                       folder / "b.tfrecord")));
+}
+
+TEST(ListShardsTest, QuestionMarkAndSetsWork) {
+  const TempFolder folder;
+  for (const char* name : {"x-0", "x-1", "x-2", "x-10"}) folder.Write(name, "");
+  EXPECT_THAT(ListShards({folder / "x-?"}),
+              IsOkAndHolds(ElementsAre(folder / "x-0", folder / "x-1", folder / "x-2")));
+  EXPECT_THAT(ListShards({folder / "x-[02]"}),
+              IsOkAndHolds(ElementsAre(folder / "x-0", folder / "x-2")));
+}
+
+TEST(ListShardsTest, OverlappingPatternsNameEachFileOnce) {
+  const TempFolder folder;
+  folder.Write("a", "");
+  folder.Write("b", "");
+  EXPECT_THAT(ListShards({folder / "b", folder / "*", folder / "a", folder / "b"}),
+              IsOkAndHolds(ElementsAre(folder / "a", folder / "b")));
+}
+
+TEST(ListShardsTest, PathWithGlobCharactersThatExistsIsTakenAsItStands) {
+  const TempFolder folder;
+  folder.Write("odd[1]", "");
+  folder.Write("odd1", "");
+  EXPECT_THAT(ListShards({folder / "odd[1]"}), IsOkAndHolds(ElementsAre(folder / "odd[1]")));
+}
+
+TEST(ListShardsTest, PatternThatMatchesNothingIsNotFoundAndNamed) {
+  const TempFolder folder;
+  folder.Write("a", "");
+  EXPECT_THAT(ListShards({folder / "a", folder / "none-*"}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr(folder / "none-*"), HasSubstr("matches no file"))));
+  EXPECT_THAT(ListShards({folder / "missing.tfrecord"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "missing.tfrecord")));
+}
+
+TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
+  const TempFolder folder;
+  folder.Write("a.idx", "");
+  for (const char* pattern : {"a.idx", "*.idx", "a*"}) {
+    EXPECT_THAT(ListShards({folder / pattern}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx) only")))
+        << pattern;
+  }
+}
+
+TEST(ListShardsTest, FolderIsRefusedNamedOrMatched) {
+  const TempFolder folder;
+  folder.Write("a", "");
+  std::filesystem::create_directory(folder / "inner");
+  EXPECT_THAT(ListShards({folder / "inner"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(folder / "inner"), HasSubstr("is a folder"))));
+  EXPECT_THAT(ListShards({folder / "*"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(folder / "inner"), HasSubstr(folder / "*"))));
+}
+
+TEST(ListShardsTest, DanglingLinkIsNotFound) {
+  const TempFolder folder;
+  std::filesystem::create_symlink(folder / "gone", folder / "link");
+  EXPECT_THAT(ListShards({folder / "li*"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "link")));
+}
+
+TEST(ListShardsTest, NoPatternIsInvalid) {
+  EXPECT_THAT(ListShards({}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
+}
+
+}  // namespace
+}  // namespace systole
