@@ -1,0 +1,96 @@
+// A named set of TFRecord shards, opened: any record by its number.
+//
+// Thread-safe: immutable apart from the log of damage, which locks.
+#ifndef SYSTOLE_CORE_PIPELINE_DATASET_H_
+#define SYSTOLE_CORE_PIPELINE_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/example/example_parser.h"
+#include "core/flow/mutex.h"
+#include "core/order/shard_map.h"
+#include "core/record/shard.h"
+
+namespace systole {
+
+// Damaged records that feeds met: how often a place was masked, and which records it were.
+// Thread-safe.
+class DamageLog {
+ public:
+  struct Entry {
+    std::string shard;  // Base name.
+    int64_t record = 0;
+    int64_t offset = 0;
+    std::string cause;
+  };
+  // Entries kept; a data set that is damaged all over must not fill the memory.
+  static constexpr size_t kMaxEntries = 100;
+
+  // Counts one masked place; keeps the entry if its record is new and there is room.
+  void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
+  // In the order they were met.
+  std::vector<Entry> entries() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable Mutex mu_;
+  int64_t masked_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // Of entries_.
+};
+
+class Dataset {
+ public:
+  // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
+  // indexes.
+  //   InvalidArgument  the shards hold no record at all.
+  //   NotFound         a pattern matches nothing.
+  // and the errors of reading a shard.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
+                                                       absl::Span<const std::string> patterns,
+                                                       const ShardOptions& options = {});
+  // The same over shards that are open already.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
+                                                         std::vector<Shard> shards);
+
+  const std::string& name() const { return name_; }
+  absl::Span<const Shard> shards() const { return shards_; }
+  int64_t num_records() const { return map_.num_records(); }
+  const ShardMap& map() const { return map_; }
+  // Hash of each shard's record sizes and stored payload CRCs, in order.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  // Reads record `record` (see Shard::ReadRecord); errors name shard, offset and record number in
+  // the shard. REQUIRES: 0 <= record < num_records().
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
+
+  // "shard 'a.tfrecord', record 17 of the dataset, offset 1234".
+  std::string Where(int64_t record) const;
+
+  // The features of the first readable record; empty if no record is a tf.train.Example.
+  const std::vector<FeatureDescription>& features() const { return features_; }
+
+  DamageLog& damage() const { return damage_; }
+
+ private:
+  Dataset(std::string name, std::vector<Shard> shards, ShardMap map);
+
+  const std::string name_;
+  const std::vector<Shard> shards_;
+  const ShardMap map_;
+  uint64_t fingerprint_ = 0;                  // Set by Create().
+  std::vector<FeatureDescription> features_;  // Set by Create().
+  mutable DamageLog damage_;                  // A log of what const methods met.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_DATASET_H_

@@ -1,0 +1,263 @@
+#include "core/pipeline/example_maker.h"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/image/crop.h"
+#include "core/numeric/normalise.h"
+#include "core/random/counter_rng.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Plans whose decoders a thread keeps. More streams than this at once share, at the cost of making
+// decoders anew now and then.
+constexpr size_t kMaxScratches = 16;
+
+// Which use a random draw is for: each has a stream of its own, so that adding one moves no other.
+// Part of the content: never renumber.
+constexpr uint32_t kCropDraws = 1;
+constexpr uint32_t kFlipDraws = 2;
+
+absl::Span<const uint8_t> AsBytes(absl::string_view chars) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(chars.data()), chars.size());
+}
+
+// [height, width, channels] -> [channels, height, width].
+template <typename T>
+void ToChannelsFirst(const uint8_t* from, absl::Span<const int64_t> shape, uint8_t* to) {
+  const int64_t pixels = shape[0] * shape[1];
+  const int64_t channels = shape[2];
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t p = 0; p < pixels; ++p) {
+      std::memcpy(to + (c * pixels + p) * static_cast<int64_t>(sizeof(T)),
+                  from + (p * channels + c) * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    }
+  }
+}
+
+absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values,
+                      absl::Span<uint8_t> out) {
+  if (output.dtype == DType::kInt64) {
+    std::memcpy(out.data(), values.data(), out.size());
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < std::numeric_limits<int32_t>::min() ||
+        values[i] > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("value ", values[i], " at index ", i,
+                                                     " does not fit int32; use dtype: INT64"));
+    }
+    const auto narrow = static_cast<int32_t>(values[i]);
+    std::memcpy(out.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
+  }
+  return absl::OkStatus();
+}
+
+PixelType PixelTypeOf(DType dtype) {
+  if (dtype == DType::kFloat32) return PixelType::kFloat32;
+  return dtype == DType::kBfloat16 ? PixelType::kBfloat16 : PixelType::kUint8;
+}
+
+}  // namespace
+
+absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
+    const std::shared_ptr<const FeedPlan>& plan) {
+  for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
+    if (it->plan.lock() != plan) continue;
+    scratches_.splice(scratches_.begin(), scratches_, it);
+    return &scratches_.front();
+  }
+  PlanScratch scratch;
+  scratch.plan = plan;
+  scratch.features.resize(plan->parser().names().size());
+  for (const OutputPlan& output : plan->outputs()) {
+    scratch.transformers.emplace_back();
+    if (output.source != OutputPlan::Source::kJpeg &&
+        output.source != OutputPlan::Source::kRawPixels) {
+      continue;
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(scratch.transformers.back(), ImageTransformer::Create(output.image));
+  }
+  scratches_.push_front(std::move(scratch));
+  if (scratches_.size() > kMaxScratches) scratches_.pop_back();
+  return &scratches_.front();
+}
+
+absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                                int64_t slot, uint8_t* slice) {
+  const SliceLayout& layout = plan->layout();
+  const Place place = plan->order().PlaceOf(step, core * layout.per_core_batch() + slot);
+  if (!place.record.has_value()) {
+    ClearExample(layout, slot, slice);
+    return absl::OkStatus();
+  }
+  const int64_t record = *place.record;
+  const Dataset& dataset = plan->dataset();
+  SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
+
+  absl::Status status;
+  const absl::StatusOr<absl::string_view> payload = dataset.ReadRecord(record, record_scratch_);
+  if (!payload.ok()) {
+    status = payload.status();  // Names its place already.
+  } else {
+    status = FillOutputs(*plan, *scratch, place.epoch, record, *payload, slot, slice);
+    if (!status.ok()) {
+      status = absl::DataLossError(absl::StrCat(dataset.Where(record), ": ", status.message()));
+    }
+  }
+  // A shard that was replaced is no damage to be masked: nothing of it can be trusted any more.
+  const ShardPlace shard_place = dataset.map().Find(record);
+  const Shard& shard = dataset.shards()[static_cast<size_t>(shard_place.shard)];
+  SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
+  if (status.ok()) {
+    const SliceTensor& valid = layout.tensors()[static_cast<size_t>(layout.valid_index())];
+    slice[valid.offset + slot] = 1;
+    return absl::OkStatus();
+  }
+  if (plan->spec().on_corrupt() != v1::MASK) return status;
+  ClearExample(layout, slot, slice);
+  dataset.damage().Add(
+      {.shard = std::string(shard.base_name()),
+       .record = record,
+       .offset = static_cast<int64_t>(shard.index().span(shard_place.index).offset),
+       .cause = std::string(status.message())});
+  return absl::OkStatus();
+}
+
+absl::Status ExampleMaker::FillOutputs(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,
+                                       int64_t record, absl::string_view payload, int64_t slot,
+                                       uint8_t* slice) {
+  using Source = OutputPlan::Source;
+  if (plan.parses_examples()) {
+    SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(scratch.features)));
+  }
+  for (size_t i = 0; i < plan.outputs().size(); ++i) {
+    const OutputPlan& output = plan.outputs()[i];
+    const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
+    const int64_t example_bytes = tensor.spec.num_bytes() / tensor.per_core_batch();
+    // Batch-major outputs are written straight into their place; the others go through scratch.
+    uint8_t* place = slice + tensor.offset + slot * example_bytes;
+    const bool in_place = output.layout == v1::NHWC;
+    if (!in_place && example_scratch_.size() < example_bytes) {
+      SYSTOLE_ASSIGN_OR_RETURN(example_scratch_, AlignedBuffer::Create(example_bytes));
+    }
+    const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : example_scratch_.data(),
+                                                   static_cast<size_t>(example_bytes));
+
+    absl::Status status;
+    if (output.source == Source::kRecordId) {
+      status = FillInts(output, {record}, out);
+    } else if (output.source == Source::kInt64List || output.source == Source::kFloatList) {
+      status = FillNumbers(output, scratch.features[static_cast<size_t>(output.feature)], out);
+    } else {
+      absl::StatusOr<absl::string_view> bytes = payload;
+      if (output.feature >= 0) {
+        const FeatureView& feature = scratch.features[static_cast<size_t>(output.feature)];
+        status = feature.Expect(FeatureKind::kBytes, 1);
+        if (status.ok()) bytes = feature.BytesAt(0);
+      }
+      if (status.ok()) status = bytes.status();
+      if (status.ok() && output.source != Source::kJpeg &&
+          static_cast<int64_t>(bytes->size()) != output.stored_elements) {
+        status = absl::InvalidArgumentError(absl::StrCat("decode_raw found ", bytes->size(),
+                                                         " bytes, the spec's shape has ",
+                                                         output.stored_elements));
+      }
+      if (status.ok() && output.source == Source::kRawBytes) {
+        const int channels = static_cast<int>(output.scale.size());
+        status = NormaliseUint8(AsBytes(*bytes), output.normalize ? channels : 1,
+                                output.normalize
+                                    ? Normalisation{.scale = output.scale, .bias = output.bias}
+                                    : Normalisation{},
+                                PixelTypeOf(output.dtype), out);
+      } else if (status.ok()) {
+        status = FillImage(plan, output, *scratch.transformers[i], epoch, record, *bytes, out);
+      }
+    }
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("output '", tensor.spec.name, "': ", status.message()));
+    }
+    if (output.layout == v1::HWCN) {
+      PlaceExample(tensor, slot, out.data(), slice);
+    } else if (output.layout == v1::NCHW) {
+      switch (DTypeBytes(output.dtype)) {
+        case 1:
+          ToChannelsFirst<uint8_t>(out.data(), output.shape, place);
+          break;
+        case 2:
+          ToChannelsFirst<uint16_t>(out.data(), output.shape, place);
+          break;
+        case 4:
+          ToChannelsFirst<uint32_t>(out.data(), output.shape, place);
+          break;
+        default:
+          ToChannelsFirst<uint64_t>(out.data(), output.shape, place);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExampleMaker::FillImage(const FeedPlan& plan, const OutputPlan& output,
+                                     ImageTransformer& transformer, int64_t epoch, int64_t record,
+                                     absl::string_view bytes, absl::Span<uint8_t> out) {
+  int height = 0;
+  int width = 0;
+  if (output.source == OutputPlan::Source::kJpeg) {
+    SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer.ReadHeader(bytes));
+    height = info.height;
+    width = info.width;
+  } else {
+    height = static_cast<int>(output.stored_shape[0]);
+    width = static_cast<int>(output.stored_shape[1]);
+  }
+  const uint64_t seed = plan.spec().seed();
+  CropRect crop;
+  switch (output.crop) {
+    case OutputPlan::Crop::kWhole:
+      crop = WholeImage(height, width);
+      break;
+    case OutputPlan::Crop::kCentre:
+      crop = CentreCrop(output.centre_fraction, height, width);
+      break;
+    case OutputPlan::Crop::kRandomResized: {
+      CounterRng rng(seed, epoch, record, kCropDraws);
+      crop = RandomResizedCrop(output.random_resized_crop, height, width, rng);
+      break;
+    }
+  }
+  bool flip = false;
+  if (output.flip) {
+    CounterRng rng(seed, epoch, record, kFlipDraws);
+    flip = DrawFlip(rng);
+  }
+  if (output.source == OutputPlan::Source::kJpeg) return transformer.Transform(crop, flip, out);
+  return transformer.TransformPixels(AsBytes(bytes), height, width, crop, flip, out);
+}
+
+absl::Status ExampleMaker::FillNumbers(const OutputPlan& output, const FeatureView& feature,
+                                       absl::Span<uint8_t> out) {
+  const auto count = static_cast<size_t>(output.stored_elements);
+  if (output.source == OutputPlan::Source::kInt64List) {
+    SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
+    int64s_.resize(count);
+    SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(int64s_)));
+    return FillInts(output, int64s_, out);
+  }
+  SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
+  floats_.resize(count);
+  SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(floats_)));
+  const int channels = output.normalize ? static_cast<int>(output.scale.size()) : 1;
+  return NormaliseFloat(floats_, channels,
+                        output.normalize ? Normalisation{.scale = output.scale, .bias = output.bias}
+                                         : Normalisation{},
+                        PixelTypeOf(output.dtype), out);
+}
+
+}  // namespace systole

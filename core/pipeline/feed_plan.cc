@@ -1,0 +1,195 @@
+#include "core/pipeline/feed_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/checksum/xxh3.h"
+#include "core/image/jpeg_decoder.h"
+#include "core/pipeline/output_compiler.h"
+#include "core/status/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+namespace systole {
+namespace {
+
+// Systole's own: raise it in any release that changes a byte of any feed.
+constexpr int kContentVersion = 1;
+
+// Bounds that no real feed comes near and that keep arithmetic and allocations in range.
+constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
+constexpr int kMaxCores = 1 << 16;
+constexpr int kMaxOutputs = 64;
+
+absl::Status CheckNumbers(const v1::FeedSpec& spec) {
+  if (spec.global_batch() < 1 || spec.global_batch() > kMaxGlobalBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch(), ", want 1 to ", kMaxGlobalBatch));
+  }
+  if (spec.num_cores() < 1 || spec.num_cores() > kMaxCores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_cores is ", spec.num_cores(), ", want 1 to ", kMaxCores));
+  }
+  if (spec.global_batch() % spec.num_cores() != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch(), " and num_cores is ",
+                     spec.num_cores(), "; want a multiple, such as global_batch: ",
+                     (spec.global_batch() / spec.num_cores() + 1) * spec.num_cores()));
+  }
+  if (spec.epochs() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epochs is ", spec.epochs(), ", want 0 (without end) or more"));
+  }
+  if (spec.outputs_size() < 1 || spec.outputs_size() > kMaxOutputs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("outputs has ", spec.outputs_size(), " entries, want 1 to ", kMaxOutputs));
+  }
+  // Enumerations are open in proto3: a newer client may send a value this server does not know.
+  if (!v1::Tail_IsValid(spec.tail()) || !v1::OnCorrupt_IsValid(spec.on_corrupt()) ||
+      !v1::Shuffle::Mode_IsValid(spec.shuffle().mode())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tail ", static_cast<int>(spec.tail()), ", on_corrupt ",
+        static_cast<int>(spec.on_corrupt()), ", shuffle.mode ",
+        static_cast<int>(spec.shuffle().mode()), ": one of them is not known to this version"));
+  }
+  for (const v1::Output& output : spec.outputs()) {
+    if (!v1::Layout_IsValid(output.layout())) {
+      return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "': layout ",
+                                                     static_cast<int>(output.layout()),
+                                                     " is not known to this version"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+OrderSpec OrderSpecOf(const v1::FeedSpec& spec, int64_t num_records) {
+  ShuffleMode mode = ShuffleMode::kNone;
+  if (spec.shuffle().mode() == v1::Shuffle::GLOBAL) mode = ShuffleMode::kGlobal;
+  if (spec.shuffle().mode() == v1::Shuffle::WINDOW) mode = ShuffleMode::kWindow;
+  return {.seed = spec.seed(),
+          .mode = mode,
+          .block_records = spec.shuffle().block_records(),
+          .window_records = spec.shuffle().window_records(),
+          .num_records = num_records,
+          .global_batch = spec.global_batch(),
+          .tail = spec.tail() == v1::PAD ? Tail::kPad : Tail::kDrop,
+          .epochs = spec.epochs()};
+}
+
+// The tensor of one output: its example's shape with the batch in its place.
+SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t per_core_batch) {
+  std::vector<int64_t> shape = plan.shape;
+  SliceTensor tensor;
+  switch (plan.layout) {
+    case v1::NCHW:
+      shape = {per_core_batch, shape[2], shape[0], shape[1]};
+      break;
+    case v1::HWCN:
+      shape.push_back(per_core_batch);
+      tensor.batch_axis = 3;
+      break;
+    default:
+      shape.insert(shape.begin(), per_core_batch);
+  }
+  tensor.spec = {.name = name, .dtype = plan.dtype, .shape = std::move(shape)};
+  return tensor;
+}
+
+// Two specs that ask for the same bytes should hash alike, whatever the order of their outputs.
+v1::FeedSpec Canonical(v1::FeedSpec spec) {
+  std::sort(spec.mutable_outputs()->pointer_begin(), spec.mutable_outputs()->pointer_end(),
+            [](const v1::Output* a, const v1::Output* b) { return a->name() < b->name(); });
+  if (spec.shuffle().mode() != v1::Shuffle::WINDOW) {
+    spec.mutable_shuffle()->clear_block_records();
+    spec.mutable_shuffle()->clear_window_records();
+  }
+  spec.mutable_shuffle();  // Unset and empty mean the same.
+  for (v1::Output& output : *spec.mutable_outputs()) {
+    for (v1::Transform& transform : *output.mutable_transforms()) {
+      if (transform.has_decode_jpeg() && transform.decode_jpeg().channels() == 0) {
+        transform.mutable_decode_jpeg()->set_channels(3);
+      }
+      if (transform.has_random_resized_crop()) {
+        v1::RandomResizedCrop& crop = *transform.mutable_random_resized_crop();
+        const RandomResizedCropOptions defaults;
+        if (crop.area_min() == 0) crop.set_area_min(defaults.min_area);
+        if (crop.area_max() == 0) crop.set_area_max(defaults.max_area);
+        if (crop.aspect_min() == 0) crop.set_aspect_min(defaults.min_aspect);
+        if (crop.aspect_max() == 0) crop.set_aspect_max(defaults.max_aspect);
+      }
+      if (transform.has_center_crop() && transform.center_crop().fraction() == 0) {
+        transform.mutable_center_crop()->set_fraction(1);
+      }
+      if (transform.has_normalize() && transform.normalize().scale() == 0) {
+        transform.mutable_normalize()->set_scale(1);
+      }
+    }
+  }
+  return spec;
+}
+
+uint64_t FingerprintOf(const v1::FeedSpec& spec) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    Canonical(spec).SerializeToCodedStream(&coded);
+  }
+  return Xxh3(bytes);
+}
+
+}  // namespace
+
+std::string ContentVersion() {
+  return absl::StrCat("systole-", kContentVersion, "+", JpegLibraryVersion());
+}
+
+FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
+                   SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs)
+    : spec_(std::move(spec)),
+      dataset_(std::move(dataset)),
+      order_(std::move(order)),
+      layout_(std::move(layout)),
+      parser_(std::move(parser)),
+      outputs_(std::move(outputs)),
+      fingerprint_(FingerprintOf(spec_)) {}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
+    const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
+  if (spec.dataset() != dataset->name()) {
+    return absl::NotFoundError(
+        absl::StrCat("the spec wants dataset '", spec.dataset(), "', not '", dataset->name(), "'"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(OrderSpecOf(spec, dataset->num_records())));
+
+  const int64_t per_core_batch = spec.global_batch() / spec.num_cores();
+  std::vector<OutputPlan> outputs;
+  std::vector<SliceTensor> tensors = {
+      {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
+  std::vector<std::string> features;  // Each once, though several outputs may read it.
+  for (const v1::Output& output : spec.outputs()) {
+    SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileOutput(output, *dataset));
+    if (output.feature() != kRecordIdFeature && output.feature() != kRecordFeature) {
+      auto at = std::find(features.begin(), features.end(), output.feature());
+      plan.feature = static_cast<int>(at - features.begin());
+      if (at == features.end()) features.push_back(output.feature());
+    }
+    tensors.push_back(TensorOf(output.name(), plan, per_core_batch));
+    outputs.push_back(std::move(plan));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
+  for (int i = 0; i < spec.outputs_size(); ++i) {
+    outputs[static_cast<size_t>(i)].tensor = layout.IndexOf(spec.outputs(i).name());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
+  return std::shared_ptr<const FeedPlan>(
+      absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
+                                    std::move(parser), std::move(outputs))));
+}
+
+}  // namespace systole

@@ -1,0 +1,108 @@
+// Makes the slices that streams ask for: on a fixed number of threads, under a byte budget, in the
+// order in which they are needed, and fairly between streams.
+//
+//   Open() -> StepStream --Next()--> slice, slice, .., end
+//                 ^ looks ahead as far as its share of the budget goes
+//   slice dropped -> its memory goes to whoever is next
+//
+// A slice is cut into tasks of a few examples. Streams are served by start-time fair queueing: each
+// has a virtual time that advances by the examples it was given, and the least advanced goes first,
+// so a stream that waits for its first slice is not held up by another's look-ahead.
+#ifndef SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
+#define SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "core/pipeline/core_slice.h"
+#include "core/pipeline/feed_plan.h"
+
+namespace systole {
+
+struct StepEngineOptions {
+  // Threads that read, decode and transform.
+  int threads = 1;
+  // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
+  // Stops slow clients from filling the memory. A larger one lets each stream look further ahead.
+  int64_t memory_budget_bytes = int64_t{1} << 30;
+};
+
+// What a stream delivers: cores core_begin .. core_end - 1 of the steps first_step,
+// first_step + stride, .., `count` of them or up to the feed's end.
+struct StepRange {
+  int64_t first_step = 0;
+  int64_t count = 1;
+  int64_t stride = 1;
+  int core_begin = 0;
+  int core_end = 1;
+};
+
+// One consumer's slices in order: steps as in the range, cores ascending inside a step.
+// Single-thread, but for Cancel().
+class StepStream {
+ public:
+  using Result = absl::StatusOr<std::optional<SlicePtr>>;
+  using Done = absl::AnyInvocable<void(Result)>;
+
+  // Calls `done` exactly once, on this thread if the next slice is there, else on another: a slice,
+  // nullopt at the end, or the error that ended the stream (it stays). `done` must not wait, and
+  // may call Next() again. REQUIRES: no other Next() under way.
+  void Next(Done done);
+
+  // The same, waiting for the slice. Not from a task of the engine.
+  Result Next();
+
+  // Ends the stream: a Next() under way and every later one say Cancelled. Work not yet begun is
+  // dropped. Thread-safe.
+  void Cancel();
+
+  // Cancels.
+  ~StepStream();
+  StepStream(const StepStream&) = delete;
+  StepStream& operator=(const StepStream&) = delete;
+
+ private:
+  friend class StepEngine;
+  class Engine;
+  struct State;
+  StepStream(std::shared_ptr<Engine> engine, std::shared_ptr<State> state);
+
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<State> state_;
+};
+
+// Thread-safe.
+class StepEngine {
+ public:
+  // REQUIRES: threads > 0.
+  explicit StepEngine(const StepEngineOptions& options);
+  // Cancels every stream and joins the threads. Slices may outlive it.
+  ~StepEngine();
+  StepEngine(const StepEngine&) = delete;
+  StepEngine& operator=(const StepEngine&) = delete;
+
+  // Begins to make slices.
+  //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
+  //   ResourceExhausted  one slice is larger than the whole budget.
+  absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
+                                                   const StepRange& range);
+
+  struct Stats {
+    int64_t examples_made = 0;
+    int64_t memory_budget_bytes = 0;
+    int64_t memory_used_bytes = 0;
+    int64_t active_streams = 0;
+  };
+  Stats GetStats() const;
+
+ private:
+  std::shared_ptr<StepStream::Engine> engine_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_

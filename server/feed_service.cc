@@ -1,0 +1,216 @@
+#include "server/feed_service.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/example/feature_view.h"
+#include "core/status/status_macros.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "proto/framing/element_spec.h"
+#include "proto/framing/status_bridge.h"
+#include "server/step_writer.h"
+
+namespace systole {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+
+// Plans kept: more feeds than this at once only cost the making of a plan now and then.
+constexpr size_t kMaxPlans = 64;
+
+// A call that ends at once with a status.
+class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {
+  summary.set_name(dataset.name());
+  summary.set_num_shards(static_cast<int64_t>(dataset.shards().size()));
+  summary.set_num_records(dataset.num_records());
+  summary.set_fingerprint(dataset.fingerprint());
+}
+
+v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
+  v1::FeedIdentity identity;
+  identity.set_dataset_fingerprint(plan.dataset().fingerprint());
+  identity.set_order_fingerprint(plan.order_fingerprint());
+  identity.set_content_version(ContentVersion());
+  return identity;
+}
+
+// FailedPrecondition unless a client that began with `expected` can go on with `own`.
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
+  if (expected.dataset_fingerprint() != own.dataset_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the dataset is not the one this feed began with: its fingerprint is %016x here, %016x was "
+        "expected; serve the same shards, or start the feed anew",
+        own.dataset_fingerprint(), expected.dataset_fingerprint()));
+  }
+  if (expected.order_fingerprint() != own.order_fingerprint()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
+                        "expected): seed, shuffle, "
+                        "global_batch and tail must stay the same",
+                        own.order_fingerprint(), expected.order_fingerprint()));
+  }
+  // Empty: the client was told to accept any.
+  if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the content version is ", own.content_version(), " here, ", expected.content_version(),
+        " was expected: the bytes may differ; run one version on all servers"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options)
+    : catalogue_(std::move(catalogue)), options_(options), engine_(options.engine) {}
+
+grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
+                                                    const v1::ListDatasetsRequest*,
+                                                    v1::ListDatasetsResponse* response) {
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    Summarize(*dataset, *response->add_datasets());
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerContext* context,
+                                                       const v1::DescribeDatasetRequest* request,
+                                                       v1::DescribeDatasetResponse* response) {
+  return Answer(context, Describe(*request, *response));
+}
+
+absl::Status FeedService::Describe(const v1::DescribeDatasetRequest& request,
+                                   v1::DescribeDatasetResponse& response) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
+                           catalogue_.Find(request.dataset()));
+  Summarize(*dataset, *response.mutable_summary());
+  for (const Shard& shard : dataset->shards()) {
+    v1::ShardSummary& summary = *response.add_shards();
+    summary.set_name(std::string(shard.base_name()));
+    summary.set_bytes(static_cast<int64_t>(shard.size_bytes()));
+    summary.set_num_records(shard.num_records());
+  }
+  for (const FeatureDescription& feature : dataset->features()) {
+    v1::FeatureSummary& summary = *response.add_features();
+    summary.set_name(feature.name);
+    summary.set_kind(std::string(FeatureKindName(feature.kind)));
+    summary.set_num_values(feature.count);
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
+                                                   const v1::ResolveFeedRequest* request,
+                                                   v1::ResolveFeedResponse* response) {
+  return Answer(context, Resolve(*request, *response));
+}
+
+absl::Status FeedService::Resolve(const v1::ResolveFeedRequest& request,
+                                  v1::ResolveFeedResponse& response) {
+  if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
+  DescribeLayout(plan->layout(), response);
+  response.set_steps_per_epoch(plan->order().steps_per_epoch());
+  response.set_total_steps(plan->order().total_steps().value_or(0));
+  response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
+  *response.mutable_identity() = IdentityOf(*plan);
+  response.set_spec_fingerprint(plan->fingerprint());
+  response.set_num_records(plan->dataset().num_records());
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext* context,
+                                                    const v1::ServerStatusRequest*,
+                                                    v1::ServerStatusResponse* response) {
+  const StepEngine::Stats stats = engine_.GetStats();
+  response->set_version(kVersion);
+  response->set_content_version(ContentVersion());
+  response->set_draining(counters_.draining);
+  response->set_active_streams(counters_.active_streams);
+  response->set_steps_served(counters_.steps_served);
+  response->set_examples_made(stats.examples_made);
+  response->set_payload_bytes_sent(counters_.payload_bytes_sent);
+  response->set_memory_budget_bytes(stats.memory_budget_bytes);
+  response->set_memory_used_bytes(stats.memory_used_bytes);
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    v1::DatasetStatus& status = *response->add_datasets();
+    status.set_name(name);
+    status.set_masked_examples(dataset->damage().masked_examples());
+    for (const DamageLog::Entry& entry : dataset->damage().entries()) {
+      v1::DamagedRecord& record = *status.add_damaged_records();
+      record.set_shard(entry.shard);
+      record.set_record(entry.record);
+      record.set_offset(entry.offset);
+      record.set_cause(entry.cause);
+    }
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::FeedSpec& spec) {
+  const std::string key = spec.SerializeAsString();
+  {
+    MutexLock lock(mu_);
+    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+      if (it->first != key) continue;
+      plans_.splice(plans_.begin(), plans_, it);
+      return plans_.front().second;
+    }
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, catalogue_.Find(spec.dataset()));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
+                           FeedPlan::Create(spec, std::move(dataset)));
+  MutexLock lock(mu_);
+  plans_.emplace_front(key, plan);
+  if (plans_.size() > kMaxPlans) plans_.pop_back();
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
+    const v1::StreamStepsRequest& request, StepRange& range) {
+  if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
+  if (counters_.active_streams >= options_.max_streams) {
+    return absl::UnavailableError(absl::StrCat("this server serves ", options_.max_streams,
+                                               " streams, the most it may; ask another, or later"));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
+  if (request.has_expected()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*plan)));
+  }
+  const bool all_cores = request.core_begin() == 0 && request.core_end() == 0;
+  range = {.first_step = request.first_step(),
+           .count = request.count(),
+           .stride = request.stride() == 0 ? 1 : request.stride(),
+           .core_begin = request.core_begin(),
+           .core_end = all_cores ? plan->num_cores() : request.core_end()};
+  return engine_.Open(std::move(plan), range);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
+    grpc::CallbackServerContext*, const grpc::ByteBuffer* request) {
+  v1::StreamStepsRequest parsed;
+  grpc::ByteBuffer bytes(*request);
+  if (!grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&bytes, &parsed)
+           .ok()) {
+    return new RefusedStream(absl::InvalidArgumentError("the request is no StreamStepsRequest"));
+  }
+  StepRange range;
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range);
+  if (!stream.ok()) return new RefusedStream(stream.status());
+  return StepWriter::Start(*std::move(stream), range, counters_);
+}
+
+}  // namespace systole

@@ -1,0 +1,93 @@
+// The gRPC service: translates messages into calls of core/pipeline and back. No logic of its own
+// beyond counting, admission and the drain notice.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_FEED_SERVICE_H_
+#define SYSTOLE_SERVER_FEED_SERVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/flow/mutex.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/catalogue.h"
+#include "systole/v1/service.grpc.pb.h"
+
+namespace systole {
+
+struct FeedServiceOptions {
+  StepEngineOptions engine;
+  // Streams served at once; one more is told to come back later. Stops a flood of requests from
+  // dividing the memory budget until nobody moves.
+  int max_streams = 256;
+};
+
+// Counters since the start, written by streams.
+struct ServiceCounters {
+  std::atomic<int64_t> active_streams = 0;
+  std::atomic<int64_t> slices_served = 0;
+  std::atomic<int64_t> steps_served = 0;
+  std::atomic<int64_t> payload_bytes_sent = 0;
+  std::atomic<bool> draining = false;
+};
+
+class FeedService final
+    : public v1::Systole::WithCallbackMethod_ListDatasets<
+          v1::Systole::WithCallbackMethod_DescribeDataset<
+              v1::Systole::WithCallbackMethod_ResolveFeed<
+                  v1::Systole::WithCallbackMethod_ServerStatus<
+                      v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>>>>> {
+ public:
+  FeedService(Catalogue catalogue, const FeedServiceOptions& options);
+
+  // From now on streams end at the next step with a notice, and new ones get Unavailable.
+  void StartDraining() { counters_.draining = true; }
+
+  grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
+                                         const v1::ListDatasetsRequest* request,
+                                         v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* DescribeDataset(grpc::CallbackServerContext* context,
+                                            const v1::DescribeDatasetRequest* request,
+                                            v1::DescribeDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
+                                        const v1::ResolveFeedRequest* request,
+                                        v1::ResolveFeedResponse* response) override;
+  grpc::ServerUnaryReactor* ServerStatus(grpc::CallbackServerContext* context,
+                                         const v1::ServerStatusRequest* request,
+                                         v1::ServerStatusResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* request) override;
+
+ private:
+  // Plans by spec: opening a stream of a known spec costs a look-up, and streams of one feed share
+  // it.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
+                                                         StepRange& range);
+  absl::Status Describe(const v1::DescribeDatasetRequest& request,
+                        v1::DescribeDatasetResponse& response) const;
+  absl::Status Resolve(const v1::ResolveFeedRequest& request, v1::ResolveFeedResponse& response);
+
+  const Catalogue catalogue_;
+  const FeedServiceOptions options_;
+  ServiceCounters counters_;
+  StepEngine engine_;
+  Mutex mu_;
+  // Most recently used first; the key is the spec's serialised form.
+  std::list<std::pair<std::string, std::shared_ptr<const FeedPlan>>> plans_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_FEED_SERVICE_H_

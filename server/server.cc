@@ -1,0 +1,141 @@
+#include "server/server.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/flow/mutex.h"
+#include "core/flow/worker_pool.h"
+#include "core/status/status_macros.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace systole {
+namespace {
+
+// Requests are specs: small. A larger one is an attack or a mistake.
+constexpr int kMaxRequestBytes = 1 << 20;
+
+// Calls one connection may have open; with small metadata it bounds what a peer can make us hold.
+constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kMaxMetadataBytes = 16 << 10;
+
+// gRPC also uses the keepalive timeout as TCP_USER_TIMEOUT, which counts the time in which a
+// client's window is closed: a trainer in a debugger or a long evaluation must not lose its
+// connection at once.
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 180'000;
+
+bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:"); }
+
+absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
+  const size_t colon = listen.rfind(':');
+  const absl::string_view port = colon == absl::string_view::npos ? "" : listen.substr(colon + 1);
+  const bool good_port = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == absl::string_view::npos;
+  if (colon == absl::string_view::npos || colon == 0 || !good_port) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen address '", listen, "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
+  }
+  return listen.substr(0, colon);
+}
+
+bool IsLoopback(absl::string_view host) {
+  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+}
+
+}  // namespace
+
+Server::Server(std::unique_ptr<FeedService> service, std::string listen)
+    : service_(std::move(service)), address_(std::move(listen)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
+                                                      const ServerOptions& options) {
+  absl::string_view host;
+  if (!IsUnix(options.listen)) {
+    SYSTOLE_ASSIGN_OR_RETURN(host, HostOf(options.listen));
+    if (!IsLoopback(host) && !options.insecure) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", options.listen,
+          "' can be reached from other machines, and nothing is encrypted or authenticated; listen "
+          "on 127.0.0.1, or say --insecure if the network is trusted"));
+    }
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  auto server = absl::WrapUnique(new Server(
+      std::make_unique<FeedService>(std::move(catalogue), options.service), options.listen));
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(server->service_.get());
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // Two servers on one port would share its connections without a word.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || (port == 0 && !IsUnix(options.listen))) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on '", options.listen,
+                     "': the address is taken, or is none of this machine's"));
+  }
+  if (!IsUnix(options.listen)) {
+    server->port_ = port;
+    server->address_ = absl::StrCat(host, ":", port);
+  }
+  return server;
+}
+
+Server::~Server() {
+  if (server_ == nullptr || drained_) return;
+  service_->StartDraining();
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
+
+bool Server::Drain(absl::Duration timeout) {
+  struct Progress {
+    Mutex mu;
+    CondVar changed;
+    bool done ABSL_GUARDED_BY(mu) = false;
+  };
+  server_->GetHealthCheckService()->SetServingStatus(false);
+  service_->StartDraining();
+  // Shutdown() holds its caller, whatever the deadline says, until a client that stopped reading is
+  // given up by the kernel. So it runs on a thread that this function can leave behind: it and all
+  // it uses then live to the end of the process.
+  const auto progress = std::make_shared<Progress>();
+  auto thread = std::make_unique<WorkerPool>(1);
+  thread->Submit([progress, server = server_, timeout] {
+    server->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+    server->Wait();
+    MutexLock lock(progress->mu);
+    progress->done = true;
+    progress->changed.Signal();
+  });
+  const absl::Time deadline = absl::Now() + timeout + absl::Milliseconds(200);
+  {
+    MutexLock lock(progress->mu);
+    while (!progress->done && absl::Now() < deadline) {
+      progress->changed.WaitFor(progress->mu, deadline - absl::Now());
+    }
+    drained_ = true;
+    if (!progress->done) {
+      thread.release();
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace systole

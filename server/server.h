@@ -1,0 +1,62 @@
+// A running Systole server: the service behind a listening socket.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_SERVER_H_
+#define SYSTOLE_SERVER_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/server.h"
+#include "server/catalogue.h"
+#include "server/feed_service.h"
+
+namespace systole {
+
+struct ServerOptions {
+  // "HOST:PORT" (port 0 = any) or "unix:PATH".
+  std::string listen = "127.0.0.1:8470";
+  // Allow an address that other machines can reach, though nothing is encrypted or authenticated.
+  bool insecure = false;
+  FeedServiceOptions service;
+};
+
+class Server {
+ public:
+  // Serves from the moment it returns.
+  //   InvalidArgument  an address that is none, or that is not loopback without `insecure`.
+  //   Unavailable      the address is taken or not this machine's.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
+                                                       const ServerOptions& options);
+  // Ends every call at once.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // The port listened on; 0 for a Unix socket.
+  int port() const { return port_; }
+  // What a client on this machine would dial.
+  const std::string& address() const { return address_; }
+
+  // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
+  // Returns when all calls are over: true, or, at the latest shortly after `timeout`, false. After
+  // a false some client has stopped reading and only the end of the process gets rid of it (gRPC
+  // waits for the kernel's own timeout); call _Exit.
+  bool Drain(absl::Duration timeout);
+
+ private:
+  Server(std::unique_ptr<FeedService> service, std::string listen);
+
+  const std::unique_ptr<FeedService> service_;
+  std::string address_;
+  int port_ = 0;
+  std::shared_ptr<grpc::Server> server_;
+  bool drained_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SERVER_H_

@@ -1,0 +1,55 @@
+// Sends the slices of one StepStream as chunks that refer to their memory. One write is outstanding
+// at a time; with HTTP/2's windows that is the backpressure.
+//
+//   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
+//
+// Exactly one thing is pending at any moment, a Next() or a write, and whoever completes it goes
+// on; so no lock is needed. A cancelled call cancels the stream, which completes the pending
+// Next().
+#ifndef SYSTOLE_SERVER_STEP_WRITER_H_
+#define SYSTOLE_SERVER_STEP_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/pipeline/step_engine.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/feed_service.h"
+
+namespace systole {
+
+// Owned by gRPC: deletes itself when the call is over.
+class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  // Begins to send. `counters` must outlive the call.
+  static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
+                           ServiceCounters& counters);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, ServiceCounters& counters);
+
+  void AskForSlice();
+  void OnSlice(StepStream::Result result);
+  void WriteChunk();
+
+  const std::unique_ptr<StepStream> stream_;
+  const StepRange range_;
+  ServiceCounters& counters_;
+
+  // What is being sent: the next byte is slice_'s tensor_ at offset_.
+  SlicePtr slice_;
+  int tensor_ = 0;
+  int64_t offset_ = 0;
+  bool notice_sent_ = false;
+  // Of the write under way: gRPC reads it until OnWriteDone.
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STEP_WRITER_H_
