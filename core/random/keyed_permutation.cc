@@ -1,0 +1,99 @@
+#include "core/random/keyed_permutation.h"
+
+#include <bit>
+
+#include "core/random/philox.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+// Rounds for a domain of that many bits; even, so that both halves are changed equally often.
+// Halves of one or two bits mix slowly: at 8 values 16 rounds still show in a chi-squared test over
+// 400,000 keys (by 6 sigma), 24 do not; at 128 values 8 do not.
+constexpr int Rounds(int bits) { return bits < 8 ? 32 : 12; }
+
+constexpr uint64_t Mask(int bits) { return (uint64_t{1} << bits) - 1; }
+
+constexpr uint64_t Join(uint32_t low, uint32_t high) { return low | (uint64_t{high} << 32); }
+
+}  // namespace
+
+KeyedPermutation::KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, uint64_t tweak)
+    : size_(size) {
+  SYSTOLE_CHECK(size >= 1 && size <= kMaxSize);
+  // Bits of the largest value, so 2^k needs k and 2^k + 1 needs k + 1. Size 1 needs none.
+  const int bits = std::bit_width(static_cast<uint64_t>(size - 1));
+  high_bits_ = bits / 2;
+  low_bits_ = bits - high_bits_;
+  rounds_ = Rounds(bits);
+  // Two bijections chained: all 256 bits of key material count.
+  const uint64_t epoch_bits = static_cast<uint64_t>(epoch);
+  const uint64_t size_bits = static_cast<uint64_t>(size);
+  const PhiloxBlock first = Philox4x32(
+      {LowWord(epoch_bits), HighWord(epoch_bits), LowWord(size_bits), HighWord(size_bits)},
+      {LowWord(seed), HighWord(seed)});
+  const PhiloxBlock second =
+      Philox4x32({LowWord(tweak), HighWord(tweak), first[0], first[1]}, {first[2], first[3]});
+  key_ = Join(second[0], second[1]);
+  round_step_ = Join(second[2], second[3]) | 1;  // Odd, so that no two rounds share an input.
+}
+
+// The round function: a 64-bit finaliser (the constants are splitmix64's) over key, round and half.
+uint64_t KeyedPermutation::Mix(int round, uint64_t half) const {
+  uint64_t x = key_ + static_cast<uint64_t>(round) * round_step_ + half;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+uint64_t KeyedPermutation::Encrypt(uint64_t x) const {
+  uint64_t low = x & Mask(low_bits_);
+  uint64_t high = x >> low_bits_;
+  for (int round = 0; round < rounds_; round += 2) {
+    high ^= Mix(round, low) & Mask(high_bits_);
+    low ^= Mix(round + 1, high) & Mask(low_bits_);
+  }
+  return (high << low_bits_) | low;
+}
+
+uint64_t KeyedPermutation::Decrypt(uint64_t x) const {
+  uint64_t low = x & Mask(low_bits_);
+  uint64_t high = x >> low_bits_;
+  for (int round = rounds_ - 2; round >= 0; round -= 2) {
+    low ^= Mix(round + 1, high) & Mask(low_bits_);
+    high ^= Mix(round, low) & Mask(high_bits_);
+  }
+  return (high << low_bits_) | low;
+}
+
+int64_t KeyedPermutation::At(int64_t index) const {
+  SYSTOLE_CHECK(index >= 0 && index < size_);
+  uint64_t x = static_cast<uint64_t>(index);
+  do {
+    x = Encrypt(x);
+  } while (x >= static_cast<uint64_t>(size_));
+  return static_cast<int64_t>(x);
+}
+
+int64_t KeyedPermutation::InverseAt(int64_t value) const {
+  SYSTOLE_CHECK(value >= 0 && value < size_);
+  uint64_t x = static_cast<uint64_t>(value);
+  do {
+    x = Decrypt(x);
+  } while (x >= static_cast<uint64_t>(size_));
+  return static_cast<int64_t>(x);
+}
+
+int64_t KeyedPermutation::WalkLength(int64_t index) const {
+  SYSTOLE_CHECK(index >= 0 && index < size_);
+  int64_t passes = 0;
+  uint64_t x = static_cast<uint64_t>(index);
+  do {
+    x = Encrypt(x);
+    ++passes;
+  } while (x >= static_cast<uint64_t>(size_));
+  return passes;
+}
+
+}  // namespace systole

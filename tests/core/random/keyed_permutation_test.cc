@@ -1,0 +1,189 @@
+#include "core/random/keyed_permutation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+std::vector<int64_t> Values(const KeyedPermutation& permutation) {
+  std::vector<int64_t> values(permutation.size());
+  for (int64_t i = 0; i < permutation.size(); ++i) values[i] = permutation.At(i);
+  return values;
+}
+
+bool IsPermutation(const std::vector<int64_t>& values) {
+  std::vector<bool> seen(values.size());
+  for (const int64_t v : values) {
+    if (v < 0 || v >= static_cast<int64_t>(values.size()) || seen[v]) return false;
+    seen[v] = true;
+  }
+  return true;
+}
+
+TEST(KeyedPermutationTest, IsAPermutationForEverySizeUpTo5000) {
+  for (int64_t size = 1; size <= 5000; ++size) {
+    ASSERT_TRUE(IsPermutation(Values(KeyedPermutation(size, /*seed=*/size * 77, /*epoch=*/3))))
+        << "size " << size;
+  }
+}
+
+TEST(KeyedPermutationTest, IsAPermutationAroundLargerPowersOfTwo) {
+  for (const int bits : {13, 16, 17}) {
+    for (const int64_t off : {-1, 0, 1}) {
+      const int64_t size = (int64_t{1} << bits) + off;
+      ASSERT_TRUE(IsPermutation(Values(KeyedPermutation(size, 5, 6)))) << "size " << size;
+    }
+  }
+  ASSERT_TRUE(IsPermutation(Values(KeyedPermutation(1000003, 5, 6))));
+}
+
+TEST(KeyedPermutationTest, InverseUndoesAtForEverySizeUpTo600) {
+  for (int64_t size = 1; size <= 600; ++size) {
+    const KeyedPermutation permutation(size, 11, 12, 13);
+    for (int64_t i = 0; i < size; ++i) {
+      ASSERT_EQ(permutation.InverseAt(permutation.At(i)), i) << "size " << size;
+    }
+  }
+}
+
+// Sizes no table can hold: a function with a two-sided inverse on sampled places is injective
+// there.
+TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
+  std::vector<int64_t> sizes = {1281167, 1000000007, KeyedPermutation::kMaxSize};
+  for (int bits = 20; bits < 62; ++bits) {
+    for (const int64_t off : {-1, 0, 1}) sizes.push_back((int64_t{1} << bits) + off);
+  }
+  for (const int64_t size : sizes) {
+    const KeyedPermutation permutation(size, 99, 7);
+    for (int64_t k = 0; k < 64; ++k) {
+      // Both ends and places spread between them.
+      const int64_t i = k < 4 ? k : k < 8 ? size - 1 - (k - 4) : (size / 64) * k + k;
+      const int64_t value = permutation.At(i);
+      ASSERT_GE(value, 0);
+      ASSERT_LT(value, size);
+      ASSERT_EQ(permutation.InverseAt(value), i) << "size " << size;
+      ASSERT_EQ(permutation.At(permutation.InverseAt(i)), i) << "size " << size;
+    }
+  }
+}
+
+// The domain is less than twice the size, so the walks of all places sum up to less than that: each
+// network value is passed at most once.
+TEST(KeyedPermutationTest, WalksAreShort) {
+  for (const int64_t size : {1, 2, 3, 5, 31, 32, 33, 127, 128, 129, 1000, 1025, 4097, 65537}) {
+    const KeyedPermutation permutation(size, 1, 2);
+    int64_t total = 0, longest = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      total += permutation.WalkLength(i);
+      longest = std::max(longest, permutation.WalkLength(i));
+    }
+    EXPECT_LT(total, 2 * size + (size == 1)) << "size " << size;
+    // A walk goes on with probability < 1/2: P(longest > 40) < size * 2^-40.
+    EXPECT_LE(longest, 40) << "size " << size;
+    if (std::has_single_bit(static_cast<uint64_t>(size))) {
+      EXPECT_EQ(total, size);  // No walking at all.
+    }
+  }
+}
+
+TEST(KeyedPermutationTest, WalksAreShortInHugeSizes) {
+  for (const int64_t size : {(int64_t{1} << 40) + 1, (int64_t{1} << 61) + 1}) {
+    const KeyedPermutation permutation(size, 3, 4);
+    int64_t total = 0, longest = 0;
+    for (int64_t k = 0; k < 10000; ++k) {
+      const int64_t walk = permutation.WalkLength(size / 10000 * k);
+      total += walk;
+      longest = std::max(longest, walk);
+    }
+    EXPECT_NEAR(total / 10000.0, 2.0, 4 * std::sqrt(2.0 / 10000));  // Geometric, p = 1/2.
+    EXPECT_LE(longest, 40);
+  }
+}
+
+TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
+  const std::vector<int64_t> base = Values(KeyedPermutation(100, 1, 1, 1));
+  EXPECT_NE(Values(KeyedPermutation(100, 2, 1, 1)), base);
+  EXPECT_NE(Values(KeyedPermutation(100, 1 + (uint64_t{1} << 32), 1, 1)), base);
+  EXPECT_NE(Values(KeyedPermutation(100, 1, 2, 1)), base);
+  EXPECT_NE(Values(KeyedPermutation(100, 1, 1 + (int64_t{1} << 40), 1)), base);
+  EXPECT_NE(Values(KeyedPermutation(100, 1, 1, 2)), base);
+  EXPECT_EQ(Values(KeyedPermutation(100, 1, 1, 1)), base);
+}
+
+// Sizes 101 and 100 share their network's width: without the size in the key, cutting 100 out of
+// the order of 101 would give nearly the order of 100.
+TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
+  const std::vector<int64_t> smaller = Values(KeyedPermutation(100, 1, 1));
+  const std::vector<int64_t> larger = Values(KeyedPermutation(101, 1, 1));
+  int same = 0;
+  for (int i = 0; i < 100; ++i) same += smaller[i] == larger[i];
+  EXPECT_LT(same, 6);  // Poisson with mean 1: 4 sigma.
+}
+
+// Over many keys every value is as likely as any other in every place. Small sizes are the hard
+// ones: their halves have one to three bits. Chi-squared with (size - 1)^2 degrees of freedom.
+TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
+  for (const int64_t size : {2, 3, 5, 8, 12, 16, 17, 31, 32, 33}) {
+    const int keys = 20000;
+    std::vector<int> seen(size * size);
+    for (int key = 0; key < keys; ++key) {
+      const KeyedPermutation permutation(size, /*seed=*/key, /*epoch=*/0);
+      for (int64_t i = 0; i < size; ++i) ++seen[i * size + permutation.At(i)];
+    }
+    const double expected = static_cast<double>(keys) / size;
+    double chi2 = 0;
+    for (const int n : seen) chi2 += (n - expected) * (n - expected) / expected;
+    const double freedom = static_cast<double>((size - 1) * (size - 1));
+    EXPECT_LT(chi2, freedom + 4 * std::sqrt(2 * freedom)) << "size " << size;
+  }
+}
+
+// Pairs too: which value follows which. Over ordered pairs (value at 0, value at 1).
+TEST(KeyedPermutationTest, NeighboursAreIndependent) {
+  for (const int64_t size : {4, 5, 8, 13, 32, 33}) {
+    const int keys = 200000;
+    std::vector<int> seen(size * size);
+    for (int key = 0; key < keys; ++key) {
+      const KeyedPermutation permutation(size, /*seed=*/1, /*epoch=*/key);
+      ++seen[permutation.At(0) * size + permutation.At(1)];
+    }
+    const double expected = static_cast<double>(keys) / (size * (size - 1));
+    double chi2 = 0;
+    for (int64_t a = 0; a < size; ++a) {
+      for (int64_t b = 0; b < size; ++b) {
+        if (a == b) {
+          EXPECT_EQ(seen[a * size + b], 0);
+          continue;
+        }
+        const double off = seen[a * size + b] - expected;
+        chi2 += off * off / expected;
+      }
+    }
+    const double freedom = static_cast<double>(size * (size - 1) - 1);
+    EXPECT_LT(chi2, freedom + 4 * std::sqrt(2 * freedom)) << "size " << size;
+  }
+}
+
+TEST(KeyedPermutationTest, ValuesArePinned) {  // They are content: see the room's README.
+  EXPECT_EQ(Values(KeyedPermutation(10, 1, 2, 3)),
+            (std::vector<int64_t>{3, 5, 9, 7, 4, 0, 2, 1, 8, 6}));
+  EXPECT_EQ(KeyedPermutation(1281167, 42, 0).At(0), 605963);
+  EXPECT_EQ(KeyedPermutation(KeyedPermutation::kMaxSize, 42, 0).At(0), 4578661708738264061);
+}
+
+TEST(KeyedPermutationDeathTest, OutOfRangeIsTheCallersBug) {
+  EXPECT_DEATH(KeyedPermutation(0, 1, 1), "size >= 1");
+  EXPECT_DEATH(KeyedPermutation(KeyedPermutation::kMaxSize + 1, 1, 1), "size <= kMaxSize");
+  EXPECT_DEATH(KeyedPermutation(5, 1, 1).At(5), "index < size_");
+  EXPECT_DEATH(KeyedPermutation(5, 1, 1).InverseAt(-1), "value >= 0");
+}
+
+}  // namespace
+}  // namespace systole
