@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# The whole path on one machine: draws flowers, packs them into TFRecord shards, serves them, and
+# trains a small network on eight emulated cores. The last line is `validation accuracy 0.NNN`.
+#
+#   deploy/demo.sh [DIR]   DIR holds the data and the server's log (default: build/demo)
+#
+# Installs missing Debian packages first (sudo only if not root). A second run reuses the build and
+# the packed data; delete DIR to draw anew. The server it starts ends with it, however it ends.
+set -euo pipefail
+
+if [[ $# -gt 1 || ${1:-} == -* ]]; then
+  echo "usage: $0 [DIR]" >&2
+  exit 2
+fi
+readonly caller_dir=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+dir=${1:-build/demo}
+[[ $# -eq 0 || $dir == /* ]] || dir=$caller_dir/$dir
+readonly dir
+readonly systole=build/release/systole
+readonly data=$dir/data
+
+server_pid=
+train_pid=
+
+# TERM first; KILL what is still there after 15 s (the server's own drain takes up to 10).
+stop() {
+  local pid=$1
+  [[ -n $pid ]] || return 0
+  kill -TERM "$pid" 2>/dev/null || true
+  for _ in {1..150}; do
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$pid" 2>/dev/null || true
+  wait "$pid" 2>/dev/null || true
+}
+
+clean_up() {
+  local status=$?
+  trap - EXIT INT TERM HUP
+  stop "$train_pid"
+  stop "$server_pid"
+  exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say() { echo "--- $*" >&2; }
+
+say "packages and build"
+deploy/install_dependencies.sh >&2
+cmake --preset release >/dev/null </dev/null
+cmake --build build/release -j "$(nproc)" --target systole systole-server >&2 </dev/null
+
+# 3,625 images, a fifth of them for validation: 2,900 to train on, 725 to test on.
+if [[ ! -e $data/complete ]]; then
+  say "drawing and packing flowers into $data"
+  rm -rf "$data"
+  mkdir -p "$data"
+  "$systole" make-flowers "$data/images" --images 3625 --seed 1
+  "$systole" pack "$data/images" "$data/flowers" --shards 16 --resize-short 80 --validation 0.2
+  rm -rf "$data/images"
+  touch "$data/complete"
+fi
+
+say "server (log: $dir/server.log)"
+rm -f "$dir/port"
+build/release/systole-server --listen 127.0.0.1:0 --port-file "$dir/port" \
+  --dataset "flowers=$data/flowers-train-*.tfrecord" \
+  --dataset "flowers-eval=$data/flowers-validation-*.tfrecord" \
+  >"$dir/server.log" 2>&1 </dev/null &
+server_pid=$!
+for _ in {1..600}; do
+  [[ -s $dir/port ]] && break
+  if ! kill -0 "$server_pid" 2>/dev/null; then
+    say "the server ended:"
+    cat "$dir/server.log" >&2
+    exit 1
+  fi
+  sleep 0.05
+done
+if [[ ! -s $dir/port ]]; then
+  say "the server wrote no port within 30 s"
+  cat "$dir/server.log" >&2
+  exit 1
+fi
+
+say "training on eight emulated cores"
+# In the background, so that a signal to this script is handled at once and not after the training.
+"$systole" train --server "127.0.0.1:$(<"$dir/port")" --spec deploy/specs/flowers.textproto \
+  --eval-spec deploy/specs/flowers-eval.textproto --model deploy/models/flowers-cnn.textproto \
+  --epochs 5 </dev/null >"$dir/report.txt" &
+train_pid=$!
+status=0
+wait "$train_pid" || status=$?
+train_pid=
+cat "$dir/report.txt"
+if [[ $status -ne 0 ]]; then
+  say "training failed with exit status $status; the server's log:"
+  tail -n 20 "$dir/server.log" >&2
+  exit "$status"
+fi
+
+say "stopping the server"
+stop "$server_pid"
+server_pid=
+# The last line of the report, also where the terminal shows stdout and stderr together.
+grep -E '^validation accuracy [01]\.[0-9]{3}$' "$dir/report.txt" | tail -n 1
