@@ -1,0 +1,151 @@
+#include "client/cli/command_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_code.h"
+
+namespace systole {
+namespace {
+
+// Stores `text` in `*field`; false if it is no such value. Our own, because CLI11 reads 010 as 8.
+bool ParseValue(const std::string& text, std::string* field) {
+  *field = text;
+  return true;
+}
+bool ParseValue(const std::string& text, int64_t* field) { return absl::SimpleAtoi(text, field); }
+bool ParseValue(const std::string& text, uint64_t* field) { return absl::SimpleAtoi(text, field); }
+bool ParseValue(const std::string& text, double* field) { return absl::SimpleAtod(text, field); }
+bool ParseValue(const std::string& text, std::optional<int64_t>* field) {
+  int64_t value;
+  if (!absl::SimpleAtoi(text, &value)) return false;
+  *field = value;
+  return true;
+}
+
+const char* Wanted(const std::string*) { return "a text"; }
+const char* Wanted(const int64_t*) { return "a whole number"; }
+const char* Wanted(const std::optional<int64_t>*) { return "a whole number"; }
+const char* Wanted(const uint64_t*) { return "a whole number, not negative"; }
+const char* Wanted(const double*) { return "a number"; }
+
+std::string DefaultText(const std::string* field) { return *field; }
+std::string DefaultText(const int64_t* field) { return absl::StrCat(*field); }
+std::string DefaultText(const uint64_t* field) { return absl::StrCat(*field); }
+std::string DefaultText(const double* field) { return absl::StrCat(*field); }
+
+class Cli11Options final : public OptionList {
+ public:
+  explicit Cli11Options(CLI::App* app) : app_(app) {}
+
+  void Flag(const std::string& name, bool* field, const std::string& help) override {
+    app_->add_flag(name, *field, help);
+  }
+  void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
+                     const std::string& help) override {
+    app_->add_flag(absl::StrCat(name, "{", bare, "}"), *field, help);
+  }
+  void Positional(const std::string& name, std::string* field, const std::string& help) override {
+    Add(name, "", field, help)->required();
+  }
+  void PositionalList(const std::string& name, std::vector<std::string>* field,
+                      const std::string& help) override {
+    app_->add_option(name, *field, help)->required()->type_name("");
+  }
+  void Required(const std::string& name, const std::string& value, std::string* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->required();
+  }
+  void Required(const std::string& name, const std::string& value, int64_t* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->required();
+  }
+  void Optional(const std::string& name, const std::string& value, std::string* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->default_str(DefaultText(field));
+  }
+  void Optional(const std::string& name, const std::string& value, int64_t* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->default_str(DefaultText(field));
+  }
+  void Optional(const std::string& name, const std::string& value, uint64_t* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->default_str(DefaultText(field));
+  }
+  void Optional(const std::string& name, const std::string& value, double* field,
+                const std::string& help) override {
+    Add(name, value, field, help)->default_str(DefaultText(field));
+  }
+  void Optional(const std::string& name, const std::string& value, std::optional<int64_t>* field,
+                const std::string& help) override {
+    Add(name, value, field, help);
+  }
+
+ private:
+  template <typename T>
+  CLI::Option* Add(const std::string& name, const std::string& value, T* field,
+                   const std::string& help) {
+    CLI::callback_t store = [field](const CLI::results_t& texts) {
+      return ParseValue(texts.back(), field);
+    };
+    CLI::Option* option = app_->add_option(name, std::move(store), help);
+    option->type_name(value);
+    option->check([field](const std::string& text) -> std::string {
+      T ignored{};
+      if (ParseValue(text, &ignored)) return "";
+      return absl::StrCat("wants ", Wanted(field), ", got '", text, "'");
+    });
+    return option;
+  }
+
+  CLI::App* const app_;
+};
+
+}  // namespace
+
+int RunCommandLine(absl::Span<const std::string> args,
+                   absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
+                   const Console& console) {
+  CLI::App app("Feeds accelerators from TFRecord shards.", "systole");
+  app.set_version_flag("--version", absl::StrCat("systole ", version));
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 ok, 1 damage found, 2 usage or spec, 3 not found, 4 unavailable, "
+      "5 internal.\n`systole COMMAND --help` shows a command's options and an example.");
+  bool json = false;
+  std::vector<std::pair<CLI::App*, Command*>> added;
+  for (const std::unique_ptr<Command>& command : commands) {
+    CLI::App* subcommand = app.add_subcommand(command->name(), command->summary());
+    Cli11Options options(subcommand);
+    command->Declare(options);
+    subcommand->add_flag("--json", json, "Print the result as one JSON object");
+    subcommand->footer(absl::StrCat("Example:\n  ", command->example()));
+    added.emplace_back(subcommand, command.get());
+  }
+
+  // CLI11 takes the arguments last first.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" with exit code 0; everything else is wrong usage.
+    return app.exit(error, console.out, console.err) == 0 ? kExitOk : kExitUsage;
+  }
+
+  for (const auto& [subcommand, command] : added) {
+    if (!subcommand->parsed()) continue;
+    const Console to = {console.out, console.err, console.err_is_terminal, json};
+    const absl::Status status = command->Run(to);
+    console.out.flush();
+    if (!status.ok()) {
+      console.err << "systole " << command->name() << ": " << status.message() << std::endl;
+    }
+    return ExitCodeFor(status);
+  }
+  return kExitUsage;  // Not reached: one subcommand is required.
+}
+
+}  // namespace systole

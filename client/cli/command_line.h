@@ -1,0 +1,88 @@
+// The subcommands of `systole` and the command line around them. A subcommand is a class that names
+// its options and runs; parsing, help, `--json` and exit codes are done here, once. The CLI11
+// library is behind this header: command_line.cc alone includes it.
+//
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_CLI_COMMAND_LINE_H_
+#define SYSTOLE_CLIENT_CLI_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// Where a command's options are declared. Every call binds a field of the command: what the field
+// holds before parsing is the default that `--help` shows, and parsing overwrites it. `name` is
+// "--some-option", or "SOMETHING" for a positional argument. `value` names the value in the help.
+class OptionList {
+ public:
+  virtual ~OptionList() = default;
+
+  virtual void Flag(const std::string& name, bool* field, const std::string& help) = 0;
+  // A flag that may carry a value: `--digest` stores `bare`, `--digest=example` stores "example".
+  virtual void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
+                             const std::string& help) = 0;
+
+  // Positional arguments: always required. The list takes one or more.
+  virtual void Positional(const std::string& name, std::string* field, const std::string& help) = 0;
+  virtual void PositionalList(const std::string& name, std::vector<std::string>* field,
+                              const std::string& help) = 0;
+
+  // Options that must be given.
+  virtual void Required(const std::string& name, const std::string& value, std::string* field,
+                        const std::string& help) = 0;
+  virtual void Required(const std::string& name, const std::string& value, int64_t* field,
+                        const std::string& help) = 0;
+
+  // Options that may be left out. Numbers are decimal and must fit the field.
+  virtual void Optional(const std::string& name, const std::string& value, std::string* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, int64_t* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, uint64_t* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, double* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value,
+                        std::optional<int64_t>* field, const std::string& help) = 0;
+};
+
+// Where a command writes. Results go to `out`; progress and remarks to `err`.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool err_is_terminal = false;  // Progress bars are drawn only then.
+  bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  virtual std::string name() const = 0;     // "verify"
+  virtual std::string summary() const = 0;  // One sentence.
+  virtual std::string example() const = 0;  // A command line that works, shown by --help.
+  virtual void Declare(OptionList& options) = 0;
+  // Runs with the fields filled in. The status decides the exit code (exit_code.h), and the message
+  // of one that is not OK is printed to `err`: a command does not print it itself.
+  virtual absl::Status Run(const Console& console) = 0;
+};
+
+// Parses `args` (without the program's name), runs the command they name, returns the exit code.
+// `console.json` is set from the command line.
+int RunCommandLine(absl::Span<const std::string> args,
+                   absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
+                   const Console& console);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_COMMAND_LINE_H_

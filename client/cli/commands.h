@@ -1,0 +1,22 @@
+// The subcommands of `systole`: one factory each. A new one takes its own NAME_command.cc, a line
+// here, and a line in main.cc.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_COMMANDS_H_
+#define SYSTOLE_CLIENT_CLI_COMMANDS_H_
+
+#include <memory>
+
+#include "client/cli/command_line.h"
+
+namespace systole {
+
+std::unique_ptr<Command> MakeMakeFlowersCommand();
+std::unique_ptr<Command> MakePackCommand();
+std::unique_ptr<Command> MakeIndexCommand();
+std::unique_ptr<Command> MakeInspectCommand();
+std::unique_ptr<Command> MakeVerifyCommand();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_COMMANDS_H_

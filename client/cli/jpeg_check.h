@@ -1,0 +1,37 @@
+// Looks at bytes that may be a JPEG: what `inspect` shows of them and `verify` asks of them.
+//
+// Single-thread. Keeps its decoder from image to image.
+#ifndef SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
+#define SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/image/jpeg_decoder.h"
+
+namespace systole {
+
+// Whether `bytes` begin as every JPEG does (FF D8).
+bool LooksLikeJpeg(absl::string_view bytes);
+
+class JpegCheck {
+ public:
+  static absl::StatusOr<JpegCheck> Create();
+
+  // The size alone. Errors: JpegDecoder::ReadHeader.
+  absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg) { return decoder_.ReadHeader(jpeg); }
+
+  // Decodes every row and drops it. Errors: JpegDecoder::ReadHeader and Decode.
+  absl::Status DecodeAll(absl::string_view jpeg);
+
+ private:
+  explicit JpegCheck(JpegDecoder decoder) : decoder_(std::move(decoder)) {}
+
+  JpegDecoder decoder_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_

@@ -1,0 +1,24 @@
+// The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains.
+
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/cli/command_line.h"
+#include "client/cli/commands.h"
+
+int main(int argc, char** argv) {
+  std::vector<std::unique_ptr<systole::Command>> commands;
+  commands.push_back(systole::MakeMakeFlowersCommand());
+  commands.push_back(systole::MakePackCommand());
+  commands.push_back(systole::MakeIndexCommand());
+  commands.push_back(systole::MakeInspectCommand());
+  commands.push_back(systole::MakeVerifyCommand());
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  return systole::RunCommandLine(
+      args, commands, SYSTOLE_VERSION,
+      {.out = std::cout, .err = std::cerr, .err_is_terminal = isatty(STDERR_FILENO) == 1});
+}

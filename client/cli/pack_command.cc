@@ -1,0 +1,108 @@
+// `systole pack`: from a folder tree of JPEGs to TFRecord shards.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/json_writer.h"
+#include "client/cli/packer.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/thread_count.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+std::string ReportAsJson(const PackReport& report) {
+  JsonWriter json;
+  json.BeginObject().Key("classes").BeginArray();
+  for (const std::string& name : report.classes) json.String(name);
+  json.EndArray();
+  json.Field("train_images", report.train_images);
+  json.Field("validation_images", report.validation_images);
+  json.Key("shards").BeginArray();
+  for (const PackedShard& shard : report.shards) {
+    json.BeginObject().Field("path", shard.path).Field("records", shard.records);
+    json.Field("bytes", shard.bytes).EndObject();
+  }
+  json.EndArray().Key("skipped").BeginArray();
+  for (const SkippedFile& file : report.skipped) {
+    json.BeginObject().Field("path", file.path).Field("cause", file.cause).EndObject();
+  }
+  return json.EndArray().EndObject().text();
+}
+
+class PackCommand final : public Command {
+ public:
+  std::string name() const override { return "pack"; }
+  std::string summary() const override {
+    return "Pack a folder of JPEGs, one folder for each class, into TFRecord shards";
+  }
+  std::string example() const override {
+    return "systole pack data/flowers data/packed/flowers --shards 16 --validation 0.2";
+  }
+
+  void Declare(OptionList& options) override {
+    options.Positional("DIR", &dir_,
+                       "Tree of images: DIR/CLASS/IMAGE.jpg; labels number the classes, sorted");
+    options.Positional("OUT_PREFIX", &out_prefix_,
+                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on");
+    options.Required("--shards", "N", &shards_, "Train shards");
+    options.Optional("--resize-short", "PX", &options_.resize_short,
+                     "Make images smaller until their short side has PX pixels");
+    options.Optional("--quality", "Q", &options_.quality,
+                     "Encode every image anew at this JPEG quality, 1 to 100");
+    options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not JPEG");
+    options.Optional("--validation", "FRACTION", &options_.plan.validation,
+                     "Part of each class that goes to validation shards");
+    options.Optional("--seed", "S", &options_.plan.seed, "Key of the split and of the order");
+    options.Flag("--skip-bad", &options_.skip_bad,
+                 "Leave out, and list, files that are not whole JPEGs");
+    options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(options_.threads, ThreadCount(threads_));
+    options_.plan.shards = shards_;
+    absl::StatusOr<PackReport> report;
+    {
+      std::optional<ProgressBar> bar;
+      report = Pack(
+          dir_, out_prefix_, options_,
+          [&](int64_t total) {
+            bar.emplace(console.err, console.err_is_terminal, "packing", total);
+          },
+          [&](int64_t more) { bar->Add(more); });
+    }
+    SYSTOLE_RETURN_IF_ERROR(report.status());
+    if (console.json) {
+      console.out << ReportAsJson(*report) << "\n";
+      return absl::OkStatus();
+    }
+    for (const PackedShard& shard : report->shards) {
+      console.out << shard.path << "  " << shard.records << " records  " << shard.bytes
+                  << " bytes\n";
+    }
+    for (const SkippedFile& file : report->skipped) {
+      console.out << "skipped " << file.path << ": " << file.cause << "\n";
+    }
+    console.out << report->classes.size() << " classes, " << report->train_images
+                << " train images, " << report->validation_images << " validation images\n";
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string dir_;
+  std::string out_prefix_;
+  int64_t shards_ = 0;
+  int64_t threads_ = 0;
+  PackOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePackCommand() { return std::make_unique<PackCommand>(); }
+
+}  // namespace systole

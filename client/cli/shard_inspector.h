@@ -1,0 +1,83 @@
+// Describes shards and single records: what `systole inspect` shows. Writes nothing, index files
+// included.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARD_INSPECTOR_H_
+#define SYSTOLE_CLIENT_CLI_SHARD_INSPECTOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/example/feature_view.h"
+
+namespace systole {
+
+// The smallest and largest of some numbers.
+struct Range {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+struct ShardSummary {
+  std::string path;
+  int64_t records = 0;
+  uint64_t bytes = 0;
+  int64_t damaged = 0;  // Stretches without a readable header; payloads were not looked at.
+};
+
+// What the records that were looked at have under one name.
+struct FeatureSummary {
+  std::string name;
+  FeatureKind kind = FeatureKind::kMissing;  // Of the first record that has it.
+  int64_t records = 0;                       // That have it, of this kind.
+  int64_t other_kind = 0;                    // That have it, of another.
+  Range values;                              // In one record.
+  Range bytes;                               // Of one value; kBytes only.
+  int64_t jpegs = 0;                         // Values that are a JPEG, by their headers.
+  Range width, height;                       // Of these.
+};
+
+struct InspectReport {
+  std::vector<ShardSummary> shards;
+  int64_t records = 0;
+  uint64_t bytes = 0;
+  int64_t sampled = 0;     // Records looked at for `features`: the first ones of each shard.
+  int64_t no_example = 0;  // Of these, how many are no tf.train.Example.
+  int64_t unreadable = 0;  // Of these, how many failed a checksum.
+  std::vector<FeatureSummary> features;  // By name.
+};
+
+// Errors are those of opening and reading the files.
+absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths);
+
+struct FeatureDetail {
+  std::string name;
+  FeatureKind kind = FeatureKind::kMissing;
+  int64_t count = 0;
+  // The first values as text; strings are quoted and cut, other bytes named by their length and,
+  // for a JPEG, its size.
+  std::string preview;
+};
+
+struct RecordDetail {
+  std::string shard;  // Path.
+  int64_t record_in_shard = 0;
+  uint64_t offset = 0;  // In the shard, in bytes.
+  uint64_t payload_bytes = 0;
+  // Set if the payload is no tf.train.Example: why.
+  std::string no_example;
+  std::vector<FeatureDetail> features;  // By name.
+};
+
+// Record `record`, counted over all of `paths` in their order: the feed's `record_id`.
+//   NotFound  there is no such record.
+//   DataLoss  it is damaged; names shard, record, offset, cause.
+absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARD_INSPECTOR_H_

@@ -1,0 +1,48 @@
+// Checks shards from end to end: framing, both CRCs of every record, tf.train.Example, and that
+// everything that looks like a JPEG decodes. What `systole verify` does. Index files are not used.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_VERIFIER_H_
+#define SYSTOLE_CLIENT_CLI_VERIFIER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+struct VerifyOptions {
+  // The payloads are no tf.train.Example: only framing and CRCs are checked.
+  bool framing_only = false;
+  int threads = 1;  // At least 1.
+};
+
+struct BadRecord {
+  std::string shard;    // Path.
+  int64_t record = 0;   // In its shard.
+  uint64_t offset = 0;  // Of the record in the shard, in bytes.
+  std::string cause;
+};
+
+struct VerifyReport {
+  int64_t shards = 0;
+  int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
+  uint64_t bytes = 0;
+  int64_t jpegs = 0;           // Decoded without complaint.
+  std::vector<BadRecord> bad;  // By shard, then record.
+};
+
+// Damage is in the report, not an error. `progress` is told, from any thread, how many more bytes
+// are done; at the end they add up to the sizes of the shards.
+//   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
+absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
+                                    const VerifyOptions& options,
+                                    absl::FunctionRef<void(int64_t bytes)> progress);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_VERIFIER_H_

@@ -1,0 +1,87 @@
+// `systole verify`: reads everything and names what is damaged.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/json_writer.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/thread_count.h"
+#include "client/cli/verifier.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_source.h"
+#include "core/storage/list_shards.h"
+
+namespace systole {
+namespace {
+
+std::string ReportAsJson(const VerifyReport& report) {
+  JsonWriter json;
+  json.BeginObject().Field("shards", report.shards).Field("records", report.records);
+  json.Field("bytes", report.bytes).Field("jpegs", report.jpegs).Key("bad").BeginArray();
+  for (const BadRecord& bad : report.bad) {
+    json.BeginObject().Field("shard", bad.shard).Field("record", bad.record);
+    json.Field("offset", bad.offset).Field("cause", bad.cause).EndObject();
+  }
+  return json.EndArray().EndObject().text();
+}
+
+class VerifyCommand final : public Command {
+ public:
+  std::string name() const override { return "verify"; }
+  std::string summary() const override {
+    return "Check every checksum, parse every record, decode every JPEG; list what is damaged";
+  }
+  std::string example() const override { return "systole verify 'data/packed/flowers-*.tfrecord'"; }
+
+  void Declare(OptionList& options) override {
+    options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
+    options.Flag("--framing-only", &framing_only_,
+                 "Check framing and checksums alone: for records that are no tf.train.Example");
+    options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(threads_));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
+    int64_t total_bytes = 0;
+    for (const std::string& path : paths) {
+      SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(path));
+      total_bytes += static_cast<int64_t>(file.size_bytes);
+    }
+    absl::StatusOr<VerifyReport> report;
+    {
+      ProgressBar bar(console.err, console.err_is_terminal, "verifying bytes", total_bytes);
+      report = Verify(paths, {.framing_only = framing_only_, .threads = threads},
+                      [&](int64_t bytes) { bar.Add(bytes); });
+    }
+    SYSTOLE_RETURN_IF_ERROR(report.status());
+    if (console.json) {
+      console.out << ReportAsJson(*report) << "\n";
+    } else {
+      for (const BadRecord& bad : report->bad) {
+        console.out << bad.shard << ": record " << bad.record << " at byte offset " << bad.offset
+                    << ": " << bad.cause << "\n";
+      }
+      console.out << report->shards << " shards, " << report->records << " records, "
+                  << report->bytes << " bytes, " << report->jpegs << " JPEGs decoded, "
+                  << report->bad.size() << " bad records\n";
+    }
+    if (report->bad.empty()) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat(report->bad.size(), " of ", report->records, " records are damaged"));
+  }
+
+ private:
+  std::vector<std::string> globs_;
+  bool framing_only_ = false;
+  int64_t threads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeVerifyCommand() { return std::make_unique<VerifyCommand>(); }
+
+}  // namespace systole
