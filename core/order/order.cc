@@ -1,0 +1,142 @@
+#include "core/order/order.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/checksum/xxh3.h"
+#include "core/random/keyed_permutation.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Tweaks keep the permutations of one epoch apart. Window w takes kWindowTweak + w.
+constexpr uint64_t kGlobalTweak = 0;
+constexpr uint64_t kBlockTweak = 1;
+constexpr uint64_t kWindowTweak = 2;
+
+constexpr int64_t kMaxRecords = KeyedPermutation::kMaxSize;
+
+absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_view remedy) {
+  if (value >= 1 && value <= kMaxRecords) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
+}
+
+}  // namespace
+
+absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("the dataset's number of records", spec.num_records,
+                                     "name a dataset that holds records"));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("global_batch", spec.global_batch, "set the examples per step"));
+  if (spec.mode == ShuffleMode::kWindow) {
+    SYSTOLE_RETURN_IF_ERROR(CheckRange("shuffle block_records", spec.block_records,
+                                       "set the records per block, or choose another shuffle"));
+    SYSTOLE_RETURN_IF_ERROR(CheckRange("shuffle window_records", spec.window_records,
+                                       "set the records per window, or choose another shuffle"));
+  }
+  if (spec.epochs < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epochs is ", spec.epochs, ", want 1 or more, or 0 for an endless feed"));
+  }
+  int64_t steps = spec.num_records / spec.global_batch;
+  if (spec.tail == Tail::kPad && spec.num_records % spec.global_batch != 0) ++steps;
+  if (steps == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("global_batch is ", spec.global_batch,
+                                                   " but the dataset has only ", spec.num_records,
+                                                   " records, and tail \"drop\" would drop them "
+                                                   "all: use tail \"pad\", or a global_batch of at "
+                                                   "most ",
+                                                   spec.num_records));
+  }
+  if (spec.epochs > std::numeric_limits<int64_t>::max() / steps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epochs is ", spec.epochs, " with ", steps,
+                     " steps each: more than 2^63 - 1 steps. Use epochs 0 for an endless feed"));
+  }
+  return Order(spec, steps);
+}
+
+std::optional<int64_t> Order::total_steps() const {
+  if (spec_.epochs == 0) return std::nullopt;
+  return spec_.epochs * steps_per_epoch_;
+}
+
+int64_t Order::records_per_epoch() const {
+  if (spec_.tail == Tail::kPad) return spec_.num_records;
+  return steps_per_epoch_ * spec_.global_batch;
+}
+
+int64_t Order::RecordAt(int64_t epoch, int64_t position) const {
+  SYSTOLE_CHECK(epoch >= 0);
+  SYSTOLE_CHECK(position >= 0 && position < spec_.num_records);
+  switch (spec_.mode) {
+    case ShuffleMode::kNone:
+      return position;
+    case ShuffleMode::kGlobal:
+      return KeyedPermutation(spec_.num_records, spec_.seed, epoch, kGlobalTweak).At(position);
+    case ShuffleMode::kWindow:
+      return WindowRecordAt(epoch, position);
+  }
+  return position;
+}
+
+int64_t Order::WindowRecordAt(int64_t epoch, int64_t position) const {
+  // First undo the shuffle inside the window: where did this position come from among the blocks?
+  const int64_t window = position / spec_.window_records;
+  const int64_t window_begin = window * spec_.window_records;
+  const int64_t window_size = std::min(spec_.window_records, spec_.num_records - window_begin);
+  const KeyedPermutation in_window(window_size, spec_.seed, epoch,
+                                   kWindowTweak + static_cast<uint64_t>(window));
+  int64_t place = window_begin + in_window.At(position - window_begin);
+
+  // Then find the block there. All blocks are equally long but the last, which after the
+  // permutation may stand anywhere: behind it every block begins that much earlier.
+  const int64_t block = std::min(spec_.block_records, spec_.num_records);
+  const int64_t num_blocks = (spec_.num_records - 1) / block + 1;
+  const int64_t last_size = spec_.num_records - (num_blocks - 1) * block;
+  const KeyedPermutation blocks(num_blocks, spec_.seed, epoch, kBlockTweak);
+  const int64_t last_begin = blocks.InverseAt(num_blocks - 1) * block;
+  int64_t earlier_blocks = 0;
+  if (place >= last_begin) {
+    if (place < last_begin + last_size) return (num_blocks - 1) * block + (place - last_begin);
+    place -= last_size;  // As if the last block were not there.
+    earlier_blocks = 1;
+  }
+  return blocks.At(place / block + earlier_blocks) * block + place % block;
+}
+
+Place Order::PlaceOf(int64_t step, int64_t slot) const {
+  SYSTOLE_CHECK(step >= 0);
+  SYSTOLE_CHECK(slot >= 0 && slot < spec_.global_batch);
+  Place place;
+  place.epoch = step / steps_per_epoch_;
+  // Below num_records + global_batch <= 2^63, so it does not overflow.
+  place.position = (step % steps_per_epoch_) * spec_.global_batch + slot;
+  if (place.position < spec_.num_records) place.record = RecordAt(place.epoch, place.position);
+  return place;
+}
+
+uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
+  // Parameters that the mode ignores must not count.
+  const bool windowed = spec_.mode == ShuffleMode::kWindow;
+  Xxh3Hasher hasher;
+  hasher.Update("systole order 1");
+  hasher.UpdateU64(dataset_fingerprint);
+  hasher.UpdateU64(spec_.seed);
+  hasher.UpdateU64(static_cast<uint64_t>(spec_.mode));
+  hasher.UpdateU64(windowed ? static_cast<uint64_t>(spec_.block_records) : 0);
+  hasher.UpdateU64(windowed ? static_cast<uint64_t>(spec_.window_records) : 0);
+  hasher.UpdateU64(static_cast<uint64_t>(spec_.num_records));
+  hasher.UpdateU64(static_cast<uint64_t>(spec_.global_batch));
+  hasher.UpdateU64(static_cast<uint64_t>(spec_.tail));
+  return hasher.Digest64();
+}
+
+}  // namespace systole

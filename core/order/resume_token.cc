@@ -1,0 +1,120 @@
+#include "core/order/resume_token.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/checksum/crc32c.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::string_view kName = "systole1";
+constexpr size_t kMaxContentVersionBytes = 200;
+// Far above what Encode() can write: bounds the work on, and the echo of, whatever was pasted
+// instead.
+constexpr size_t kMaxTextBytes = 1000;
+
+std::string Hex(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
+
+bool IsPlain(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '+' || c == '-' ||
+         c == '_';
+}
+
+std::string Escape(absl::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (IsPlain(c)) {
+      escaped.push_back(c);
+    } else {
+      absl::StrAppend(&escaped, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    }
+  }
+  return escaped;
+}
+
+// False if a '%' is not followed by two hex digits. Decode() compares with Encode() afterwards, so
+// more need not be checked.
+bool Unescape(absl::string_view escaped, std::string* text) {
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    if (escaped[i] != '%') {
+      text->push_back(escaped[i]);
+      continue;
+    }
+    uint32_t byte = 0;
+    if (i + 2 >= escaped.size() || !absl::SimpleHexAtoi(escaped.substr(i + 1, 2), &byte)) {
+      return false;
+    }
+    text->push_back(static_cast<char>(byte));
+    i += 2;
+  }
+  return true;
+}
+
+absl::Status Bad(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("resume token ", what));
+}
+
+}  // namespace
+
+std::string ResumeToken::Encode() const {
+  SYSTOLE_CHECK(next_step >= 0);
+  SYSTOLE_CHECK(content_version.size() <= kMaxContentVersionBytes);
+  std::string text = absl::StrCat(kName, ":", Hex(dataset_fingerprint), ":", Hex(order_fingerprint),
+                                  ":", next_step, ":", Escape(content_version), ":");
+  absl::StrAppend(&text, absl::Hex(Crc32c(text), absl::kZeroPad8));
+  return text;
+}
+
+absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
+  if (text.size() > kMaxTextBytes) {
+    return Bad(absl::StrCat("has ", text.size(), " bytes, want at most ", kMaxTextBytes));
+  }
+  const std::vector<absl::string_view> fields = absl::StrSplit(text, ':');
+  if (fields[0] != kName) {
+    if (absl::StartsWith(fields[0], "systole")) {
+      return Bad(absl::StrCat("has format \"", absl::CHexEscape(fields[0]),
+                              "\", this release reads \"", kName, "\""));
+    }
+    return Bad(absl::StrCat("begins with \"", absl::CHexEscape(text.substr(0, 20)), "\", want \"",
+                            kName, ":\""));
+  }
+  if (fields.size() != 6) {
+    return Bad(
+        absl::StrCat("has ", fields.size(), " fields separated by ':', want 6: was it cut short?"));
+  }
+  uint32_t stored = 0;
+  const uint32_t actual = Crc32c(text.substr(0, text.size() - fields[5].size()));
+  if (fields[5].size() != 8 || !absl::SimpleHexAtoi(fields[5], &stored) || stored != actual) {
+    return Bad(absl::StrCat("ends with checksum \"", absl::CHexEscape(fields[5]),
+                            "\", its text has ", absl::Hex(actual, absl::kZeroPad8),
+                            ": a character is wrong or missing"));
+  }
+  // The checksum holds, so what follows is refused only if somebody else wrote it.
+  ResumeToken token;
+  if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) ||
+      !absl::SimpleHexAtoi(fields[2], &token.order_fingerprint)) {
+    return Bad("has a fingerprint that is not 16 hex digits");
+  }
+  if (!absl::SimpleAtoi(fields[3], &token.next_step) || token.next_step < 0) {
+    return Bad(
+        absl::StrCat("has next step \"", absl::CHexEscape(fields[3]), "\", want 0 to 2^63 - 1"));
+  }
+  if (!Unescape(fields[4], &token.content_version) ||
+      token.content_version.size() > kMaxContentVersionBytes) {
+    return Bad("has a content version that is not text of at most 200 bytes, %-escaped");
+  }
+  // SimpleAtoi and SimpleHexAtoi allow blanks, signs, "0x" and leading zeros. One token, one text.
+  if (token.Encode() != text) return Bad("is not in the form that Encode() writes");
+  return token;
+}
+
+}  // namespace systole

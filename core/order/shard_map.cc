@@ -1,0 +1,45 @@
+#include "core/order/shard_map.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+constexpr int64_t kMaxRecords = int64_t{1} << 62;  // What Order accepts.
+
+}  // namespace
+
+absl::StatusOr<ShardMap> ShardMap::Create(absl::Span<const int64_t> records_per_shard) {
+  std::vector<int64_t> begins;
+  begins.reserve(records_per_shard.size() + 1);
+  begins.push_back(0);
+  for (const int64_t count : records_per_shard) {
+    if (count < 0 || count > kMaxRecords - begins.back()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shard ", begins.size() - 1, " has ", count,
+          " records, want 0 or more and at most 2^62 in all shards: rebuild its index"));
+    }
+    begins.push_back(begins.back() + count);
+  }
+  return ShardMap(std::move(begins));
+}
+
+ShardPlace ShardMap::Find(int64_t record) const {
+  SYSTOLE_CHECK(record >= 0 && record < num_records());
+  // The last shard that begins at or before the record: of empty shards and the one after them,
+  // which all begin alike, the one after.
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), record);
+  const int64_t shard = (after - begins_.begin()) - 1;
+  return {.shard = shard, .index = record - begins_[shard]};
+}
+
+int64_t ShardMap::ShardBegin(int64_t shard) const {
+  SYSTOLE_CHECK(shard >= 0 && shard <= num_shards());
+  return begins_[shard];
+}
+
+}  // namespace systole
