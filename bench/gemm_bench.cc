@@ -1,0 +1,131 @@
+// The matrix unit against the machine: one core's product rate, packing included, as a share of the
+// fused multiply-adds the same core can issue, both measured in this run.
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "client/emulator/device_array.h"
+#include "client/emulator/flush_scope.h"
+#include "client/emulator/matrix_unit.h"
+#include "core/numeric/bf16.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/gemm_bench.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace systole::emulator {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// `rounds` x 16 independent vector multiply-adds: enough chains to hide the latency of each.
+// Returns the multiply-adds done; `sink` keeps them alive.
+int64_t MultiplyAdds(int64_t rounds, float* sink) {
+  const hn::CappedTag<float, 16> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr int kChains = hn::MaxLanes(d) == 16 ? 16 : 12;
+  V sum[kChains];
+  for (int i = 0; i < kChains; ++i) sum[i] = hn::Set(d, static_cast<float>(i));
+  const V a = hn::Set(d, 0.999f), b = hn::Set(d, 0.001f);
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) sum[i] = hn::MulAdd(sum[i], a, b);
+  }
+  for (int i = 0; i < kChains; ++i) hn::StoreU(sum[i], d, sink + i * hn::MaxLanes(d));
+  return rounds * kChains * static_cast<int64_t>(hn::MaxLanes(d));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace systole::emulator
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace systole::emulator {
+namespace {
+
+HWY_EXPORT(MultiplyAdds);
+
+void BM_PeakMultiplyAdds(benchmark::State& state) {
+  const FlushScope flush;
+  std::vector<float> sink(256);
+  int64_t macs = 0;
+  for (auto _ : state) {
+    macs += HWY_DYNAMIC_DISPATCH(MultiplyAdds)(1 << 20, sink.data());
+    benchmark::DoNotOptimize(sink.data());
+  }
+  state.counters["MAC/s"] =
+      benchmark::Counter(static_cast<double>(macs), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_PeakMultiplyAdds);
+
+DeviceArray<uint16_t> Ramp(int64_t size) {
+  DeviceArray<uint16_t> out(size);
+  for (int64_t i = 0; i < size; ++i) {
+    out[i] = RoundToBf16Flush(static_cast<float>(i % 251) / 256.0f - 0.5f);
+  }
+  return out;
+}
+
+void BM_Multiply(benchmark::State& state) {
+  const FlushScope flush;
+  const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
+  const DeviceArray<uint16_t> a = Ramp(m * k), b = Ramp(k * n);
+  std::vector<float> out(static_cast<size_t>(m * n));
+  MatrixUnit<float> unit;
+  for (auto _ : state) {
+    unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), m, k), b.data(), n, out.data(), n);
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.counters["MAC/s"] =
+      benchmark::Counter(static_cast<double>(m * k * n) * static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
+}
+// The yardstick, then a convolution's forward products: 64x64 and 32x32 images, 8 per core.
+BENCHMARK(BM_Multiply)
+    ->ArgNames({"m", "k", "n"})
+    ->Args({1024, 1024, 1024})
+    ->Args({32768, 27, 16})
+    ->Args({8192, 144, 32})
+    ->Args({8192, 288, 64});
+
+// The weight gradient of the same: patches of 8 x 32 x 32 places times the gradient behind them.
+void BM_MultiplyTransposed(benchmark::State& state) {
+  const FlushScope flush;
+  const int64_t images = 8, edge = state.range(0), channels = state.range(1), n = state.range(2);
+  const DeviceArray<uint16_t> pixels = Ramp(images * (edge + 2) * (edge + 2) * channels);
+  const DeviceArray<uint16_t> gradient = Ramp(images * edge * edge * n);
+  const PatchMatrix<uint16_t> patches = {.data = pixels.data(),
+                                         .images = images,
+                                         .height = edge,
+                                         .width = edge,
+                                         .image_stride = (edge + 2) * (edge + 2) * channels,
+                                         .y_stride = (edge + 2) * channels,
+                                         .x_stride = channels,
+                                         .runs = 3,
+                                         .run_length = 3 * channels,
+                                         .run_stride = (edge + 2) * channels};
+  std::vector<float> out(static_cast<size_t>(patches.columns() * n));
+  MatrixUnit<float> unit;
+  for (auto _ : state) {
+    unit.MultiplyTransposed(PatchMatrix<uint16_t>::Dense(gradient.data(), patches.rows(), n),
+                            patches, out.data(), patches.columns());
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.counters["MAC/s"] =
+      benchmark::Counter(static_cast<double>(patches.rows() * patches.columns() * n) *
+                             static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_MultiplyTransposed)
+    ->ArgNames({"edge", "channels", "n"})
+    ->Args({64, 3, 16})
+    ->Args({32, 16, 32})
+    ->Args({16, 32, 64});
+
+}  // namespace
+}  // namespace systole::emulator
+
+BENCHMARK_MAIN();
+#endif  // HWY_ONCE
