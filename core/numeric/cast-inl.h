@@ -11,6 +11,7 @@
 #endif
 
 #include <cstdint>
+#include <cstring>
 
 #include "hwy/highway.h"
 
@@ -56,21 +57,34 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> Roun
   return hn::And(shifted, hn::Set(du, 0xffu));
 }
 
-// Casts and stores one vector of floats (D: a float tag) at `out`, which may be unaligned.
+// hn::StoreU for pointers without any alignment: on the scalar target that is a plain assignment,
+// which needs the type's own.
+template <class D>
+HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
+                              hwy::HWY_NAMESPACE::TFromD<D>* out) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  std::memcpy(static_cast<void*>(out), &value.raw, sizeof(value.raw));
+#else
+  hwy::HWY_NAMESPACE::StoreU(value, d, out);
+#endif
+}
+
+// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
     namespace hn = hwy::HWY_NAMESPACE;
     const hn::Rebind<uint8_t, D> d8;
-    hn::StoreU(hn::TruncateTo(d8, RoundToUint8Bits(d, value)), d8, out);
+    StoreAnywhere(hn::TruncateTo(d8, RoundToUint8Bits(d, value)), d8, out);
   }
 };
 struct StoreFloat32 {
   using Value = float;
   template <class D>
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
-    hwy::HWY_NAMESPACE::StoreU(value, d, out);
+    StoreAnywhere(value, d, out);
   }
 };
 struct StoreBf16 {
@@ -80,7 +94,7 @@ struct StoreBf16 {
     namespace hn = hwy::HWY_NAMESPACE;
     const hn::RebindToUnsigned<D> du;
     const hn::Rebind<uint16_t, D> d16;
-    hn::StoreU(hn::TruncateTo(d16, RoundToBf16Bits(du, hn::BitCast(du, value))), d16, out);
+    StoreAnywhere(hn::TruncateTo(d16, RoundToBf16Bits(du, hn::BitCast(du, value))), d16, out);
   }
 };
 

@@ -1,0 +1,335 @@
+#include "core/image/bilinear_resizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/image/bilinear_resizer.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target.h:
+#include "core/numeric/cast-inl.h"
+#include "hwy/highway.h"
+
+#ifndef SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_CC_ONCE_
+#define SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_CC_ONCE_
+namespace systole {
+namespace {
+
+// Lanes of the widest vector used; wider ones gain nothing in kernels bound by loads and shuffles.
+constexpr size_t kMaxLanes = 16;
+// Three vectors hold whole pixels of one or three channels, so per-channel factors repeat after
+// them.
+constexpr size_t kBlock = 3 * kMaxLanes;
+
+// One row's horizontal tables, see the class.
+struct ColumnTables {
+  size_t values;  // Padded to kBlock.
+  const int32_t* lower_offset;
+  const int32_t* upper_offset;
+  const float* weight;
+  const int32_t* window;
+  const uint32_t* lower_shuffle;
+  const uint32_t* upper_shuffle;
+};
+
+}  // namespace
+}  // namespace systole
+#endif  // SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_CC_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace systole {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sources anywhere in the row.
+void GatherLineKernel(const uint8_t* HWY_RESTRICT row, const ColumnTables& tables,
+                      float* HWY_RESTRICT line) {
+  for (size_t i = 0; i < tables.values; ++i) {
+    const float a = row[tables.lower_offset[i]];
+    const float b = row[tables.upper_offset[i]];
+    line[i] = a + (b - a) * tables.weight[i];
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+void WindowLineKernel(const uint8_t* row, const ColumnTables& tables, float* line) {
+  GatherLineKernel(row, tables, line);
+}
+#else
+// One 16-byte window of the row per 128-bit block of the vector.
+template <class D8>
+HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* window) {
+  if constexpr (hn::MaxLanes(D8()) == 16) {
+    return hn::LoadU(d8, row + window[0]);
+  } else {
+    const hn::Half<D8> half;
+    const auto low = LoadWindows(half, row, window);
+    return hn::Combine(d8, LoadWindows(half, row, window + hn::MaxLanes(half) / 16), low);
+  }
+}
+
+// Every 4 values' sources within the 16 bytes of their window: two byte shuffles widen them to 32
+// bits.
+void WindowLineKernel(const uint8_t* HWY_RESTRICT row, const ColumnTables& tables,
+                      float* HWY_RESTRICT line) {
+  const hn::CappedTag<float, kMaxLanes> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Repartition<uint8_t, decltype(d)> d8;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < tables.values; i += lanes) {
+    const auto bytes = LoadWindows(d8, row, tables.window + i / 4);
+    const auto lower_shuffle = hn::BitCast(d8, hn::LoadU(du, tables.lower_shuffle + i));
+    const auto upper_shuffle = hn::BitCast(d8, hn::LoadU(du, tables.upper_shuffle + i));
+    const auto a = hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, lower_shuffle)));
+    const auto b = hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, upper_shuffle)));
+    const auto t = hn::LoadU(d, tables.weight + i);
+    hn::StoreU(hn::Add(a, hn::Mul(hn::Sub(b, a), t)), d, line + i);
+  }
+}
+#endif
+
+// Vertical interpolation, normalisation and cast of `values` values; lines and patterns are padded.
+template <class Store>
+HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom,
+                         float weight, const float* scale, const float* bias, size_t values,
+                         uint8_t* HWY_RESTRICT out, Store store) {
+  using Value = typename Store::Value;
+  const hn::CappedTag<float, kMaxLanes> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto t = hn::Set(d, weight);
+  const auto scale0 = hn::LoadU(d, scale), bias0 = hn::LoadU(d, bias);
+  const auto scale1 = hn::LoadU(d, scale + lanes), bias1 = hn::LoadU(d, bias + lanes);
+  const auto scale2 = hn::LoadU(d, scale + 2 * lanes), bias2 = hn::LoadU(d, bias + 2 * lanes);
+  using V = hn::Vec<decltype(d)>;
+  const auto one = [&](size_t i, V scale_c, V bias_c, Value* to) HWY_ATTR {
+    const auto a = hn::LoadU(d, top + i);
+    const auto b = hn::LoadU(d, bottom + i);
+    const auto value = hn::Add(a, hn::Mul(hn::Sub(b, a), t));
+    store(d, hn::Add(hn::Mul(value, scale_c), bias_c), to);
+  };
+  const auto block = [&](size_t i, Value* to) HWY_ATTR {
+    one(i, scale0, bias0, to);
+    one(i + lanes, scale1, bias1, to + lanes);
+    one(i + 2 * lanes, scale2, bias2, to + 2 * lanes);
+  };
+  Value* to =
+      reinterpret_cast<Value*>(out);  // Stored to by `store` only, which allows any alignment.
+  size_t i = 0;
+  for (; i + 3 * lanes <= values; i += 3 * lanes) block(i, to + i);
+  if (i < values) {
+    Value rest[kBlock];
+    block(i, rest);
+    std::memcpy(out + i * sizeof(Value), rest, (values - i) * sizeof(Value));
+  }
+}
+
+void FinishRowKernel(const float* top, const float* bottom, float weight, const float* scale,
+                     const float* bias, size_t values, PixelType type, uint8_t* out) {
+  switch (type) {
+    case PixelType::kUint8:
+      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreUint8());
+    case PixelType::kFloat32:
+      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat32());
+    case PixelType::kBfloat16:
+      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreBf16());
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace systole
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace systole {
+namespace {
+
+HWY_EXPORT(GatherLineKernel);
+HWY_EXPORT(WindowLineKernel);
+HWY_EXPORT(FinishRowKernel);
+
+constexpr int kMaxOutputSide = 16384;
+constexpr int kMaxInputSide = 65535;
+// Byte shuffle that makes a 32-bit lane of one byte: the three upper ones are cleared.
+constexpr uint32_t kWiden = 0x80808000u;
+
+absl::Status CheckFactor(const std::vector<float>& factor, int channels, const char* name) {
+  if (factor.size() == 1 || factor.size() == static_cast<size_t>(channels)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.", name, " has ",
+                                                 factor.size(), " entries, want 1 or ", channels));
+}
+
+std::vector<float> Pattern(const std::vector<float>& factor, int channels) {
+  std::vector<float> pattern(kBlock);
+  for (size_t i = 0; i < kBlock; ++i) {
+    pattern[i] = factor[factor.size() == 1 ? 0 : i % channels];
+  }
+  return pattern;
+}
+
+}  // namespace
+
+absl::StatusOr<BilinearResizer> BilinearResizer::Create(BilinearResizerOptions options) {
+  if (options.height < 1 || options.height > kMaxOutputSide || options.width < 1 ||
+      options.width > kMaxOutputSide) {
+    return absl::InvalidArgumentError(absl::StrCat("output size is ", options.height, "x",
+                                                   options.width, ", want 1 to ", kMaxOutputSide,
+                                                   " each"));
+  }
+  if (options.channels != 1 && options.channels != 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("BilinearResizerOptions.channels is ", options.channels, ", want 1 or 3"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckFactor(options.scale, options.channels, "scale"));
+  SYSTOLE_RETURN_IF_ERROR(CheckFactor(options.bias, options.channels, "bias"));
+  if (options.element_stride < 1 || options.element_stride > (int64_t{1} << 24)) {
+    return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.element_stride is ",
+                                                   options.element_stride, ", want 1 to 2^24"));
+  }
+  return BilinearResizer(std::move(options));
+}
+
+BilinearResizer::BilinearResizer(BilinearResizerOptions options)
+    : options_(std::move(options)),
+      values_(static_cast<size_t>(options_.width) * options_.channels),
+      padded_values_((values_ + kBlock - 1) / kBlock * kBlock),
+      scale_pattern_(Pattern(options_.scale, options_.channels)),
+      bias_pattern_(Pattern(options_.bias, options_.channels)) {
+  const int64_t value_bytes = PixelTypeBytes(options_.type);
+  const int64_t last = int64_t{options_.height} * values_ - 1;
+  output_bytes_ = (last * options_.element_stride + 1) * value_bytes;
+  // The padding's entries stay as they are here: byte 0 of the row, weight 0.
+  lower_offset_.resize(padded_values_);
+  upper_offset_.resize(padded_values_);
+  weight_.resize(padded_values_);
+  window_.resize(padded_values_ / 4);
+  lower_shuffle_.resize(padded_values_, kWiden);
+  upper_shuffle_.resize(padded_values_, kWiden);
+  for (auto& line : line_) line.resize(padded_values_);
+  if (options_.element_stride > 1) packed_row_.resize(values_ * value_bytes);
+  next_out_ = options_.height;  // Nothing is owed before Start.
+}
+
+void BilinearResizer::FillTaps(int in, int out, std::vector<Tap>* taps) {
+  taps->resize(out);
+  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  for (int i = 0; i < out; ++i) {
+    const float source = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
+    const float floor = std::floor(source);
+    // The outer min is never needed with TensorFlow's sizes; it keeps rounding from leaving the
+    // image.
+    (*taps)[i] = {std::min(std::max(static_cast<int>(floor), 0), in - 1),
+                  std::min(static_cast<int>(std::ceil(source)), in - 1), source - floor};
+  }
+}
+
+void BilinearResizer::BuildColumns(int in_width, bool flip) {
+  in_width_ = in_width;
+  flip_ = flip;
+  FillTaps(in_width, options_.width, &columns_);
+  if (flip) std::reverse(columns_.begin(), columns_.end());
+  const int channels = options_.channels;
+  size_t i = 0;
+  for (const Tap& tap : columns_) {
+    for (int c = 0; c < channels; ++c, ++i) {
+      lower_offset_[i] = tap.lower * channels + c;
+      upper_offset_[i] = tap.upper * channels + c;
+      weight_[i] = tap.weight;
+    }
+  }
+  // Padding repeats the last value, so that it never widens a window.
+  for (; i < padded_values_; ++i) {
+    lower_offset_[i] = lower_offset_[values_ - 1];
+    upper_offset_[i] = upper_offset_[values_ - 1];
+  }
+  int widest = 0;
+  for (size_t group = 0; group < padded_values_ / 4; ++group) {
+    const int32_t* lower = lower_offset_.data() + group * 4;
+    const int32_t* upper = upper_offset_.data() + group * 4;
+    const int begin = std::min(std::min(lower[0], lower[1]), std::min(lower[2], lower[3]));
+    const int last = std::max(std::max(upper[0], upper[1]), std::max(upper[2], upper[3]));
+    widest = std::max(widest, last - begin + 1);
+    window_[group] = begin;
+    for (size_t j = 0; j < 4; ++j) {
+      lower_shuffle_[group * 4 + j] = kWiden | static_cast<uint32_t>(lower[j] - begin);
+      upper_shuffle_[group * 4 + j] = kWiden | static_cast<uint32_t>(upper[j] - begin);
+    }
+  }
+  windows_fit_ = widest <= 16;
+}
+
+absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
+                                    absl::Span<uint8_t> out) {
+  if (in_height < 1 || in_height > kMaxInputSide || in_width < 1 || in_width > kMaxInputSide) {
+    return absl::InvalidArgumentError(absl::StrCat("input size is ", in_height, "x", in_width,
+                                                   ", want 1 to ", kMaxInputSide, " each"));
+  }
+  if (static_cast<int64_t>(out.size()) < output_bytes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output has ", out.size(), " bytes, want at least ", output_bytes_));
+  }
+  if (in_width != in_width_ || flip != flip_) BuildColumns(in_width, flip);
+  if (in_height != in_height_) {
+    in_height_ = in_height;
+    FillTaps(in_height, options_.height, &rows_);
+  }
+  next_in_ = 0;
+  next_out_ = 0;
+  out_ = out;
+  return absl::OkStatus();
+}
+
+void BilinearResizer::AddRow(const uint8_t* row) {
+  SYSTOLE_CHECK(!done() && next_in_ < in_height_);
+  const int r = next_in_++;
+  if (r < rows_[next_out_].lower) return;  // Skipped by a strong reduction.
+  const ColumnTables tables = {padded_values_,       lower_offset_.data(), upper_offset_.data(),
+                               weight_.data(),       window_.data(),       lower_shuffle_.data(),
+                               upper_shuffle_.data()};
+  float* line = line_[r & 1].data();
+  if (windows_fit_) {
+    HWY_DYNAMIC_DISPATCH(WindowLineKernel)(row, tables, line);
+  } else {
+    HWY_DYNAMIC_DISPATCH(GatherLineKernel)(row, tables, line);
+  }
+  // A tap's two rows are equal or neighbours, so both are in line_ once the upper one is.
+  while (!done() && rows_[next_out_].upper <= r) WriteRow(rows_[next_out_]);
+}
+
+void BilinearResizer::WriteRow(const Tap& tap) {
+  const size_t value_bytes = PixelTypeBytes(options_.type);
+  const size_t stride_bytes = options_.element_stride * value_bytes;
+  uint8_t* out = out_.data() + next_out_ * values_ * stride_bytes;
+  uint8_t* dense = options_.element_stride == 1 ? out : packed_row_.data();
+  HWY_DYNAMIC_DISPATCH(FinishRowKernel)
+  (line_[tap.lower & 1].data(), line_[tap.upper & 1].data(), tap.weight, scale_pattern_.data(),
+   bias_pattern_.data(), values_, options_.type, dense);
+  ++next_out_;
+  if (dense == out) return;
+  for (size_t i = 0; i < values_; ++i) {
+    switch (value_bytes) {  // A copy of constant size is one store.
+      case 1:
+        out[i * stride_bytes] = dense[i];
+        break;
+      case 2:
+        std::memcpy(out + i * stride_bytes, dense + i * 2, 2);
+        break;
+      default:
+        std::memcpy(out + i * stride_bytes, dense + i * 4, 4);
+    }
+  }
+}
+
+}  // namespace systole
+#endif  // HWY_ONCE

@@ -1,0 +1,113 @@
+// Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
+// fused with mirroring, normalisation and the final cast. Rows go in one by one, finished rows come
+// out in the caller's memory; in between live two rows of floats, in cache.
+//   source = (i + 0.5) * (in / out) - 0.5                       all in f32, every operation rounded
+//   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)),  lerp = a + (b - a)
+//   * t out    = Cast(value * scale[c] + bias[c])
+// Nothing is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+//
+// Single-thread. Reusable; tables are kept while sizes stay the same.
+#ifndef SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_H_
+#define SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/numeric/normalise.h"
+
+namespace systole {
+
+struct BilinearResizerOptions {
+  // Size of the output in pixels, 1 to 16384 each.
+  int height = 0;
+  int width = 0;
+  // 1 or 3, interleaved, in and out.
+  int channels = 3;
+  // Of 1 or `channels` entries each.
+  std::vector<float> scale = {1.0f};
+  std::vector<float> bias = {0.0f};
+  // kUint8 rounds half to even (TensorFlow's resize would hand out floats).
+  PixelType type = PixelType::kUint8;
+  // Distance of one value to the next in the output, in values. 1 = a dense [height, width,
+  // channels]; N = this example's part of a [height, width, channels, N] batch (layout HWCN),
+  // slower.
+  int64_t element_stride = 1;
+};
+
+class BilinearResizer {
+ public:
+  // Rows given to AddRow must be readable this many bytes beyond their end.
+  static constexpr size_t kRowPaddingBytes = 16;
+
+  // InvalidArgument if an option is out of range.
+  static absl::StatusOr<BilinearResizer> Create(BilinearResizerOptions options);
+
+  // Bytes from the output's first value to the end of its last.
+  int64_t output_bytes() const { return output_bytes_; }
+
+  // Begins an image of in_height x in_width pixels (1 to 65535 each) whose rows will be mirrored
+  // left to right if `flip` (the *result* is mirrored: equal to flipping after resizing). `out`
+  // stays borrowed until the last row is written; bytes between strided values are not touched.
+  //   InvalidArgument  a size out of range, or out.size() < output_bytes().
+  absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out);
+
+  // The next input row, [in_width, channels] uint8; used before return. Rows nobody needs are free.
+  // REQUIRES: Start was called and not done().
+  void AddRow(const uint8_t* row);
+
+  // Whether the output is complete; the last input rows may not be needed for that.
+  bool done() const { return next_out_ == options_.height; }
+
+ private:
+  // One output coordinate: the two source coordinates and the weight of the upper one.
+  struct Tap {
+    int lower;
+    int upper;
+    float weight;
+  };
+  static void FillTaps(int in, int out, std::vector<Tap>* taps);
+
+  explicit BilinearResizer(BilinearResizerOptions options);
+  void BuildColumns(int in_width, bool flip);
+  void WriteRow(const Tap& tap);
+
+  BilinearResizerOptions options_;
+  int64_t output_bytes_ = 0;
+  size_t values_ = 0;         // width * channels.
+  size_t padded_values_ = 0;  // Rounded up to whole kernel blocks.
+
+  // Horizontal tables, per value of an output row; rebuilt when (in_width, flip) changes.
+  int in_width_ = 0;
+  bool flip_ = false;
+  bool windows_fit_ =
+      false;  // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
+  std::vector<Tap> columns_;
+  std::vector<int32_t> lower_offset_;  // Byte in the row, per value.
+  std::vector<int32_t> upper_offset_;
+  std::vector<float> weight_;
+  std::vector<int32_t> window_;  // Start of 16 row bytes, per 4 values.
+  std::vector<uint32_t>
+      lower_shuffle_;  // Byte shuffle of the window that widens to 32 bits, per value.
+  std::vector<uint32_t> upper_shuffle_;
+
+  // Vertical tables, per output row; rebuilt when in_height changes.
+  int in_height_ = 0;
+  std::vector<Tap> rows_;
+
+  std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
+  std::vector<float> bias_pattern_;
+  std::vector<float> line_[2];       // Horizontally resized rows r, at index r mod 2.
+  std::vector<uint8_t> packed_row_;  // A finished row before it is spread out (element_stride > 1).
+
+  int next_in_ = 0;
+  int next_out_ = 0;
+  absl::Span<uint8_t> out_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_H_

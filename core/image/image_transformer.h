@@ -1,0 +1,65 @@
+// From a JPEG (or raw pixels) to one example's finished tensor, in one pass and in place: decode
+// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. Nothing of the
+// image's size is stored on the way.
+//
+// Single-thread: one per worker. Reusable scratch, no other state: output depends on the arguments
+// alone.
+#ifndef SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
+#define SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/image/bilinear_resizer.h"
+#include "core/image/crop.h"
+#include "core/image/jpeg_decoder.h"
+
+namespace systole {
+
+struct ImageTransformerOptions {
+  // Size, channels, normalisation, type and stride of what is written.
+  BilinearResizerOptions output = {};
+  // `channels` is taken from `output`.
+  JpegDecoderOptions jpeg = {};
+};
+
+class ImageTransformer {
+ public:
+  // InvalidArgument if an option is out of range.
+  static absl::StatusOr<ImageTransformer> Create(const ImageTransformerOptions& options);
+
+  // Bytes from the output's first value to the end of its last.
+  int64_t output_bytes() const { return resizer_.output_bytes(); }
+
+  // First half: the image's size, from which the caller chooses the crop. `jpeg` must stay as it is
+  // until Transform returns. Errors: JpegDecoder::ReadHeader.
+  absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
+
+  // Second half: writes the example to `out` (output_bytes() or more; bytes between strided values
+  // stay). On an error parts of `out` may have been written. Rows below the crop are not looked at,
+  // so damage there goes unnoticed here. Errors: JpegDecoder::Decode.
+  absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
+
+  // The same from `pixels`, [height, width, channels] uint8.
+  //   InvalidArgument  pixels.size() or the crop does not fit the size.
+  absl::Status TransformPixels(absl::Span<const uint8_t> pixels, int height, int width,
+                               const CropRect& crop, bool flip, absl::Span<uint8_t> out);
+
+ private:
+  ImageTransformer(JpegDecoder decoder, BilinearResizer resizer, int channels)
+      : decoder_(std::move(decoder)), resizer_(std::move(resizer)), channels_(channels) {}
+
+  JpegDecoder decoder_;
+  BilinearResizer resizer_;
+  int channels_;
+  std::vector<uint8_t> row_;  // One row of raw pixels with the padding the resizer wants.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_

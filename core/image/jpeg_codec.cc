@@ -1,0 +1,491 @@
+// The only file that includes jpeglib.h: decoder and encoder.
+//
+// libjpeg reports errors by a callback that must not return. We leave it by longjmp, so every
+// function between RunGuarded's setjmp and the callback (the steps below) has only trivial locals:
+// nothing that longjmp would fail to destroy.
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg_encoder.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+// Last: needs <cstdio>, defines many macros.
+#include "jpeglib.h"
+// After jpeglib.h:
+#include "jerror.h"
+
+namespace systole {
+namespace {
+
+// Columns decoded beyond the crop on either side. Interpolated colour of a column looks at its
+// neighbours, and libjpeg treats the first and last column it decodes as the image's edge.
+constexpr int kMarginColumns = 2;
+// Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
+// cache.
+constexpr int kRowsPerCall = 8;
+
+struct ErrorState {
+  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+  absl::StatusCode code;
+  bool fail_on_warning;
+  bool in_image_data;  // Past the header.
+};
+
+[[noreturn]] void Raise(j_common_ptr cinfo, absl::StatusCode code) {
+  auto* error = reinterpret_cast<ErrorState*>(cinfo->err);
+  (*cinfo->err->format_message)(cinfo, error->message);
+  error->code = code;
+  std::longjmp(error->jump, 1);
+}
+
+[[noreturn]] void OnError(j_common_ptr cinfo) {
+  Raise(cinfo, cinfo->err->msg_code == JERR_OUT_OF_MEMORY ? absl::StatusCode::kResourceExhausted
+                                                          : absl::StatusCode::kDataLoss);
+}
+
+// Warnings that cannot touch a pixel: an unknown colour transform or profile, a newer JFIF version,
+// and, before the image data, padding between markers.
+bool IsHarmless(const ErrorState& error) {
+  switch (error.manager.msg_code) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_BOGUS_ICC:
+    case JWRN_JFIF_MAJOR:
+      return true;
+    case JWRN_EXTRANEOUS_DATA:
+      return !error.in_image_data;
+    default:
+      return false;
+  }
+}
+
+void OnMessage(j_common_ptr cinfo, int level) {
+  if (level >= 0) return;  // Trace output.
+  auto* error = reinterpret_cast<ErrorState*>(cinfo->err);
+  ++cinfo->err->num_warnings;
+  if (error->fail_on_warning && !IsHarmless(*error)) Raise(cinfo, absl::StatusCode::kDataLoss);
+}
+
+void NeverPrint(j_common_ptr) {}
+
+// `error` must be zeroed apart from what the caller set.
+jpeg_error_mgr* InitErrors(ErrorState* error) {
+  jpeg_std_error(&error->manager);
+  error->manager.error_exit = OnError;
+  error->manager.emit_message = OnMessage;
+  error->manager.output_message = NeverPrint;
+  return &error->manager;
+}
+
+// Runs step(state); false if libjpeg raised an error, which is then in `error`.
+template <typename State>
+bool RunGuarded(ErrorState* error, void (*step)(State*), State* state) {
+  if (setjmp(error->jump) != 0) return false;
+  step(state);
+  return true;
+}
+
+bool StartsWith(absl::string_view bytes, absl::string_view magic) {
+  return bytes.substr(0, magic.size()) == magic;
+}
+
+// What bytes that are no JPEG look like.
+const char* ForeignFormat(absl::string_view bytes) {
+  if (StartsWith(bytes, "\x89PNG")) return "a PNG image";
+  if (StartsWith(bytes, "GIF8")) return "a GIF image";
+  if (StartsWith(bytes, "BM")) return "a BMP image";
+  if (StartsWith(bytes, "RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
+    return "a WebP image";
+  }
+  return "no image format known here";
+}
+
+// TensorFlow's integer formulas. With an Adobe marker the four inks are stored inverted.
+void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
+  for (int i = 0; i < width; ++i, cmyk += 4, rgb += 3) {
+    const int k = inverted ? cmyk[3] : 255 - cmyk[3];
+    for (int c = 0; c < 3; ++c) {
+      const int ink = inverted ? cmyk[c] : 255 - cmyk[c];
+      rgb[c] = static_cast<uint8_t>(k * ink / 255);
+    }
+  }
+}
+
+// Whether libjpeg will smooth block borders, as it does for a progressive image whose low bits
+// never came (damaged or written so). Smoothing looks at blocks two away, which a decode of part of
+// the image does not have: its pixels then depend on the part.
+bool WillSmooth(const jpeg_decompress_struct& cinfo) {
+  if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
+  for (int component = 0; component < cinfo.num_components; ++component) {
+    for (int i = 1; i < DCTSIZE2; ++i) {
+      if (cinfo.coef_bits[component][i] != 0) return true;
+    }
+  }
+  return false;
+}
+
+// libjpeg's own luma (ITU-R BT.601 in 16-bit fixed point), for images it cannot turn grey itself.
+void RgbToGrey(const uint8_t* rgb, int width, uint8_t* grey) {
+  for (int i = 0; i < width; ++i, rgb += 3) {
+    grey[i] = static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
+  }
+}
+
+}  // namespace
+
+struct JpegDecoder::State {
+  enum class Phase { kIdle, kHeader, kRows };
+
+  jpeg_decompress_struct cinfo = {};
+  ErrorState error = {};
+  jpeg_progress_mgr progress = {};
+  JpegDecoderOptions options;
+  bool created = false;
+  Phase phase = Phase::kIdle;
+  absl::string_view jpeg;
+
+  CropRect crop;
+  int skip_rows = 0;          // To decode and drop before the first row of the crop.
+  size_t skip_bytes = 0;      // From the start of a decoded row to the first pixel of the crop.
+  size_t stride = 0;          // Of `rows`.
+  std::vector<uint8_t> rows;  // [kRowsPerCall, stride], as libjpeg writes them.
+  std::vector<uint8_t> converted;  // One row after conversion from CMYK.
+  std::vector<uint8_t> rgb;        // On the way from CMYK to grey.
+  int rows_ready = 0;              // In `rows`.
+  int next_ready = 0;
+  int rows_left = 0;  // Of the crop, not yet returned.
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (created) jpeg_destroy_decompress(&cinfo);
+  }
+
+  bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
+  absl::Status Error() const;
+
+  // Steps under RunGuarded: trivial locals only.
+  static void CreateStep(State* s);
+  static void HeaderStep(State* s);
+  static void StartStep(State* s);
+  static void RowsStep(State* s);
+  static void FinishStep(State* s);
+  static void CheckScans(j_common_ptr cinfo);
+};
+
+absl::Status JpegDecoder::State::Error() const {
+  std::string message = absl::StrCat("JPEG of ", jpeg.size(), " bytes");
+  if (cinfo.image_width > 0) {
+    absl::StrAppend(&message, ", ", cinfo.image_width, "x", cinfo.image_height, " pixels");
+  }
+  absl::StrAppend(&message, ": ", error.message);
+  if (cinfo.output_scanline > 0) {
+    absl::StrAppend(&message, " (near row ", cinfo.output_scanline, ")");
+  }
+  return absl::Status(error.code, message);
+}
+
+void JpegDecoder::State::CreateStep(State* s) {
+  jpeg_create_decompress(&s->cinfo);
+  s->created = true;
+  s->progress.progress_monitor = CheckScans;
+  s->cinfo.progress = &s->progress;
+  s->cinfo.client_data = s;
+}
+
+void JpegDecoder::State::CheckScans(j_common_ptr common) {
+  auto* s = static_cast<State*>(common->client_data);
+  if (s->cinfo.input_scan_number <= s->options.max_scans) return;
+  std::snprintf(s->error.message, sizeof(s->error.message),
+                "more than %d scans, the limit (JpegDecoderOptions.max_scans)",
+                s->options.max_scans);
+  s->error.code = absl::StatusCode::kResourceExhausted;
+  std::longjmp(s->error.jump, 1);
+}
+
+void JpegDecoder::State::HeaderStep(State* s) {
+  s->cinfo.err->num_warnings = 0;
+  s->error.in_image_data = false;
+  jpeg_mem_src(&s->cinfo, reinterpret_cast<const unsigned char*>(s->jpeg.data()),
+               static_cast<unsigned long>(s->jpeg.size()));  // NOLINT: libjpeg's type.
+  jpeg_read_header(&s->cinfo, TRUE);
+}
+
+void JpegDecoder::State::StartStep(State* s) {
+  jpeg_decompress_struct* cinfo = &s->cinfo;
+  s->error.in_image_data = true;
+  jpeg_start_decompress(cinfo);
+  if (WillSmooth(*cinfo)) {
+    s->skip_rows = s->crop.y;
+    s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
+    return;
+  }
+  s->skip_rows = 0;
+  // jpeg_crop_scanline moves the start left to a block border and widens by as much.
+  const int begin = std::max(0, s->crop.x - kMarginColumns);
+  const int end =
+      std::min(static_cast<int>(cinfo->output_width), s->crop.x + s->crop.width + kMarginColumns);
+  JDIMENSION x = static_cast<JDIMENSION>(begin);
+  JDIMENSION width = static_cast<JDIMENSION>(end - begin);
+  if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
+  s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
+  if (s->crop.y > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(s->crop.y));
+}
+
+void JpegDecoder::State::RowsStep(State* s) {
+  JSAMPROW rows[kRowsPerCall];
+  for (int i = 0; i < kRowsPerCall; ++i) rows[i] = s->rows.data() + i * s->stride;
+  const int want = std::min(kRowsPerCall, s->rows_left);
+  s->rows_ready = 0;
+  s->next_ready = 0;
+  while (s->rows_ready < want) {
+    // The memory source never suspends, so this makes progress or raises.
+    s->rows_ready += static_cast<int>(jpeg_read_scanlines(
+        &s->cinfo, rows + s->rows_ready, static_cast<JDIMENSION>(want - s->rows_ready)));
+  }
+}
+
+void JpegDecoder::State::FinishStep(State* s) { jpeg_finish_decompress(&s->cinfo); }
+
+JpegDecoder::JpegDecoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
+JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
+JpegDecoder::~JpegDecoder() = default;
+
+absl::StatusOr<JpegDecoder> JpegDecoder::Create(const JpegDecoderOptions& options) {
+  if (options.channels != 1 && options.channels != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("JpegDecoderOptions.channels is ",
+                                                   options.channels, ", want 1 (grey) or 3 (RGB)"));
+  }
+  if (options.max_pixels < 1 || options.max_scans < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("JpegDecoderOptions: max_pixels is ",
+                                                   options.max_pixels, " and max_scans is ",
+                                                   options.max_scans, ", want both at least 1"));
+  }
+  auto state = std::make_unique<State>();
+  state->options = options;
+  state->error.fail_on_warning = options.fail_on_warning;
+  state->cinfo.err = InitErrors(&state->error);
+  if (!RunGuarded(&state->error, &State::CreateStep, state.get())) return state->Error();
+  return JpegDecoder(std::move(state));
+}
+
+absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
+  State* s = state_.get();
+  jpeg_abort_decompress(&s->cinfo);
+  s->phase = State::Phase::kIdle;
+  s->cinfo.image_width = 0;
+  s->cinfo.output_scanline = 0;
+  s->jpeg = jpeg;
+  if (jpeg.size() < 3 || !StartsWith(jpeg, "\xff\xd8\xff")) {
+    return absl::DataLossError(absl::StrCat("image of ", jpeg.size(), " bytes is not a JPEG; ",
+                                            jpeg.empty() ? "it is empty" : "it looks like ",
+                                            jpeg.empty() ? "" : ForeignFormat(jpeg)));
+  }
+  if (!RunGuarded(&s->error, &State::HeaderStep, s)) return s->Error();
+  const int64_t pixels = int64_t{s->cinfo.image_width} * s->cinfo.image_height;
+  if (pixels > s->options.max_pixels) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "JPEG header claims ", s->cinfo.image_width, "x", s->cinfo.image_height, " = ", pixels,
+        " pixels, the limit is ", s->options.max_pixels, " (JpegDecoderOptions.max_pixels)"));
+  }
+  switch (s->cinfo.jpeg_color_space) {
+    case JCS_GRAYSCALE:
+    case JCS_YCbCr:
+    case JCS_RGB:
+      s->cinfo.out_color_space = s->options.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+      break;
+    case JCS_CMYK:
+    case JCS_YCCK:
+      s->cinfo.out_color_space = JCS_CMYK;
+      break;
+    default:
+      return absl::DataLossError(absl::StrCat("JPEG has ", s->cinfo.num_components,
+                                              " components of unknown meaning, want grey, colour "
+                                              "or CMYK (1, 3 or 4)"));
+  }
+  s->cinfo.dct_method = s->options.dct == JpegDct::kIslow ? JDCT_ISLOW : JDCT_IFAST;
+  s->cinfo.do_fancy_upsampling = s->options.fancy_upsampling ? TRUE : FALSE;
+  s->phase = State::Phase::kHeader;
+  return ImageInfo{static_cast<int>(s->cinfo.image_width), static_cast<int>(s->cinfo.image_height),
+                   s->cinfo.num_components};
+}
+
+absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
+  State* s = state_.get();
+  if (s->phase != State::Phase::kHeader) {
+    return absl::FailedPreconditionError("no JPEG header was read for this decode");
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, static_cast<int>(s->cinfo.image_height),
+                                          static_cast<int>(s->cinfo.image_width)));
+  s->phase = State::Phase::kIdle;
+  s->crop = crop;
+  if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
+  s->stride =
+      static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
+  if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
+  if (s->IsCmyk()) {
+    s->rgb.resize(static_cast<size_t>(crop.width) * 3);
+    s->converted.resize(static_cast<size_t>(crop.width) * 3 + kRowPaddingBytes);
+  }
+  s->rows_left = s->skip_rows + crop.height;
+  s->rows_ready = 0;
+  s->next_ready = 0;
+  s->phase = State::Phase::kRows;
+  for (int i = 0; i < s->skip_rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
+  State* s = state_.get();
+  if (s->phase != State::Phase::kRows || s->rows_left == 0) {
+    return absl::FailedPreconditionError("no row of a crop is left to decode");
+  }
+  if (s->next_ready == s->rows_ready && !RunGuarded(&s->error, &State::RowsStep, s)) {
+    s->phase = State::Phase::kIdle;
+    return s->Error();
+  }
+  --s->rows_left;
+  const uint8_t* row = s->rows.data() + s->next_ready++ * s->stride + s->skip_bytes;
+  if (!s->IsCmyk()) return row;
+  const bool inverted = s->cinfo.saw_Adobe_marker != FALSE;
+  if (s->options.channels == 3) {
+    CmykToRgb(row, s->crop.width, inverted, s->converted.data());
+  } else {
+    CmykToRgb(row, s->crop.width, inverted, s->rgb.data());
+    RgbToGrey(s->rgb.data(), s->crop.width, s->converted.data());
+  }
+  return s->converted.data();
+}
+
+absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) {
+  State* s = state_.get();
+  const size_t row_bytes = static_cast<size_t>(std::max(0, crop.width)) * s->options.channels;
+  if (crop.height >= 0 && out.size() != row_bytes * crop.height) {
+    return absl::InvalidArgumentError(absl::StrCat("output has ", out.size(), " bytes, want ",
+                                                   row_bytes * crop.height, " for a crop of ",
+                                                   crop.height, "x", crop.width));
+  }
+  SYSTOLE_RETURN_IF_ERROR(StartCrop(crop));
+  for (int y = 0; y < crop.height; ++y) {
+    SYSTOLE_ASSIGN_OR_RETURN(const uint8_t* row, NextRow());
+    std::memcpy(out.data() + y * row_bytes, row, row_bytes);
+  }
+  s->phase = State::Phase::kIdle;
+  if (s->cinfo.output_scanline == s->cinfo.output_height &&
+      !RunGuarded(&s->error, &State::FinishStep, s)) {
+    return s->Error();
+  }
+  return absl::OkStatus();
+}
+
+int64_t JpegDecoder::warnings() const { return state_->error.manager.num_warnings; }
+
+namespace {
+
+struct EncoderState {
+  jpeg_compress_struct cinfo = {};
+  ErrorState error = {};
+  JpegEncoderOptions options;
+  const uint8_t* pixels = nullptr;
+  int channels = 0;
+  unsigned char* bytes = nullptr;  // Owned; malloc'ed by libjpeg.
+  unsigned long size = 0;          // NOLINT: libjpeg's type.
+
+  ~EncoderState() {
+    jpeg_destroy_compress(&cinfo);
+    std::free(bytes);
+  }
+
+  static void EncodeStep(EncoderState* s);
+};
+
+void SetSampling(JpegSampling sampling, jpeg_component_info* luma) {
+  luma->h_samp_factor = sampling == JpegSampling::k411                                     ? 4
+                        : sampling == JpegSampling::k422 || sampling == JpegSampling::k420 ? 2
+                                                                                           : 1;
+  luma->v_samp_factor = sampling == JpegSampling::k420 || sampling == JpegSampling::k440 ? 2 : 1;
+}
+
+void EncoderState::EncodeStep(EncoderState* s) {
+  jpeg_compress_struct* cinfo = &s->cinfo;
+  const JDIMENSION width = cinfo->image_width;
+  const JDIMENSION height = cinfo->image_height;
+  jpeg_create_compress(cinfo);
+  jpeg_mem_dest(cinfo, &s->bytes, &s->size);
+  cinfo->image_width = width;
+  cinfo->image_height = height;
+  cinfo->input_components = s->channels;
+  cinfo->in_color_space = s->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(cinfo);
+  jpeg_set_quality(cinfo, s->options.quality, TRUE);
+  if (s->channels == 3) SetSampling(s->options.sampling, &cinfo->comp_info[0]);
+  if (s->options.progressive) jpeg_simple_progression(cinfo);
+  cinfo->restart_in_rows = s->options.restart_rows;
+  jpeg_start_compress(cinfo, TRUE);
+  const size_t row_bytes = static_cast<size_t>(width) * s->channels;
+  while (cinfo->next_scanline < height) {
+    // libjpeg's interface is not const-correct; it only reads.
+    JSAMPROW row = const_cast<JSAMPROW>(s->pixels + cinfo->next_scanline * row_bytes);
+    jpeg_write_scanlines(cinfo, &row, 1);
+  }
+  jpeg_finish_compress(cinfo);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EncodeJpeg(absl::Span<const uint8_t> pixels, int width, int height,
+                                       int channels, const JpegEncoderOptions& options) {
+  if (channels != 1 && channels != 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("EncodeJpeg: channels is ", channels, ", want 1 (grey) or 3 (RGB)"));
+  }
+  if (width < 1 || width > JPEG_MAX_DIMENSION || height < 1 || height > JPEG_MAX_DIMENSION) {
+    return absl::InvalidArgumentError(absl::StrCat("EncodeJpeg: image is ", width, "x", height,
+                                                   " pixels, want 1 to ", JPEG_MAX_DIMENSION,
+                                                   " each"));
+  }
+  if (static_cast<int64_t>(pixels.size()) != int64_t{width} * height * channels) {
+    return absl::InvalidArgumentError(absl::StrCat("EncodeJpeg: ", pixels.size(),
+                                                   " bytes of pixels, want ",
+                                                   int64_t{width} * height * channels));
+  }
+  if (options.quality < 1 || options.quality > 100 || options.restart_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("JpegEncoderOptions: quality is ", options.quality, ", want 1 to 100; ",
+                     "restart_rows is ", options.restart_rows, ", want 0 or more"));
+  }
+  EncoderState state;
+  state.options = options;
+  state.pixels = pixels.data();
+  state.channels = channels;
+  state.cinfo.image_width = static_cast<JDIMENSION>(width);
+  state.cinfo.image_height = static_cast<JDIMENSION>(height);
+  state.cinfo.err = InitErrors(&state.error);
+  if (!RunGuarded(&state.error, &EncoderState::EncodeStep, &state)) {
+    return absl::Status(state.error.code, absl::StrCat("EncodeJpeg: ", state.error.message));
+  }
+  return std::string(reinterpret_cast<const char*>(state.bytes), state.size);
+}
+
+#define SYSTOLE_STRINGIZE_(x) #x
+#define SYSTOLE_STRINGIZE(x) SYSTOLE_STRINGIZE_(x)
+std::string JpegLibraryVersion() {
+  return "libjpeg-turbo-" SYSTOLE_STRINGIZE(LIBJPEG_TURBO_VERSION);
+}
+#undef SYSTOLE_STRINGIZE
+#undef SYSTOLE_STRINGIZE_
+
+}  // namespace systole

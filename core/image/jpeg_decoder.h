@@ -1,0 +1,101 @@
+// Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to decoding the whole image and cutting
+// the rectangle out, at the price of the rectangle: columns outside are not transformed, rows above
+// are only entropy-decoded, rows below are not touched. The one fence around libjpeg-turbo.
+//
+// Single-thread. Reusable: keeps libjpeg's state and its buffers from image to image.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/image/crop.h"
+
+namespace systole {
+
+// "libjpeg-turbo-2.1.5": part of the content version, because another release may give other pixels.
+std::string JpegLibraryVersion();
+
+// How coefficients become samples. The two differ by a few grey levels.
+enum class JpegDct {
+  kIslow,  // Accurate integer arithmetic; what PIL and OpenCV use.
+  kIfast,  // Less accurate; what TensorFlow's decode_jpeg uses by default.
+};
+
+struct JpegDecoderOptions {
+  JpegDct dct = JpegDct::kIslow;
+  // Interpolates subsampled colour (libjpeg's default, TensorFlow's too). False repeats samples:
+  // faster, with visible blocks of colour.
+  bool fancy_upsampling = true;
+  // 3 = RGB (a grey image is replicated), 1 = grey.
+  int channels = 3;
+  // Every libjpeg warning about the image's data (bytes missing, extra or undecodable) is DataLoss.
+  // libjpeg itself goes on with made-up pixels, and a network would silently train on them. False
+  // accepts such images, for data sets where a grey stripe is better than a hole; see warnings().
+  bool fail_on_warning = true;
+  // Largest width * height accepted, checked on the header before anything of the image's size is
+  // allocated. A few header bytes can claim 65500 x 65500. A progressive image takes about
+  // 2 bytes * components per pixel while it is decoded: 200 MB at the default.
+  int64_t max_pixels = int64_t{1} << 25;
+  // Most scans of a progressive image. Each costs a pass over all blocks, whatever its bytes, so
+  // that 100 kB can buy hours; cameras and encoders write about 10.
+  int max_scans = 64;
+};
+
+struct ImageInfo {
+  int width = 0;
+  int height = 0;
+  int components = 0;  // Stored: 1 grey, 3 colour, 4 CMYK or YCCK.
+};
+
+class JpegDecoder {
+ public:
+  // Rows returned by NextRow() can be read (not used) this many bytes beyond their end.
+  static constexpr size_t kRowPaddingBytes = 64;
+
+  // InvalidArgument if an option is out of range.
+  static absl::StatusOr<JpegDecoder> Create(const JpegDecoderOptions& options = {});
+  JpegDecoder(JpegDecoder&&) noexcept;
+  JpegDecoder& operator=(JpegDecoder&&) noexcept;
+  ~JpegDecoder();
+
+  // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
+  // or another header is read.
+  //   DataLoss           not a JPEG (names PNG, GIF, .. when it is one of those), or a broken
+  //   header. ResourceExhausted  more pixels than max_pixels.
+  absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
+
+  // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
+  // uint8. One call per header. If the crop reaches the last row, what follows is read up to the
+  // end-of-image marker, so decoding a whole image checks it whole.
+  //   InvalidArgument     crop not inside the image, or `out` of another size.
+  //   FailedPrecondition  no header read.
+  //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
+  //   ResourceExhausted   more scans than max_scans, or no memory.
+  absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out);
+
+  // The same row by row: StartCrop, then up to crop.height times NextRow, each [width, channels]
+  // uint8, valid until the next call. Stopping early is fine. Errors as above.
+  absl::Status StartCrop(const CropRect& crop);
+  absl::StatusOr<const uint8_t*> NextRow();
+
+  // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,
+  // or for oddities that cannot touch a pixel (padding between markers, an odd colour profile).
+  int64_t warnings() const;
+
+ private:
+  struct State;
+  explicit JpegDecoder(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_

@@ -1,0 +1,151 @@
+#include "core/image/image_transformer.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/numeric/simd_target.h"
+#include "core/random/counter_rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/image/bilinear_reference.h"
+#include "tests/core/image/jpeg_fixture.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr JpegKind k420 = {.name = "420", .h = 2, .v = 2};
+
+ImageTransformer MakeTransformer(const ImageTransformerOptions& options) {
+  absl::StatusOr<ImageTransformer> transformer = ImageTransformer::Create(options);
+  EXPECT_THAT(transformer, IsOk());
+  return *std::move(transformer);
+}
+
+BilinearResizerOptions Imagenet(int side, PixelType type) {
+  return {.height = side,
+          .width = side,
+          .scale = {1 / 58.395f, 1 / 57.12f, 1 / 57.375f},
+          .bias = {-2.1179f, -2.0357f, -1.8044f},
+          .type = type};
+}
+
+// Whole decode by plain libjpeg, cut, then the scalar reference: against the fused path, on every
+// target.
+TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    for (const PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+      ImageTransformerOptions options = {.output = Imagenet(24, type)};
+      if (type == PixelType::kUint8) options.output.scale = options.output.bias = {1.0f};
+      ImageTransformer transformer = MakeTransformer(options);
+      for (int record = 0; record < 12; ++record) {
+        const std::string jpeg = MakeJpeg(k420, 90 + record, 70, record);
+        CounterRng rng(/*seed=*/1, 0, record, 0);
+        const auto info = transformer.ReadHeader(jpeg);
+        ASSERT_THAT(info, IsOk());
+        const CropRect crop = RandomResizedCrop({}, info->height, info->width, rng);
+        const bool flip = DrawFlip(rng);
+        std::vector<uint8_t> out(transformer.output_bytes());
+        ASSERT_THAT(transformer.Transform(crop, flip, absl::MakeSpan(out)), IsOk());
+        const Decoded whole = DecodeWhole(jpeg, {});
+        const std::vector<uint8_t> cut =
+            Cut(whole.pixels, whole.width, 3, crop.y, crop.x, crop.height, crop.width);
+        ASSERT_EQ(out, ReferenceResize(cut, crop.height, crop.width, flip, options.output));
+        std::vector<uint8_t> from_pixels(transformer.output_bytes());
+        ASSERT_THAT(transformer.TransformPixels(whole.pixels, whole.height, whole.width, crop, flip,
+                                                absl::MakeSpan(from_pixels)),
+                    IsOk());
+        ASSERT_EQ(from_pixels, out);
+      }
+    }
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+TEST(ImageTransformerTest, EveryKindOfJpegGoesThrough) {
+  for (const int channels : {1, 3}) {
+    BilinearResizerOptions output = {.height = 16, .width = 16, .channels = channels};
+    ImageTransformer transformer = MakeTransformer({.output = output});
+    for (const JpegKind& kind : AllJpegKinds()) {
+      const std::string jpeg = MakeJpeg(kind, 50, 40, 1);
+      ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk()) << kind.name;
+      std::vector<uint8_t> out(transformer.output_bytes());
+      ASSERT_THAT(transformer.Transform({3, 5, 30, 31}, false, absl::MakeSpan(out)), IsOk());
+      const Decoded whole = DecodeWhole(jpeg, {.grey = channels == 1});
+      if (whole.channels == 4) continue;  // Its conversion is jpeg_decoder_test's.
+      EXPECT_EQ(out, ReferenceResize(Cut(whole.pixels, 50, channels, 3, 5, 30, 31), 30, 31, false,
+                                     output))
+          << kind.name;
+    }
+  }
+}
+
+TEST(ImageTransformerTest, RawPixelsOfOneChannel) {
+  const std::vector<uint8_t> pixels = TestPixels(28, 28, 1, 5);
+  const BilinearResizerOptions output = {.height = 28,
+                                         .width = 28,
+                                         .channels = 1,
+                                         .scale = {kUint8ToUnit},
+                                         .type = PixelType::kFloat32};
+  ImageTransformer transformer = MakeTransformer({.output = output});
+  std::vector<uint8_t> out(transformer.output_bytes());
+  ASSERT_THAT(
+      transformer.TransformPixels(pixels, 28, 28, WholeImage(28, 28), false, absl::MakeSpan(out)),
+      IsOk());
+  EXPECT_EQ(out, ReferenceResize(pixels, 28, 28, false, output));
+}
+
+TEST(ImageTransformerTest, DamageInTheCropIsDataLossAndTheNextImageIsFine) {
+  const std::string jpeg = MakeJpeg(k420, 64, 64, 3);
+  const std::string cut = jpeg.substr(0, jpeg.size() / 2);
+  ImageTransformer transformer = MakeTransformer({.output = {.height = 16, .width = 16}});
+  std::vector<uint8_t> want(transformer.output_bytes()), out(transformer.output_bytes());
+  ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+  ASSERT_THAT(transformer.Transform(WholeImage(64, 64), false, absl::MakeSpan(want)), IsOk());
+  ASSERT_THAT(transformer.ReadHeader(cut), IsOk());
+  EXPECT_THAT(transformer.Transform(WholeImage(64, 64), false, absl::MakeSpan(out)),
+              StatusIs(kDataLoss, HasSubstr("64x64")));
+  // The missing half lies below this crop.
+  ASSERT_THAT(transformer.ReadHeader(cut), IsOk());
+  EXPECT_THAT(transformer.Transform({0, 0, 8, 64}, false, absl::MakeSpan(out)), IsOk());
+  ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+  ASSERT_THAT(transformer.Transform(WholeImage(64, 64), false, absl::MakeSpan(out)), IsOk());
+  EXPECT_EQ(out, want);
+}
+
+TEST(ImageTransformerTest, BadArgumentsAreNamed) {
+  EXPECT_THAT(ImageTransformer::Create({}).status(), StatusIs(kInvalid, HasSubstr("0x0")));
+  EXPECT_THAT(
+      ImageTransformer::Create({.output = {.height = 1, .width = 1}, .jpeg = {.max_pixels = 0}})
+          .status(),
+      StatusIs(kInvalid, HasSubstr("max_pixels")));
+  ImageTransformer transformer = MakeTransformer({.output = {.height = 2, .width = 2}});
+  std::vector<uint8_t> out(12);
+  EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("header")));
+  const std::string jpeg = MakeJpeg(k420, 20, 10, 3);
+  ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+  EXPECT_THAT(transformer.Transform({0, 0, 11, 1}, false, absl::MakeSpan(out)),
+              StatusIs(kInvalid, HasSubstr("crop of 11x1")));
+  ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+  EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out).subspan(1)),
+              StatusIs(kInvalid, HasSubstr("11 bytes")));
+  const std::vector<uint8_t> pixels(11);
+  EXPECT_THAT(
+      transformer.TransformPixels(pixels, 2, 2, WholeImage(2, 2), false, absl::MakeSpan(out)),
+      StatusIs(kInvalid, HasSubstr("11 bytes of pixels, want 12")));
+  EXPECT_THAT(transformer.TransformPixels(pixels, 1 << 30, 1 << 30, WholeImage(2, 2), false,
+                                          absl::MakeSpan(out)),
+              StatusIs(kInvalid, HasSubstr("bytes of pixels")));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,369 @@
+#include "core/image/jpeg_decoder.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/image/crop.h"
+#include "core/random/counter_rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/image/jpeg_fixture.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr JpegKind k420 = {.name = "420", .h = 2, .v = 2};
+
+JpegDecoder MakeDecoder(const JpegDecoderOptions& options = {}) {
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create(options);
+  EXPECT_THAT(decoder, IsOk());
+  return *std::move(decoder);
+}
+
+// Reads the header and decodes the whole image.
+absl::StatusOr<std::vector<uint8_t>> DecodeAll(JpegDecoder& decoder, absl::string_view jpeg,
+                                               int channels = 3) {
+  const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
+  if (!info.ok()) return info.status();
+  std::vector<uint8_t> pixels(size_t{1} * info->width * info->height * channels);
+  const absl::Status status =
+      decoder.Decode(WholeImage(info->height, info->width), absl::MakeSpan(pixels));
+  if (!status.ok()) return status;
+  return pixels;
+}
+
+// TensorFlow's formulas for CMYK, then libjpeg's for grey, written out from their definitions.
+std::vector<uint8_t> Expected(const Decoded& decoded, int channels) {
+  if (decoded.channels != 4) return decoded.pixels;
+  std::vector<uint8_t> out;
+  for (size_t i = 0; i < decoded.pixels.size(); i += 4) {
+    const uint8_t* p = decoded.pixels.data() + i;
+    int rgb[3];
+    for (int c = 0; c < 3; ++c) {
+      rgb[c] = decoded.adobe ? p[c] * p[3] / 255 : (255 - p[3]) * (255 - p[c]) / 255;
+    }
+    if (channels == 3) {
+      for (int c : rgb) out.push_back(static_cast<uint8_t>(c));
+    } else {
+      out.push_back(
+          static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) / 65536));
+    }
+  }
+  return out;
+}
+
+// Random crops biased to what goes wrong: edges, block borders, single rows and columns.
+CropRect RandomCrop(CounterRng& rng, int height, int width) {
+  CropRect crop;
+  switch (rng.UniformInt(0, 4)) {
+    case 0:
+      crop.height = 1 + static_cast<int>(rng.UniformInt(0, std::min(3, height)));
+      crop.width = 1 + static_cast<int>(rng.UniformInt(0, std::min(3, width)));
+      break;
+    case 1:
+      crop.height = height - static_cast<int>(rng.UniformInt(0, std::min(3, height)));
+      crop.width = width - static_cast<int>(rng.UniformInt(0, std::min(3, width)));
+      break;
+    default:
+      crop.height = 1 + static_cast<int>(rng.UniformInt(0, height));
+      crop.width = 1 + static_cast<int>(rng.UniformInt(0, width));
+  }
+  crop.y = static_cast<int>(rng.UniformInt(0, height - crop.height + 1));
+  crop.x = static_cast<int>(rng.UniformInt(0, width - crop.width + 1));
+  return crop;
+}
+
+struct Size {
+  int width;
+  int height;
+};
+
+// The claim the whole room stands on.
+void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_per_image) {
+  JpegDecoder decoder = MakeDecoder(options);
+  CounterRng rng(/*seed=*/3, 0, 0, 0);
+  const OracleOptions oracle = {.grey = options.channels == 1,
+                                .ifast = options.dct == JpegDct::kIfast,
+                                .fancy_upsampling = options.fancy_upsampling};
+  for (const JpegKind& kind : AllJpegKinds()) {
+    for (const Size size : {Size{131, 97}, Size{64, 48}, Size{17, 35}, Size{1, 1}}) {
+      const std::string jpeg = MakeJpeg(kind, size.width, size.height, 11);
+      const Decoded decoded = DecodeWhole(jpeg, oracle);
+      const std::vector<uint8_t> whole = Expected(decoded, options.channels);
+      for (int i = 0; i < crops_per_image; ++i) {
+        const CropRect crop = RandomCrop(rng, size.height, size.width);
+        const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
+        ASSERT_THAT(info, IsOk()) << kind.name;
+        ASSERT_EQ(info->width, size.width);
+        ASSERT_EQ(info->height, size.height);
+        std::vector<uint8_t> out(size_t{1} * crop.height * crop.width * options.channels);
+        ASSERT_THAT(decoder.Decode(crop, absl::MakeSpan(out)), IsOk()) << kind.name;
+        ASSERT_EQ(out,
+                  Cut(whole, size.width, options.channels, crop.y, crop.x, crop.height, crop.width))
+            << kind.name << " " << size.width << "x" << size.height << ": crop y " << crop.y
+            << " x " << crop.x << " " << crop.height << "x" << crop.width;
+        ASSERT_EQ(decoder.warnings(), 0);
+      }
+    }
+  }
+}
+
+TEST(JpegDecoderTest, CropEqualsCutOfWholeImage) { ExpectCropsEqualCutsOfWhole({}, 60); }
+
+TEST(JpegDecoderTest, CropEqualsCutOfWholeImageInGrey) {
+  ExpectCropsEqualCutsOfWhole({.channels = 1}, 20);
+}
+
+TEST(JpegDecoderTest, CropEqualsCutOfWholeImageWithFastDct) {
+  ExpectCropsEqualCutsOfWhole({.dct = JpegDct::kIfast}, 20);
+}
+
+TEST(JpegDecoderTest, CropEqualsCutOfWholeImageWithPlainUpsampling) {
+  ExpectCropsEqualCutsOfWhole({.fancy_upsampling = false}, 20);
+}
+
+TEST(JpegDecoderTest, DctAndUpsamplingOptionsChangePixels) {
+  const std::string jpeg = MakeJpeg(k420, 64, 64, 1);
+  JpegDecoder plain = MakeDecoder();
+  JpegDecoder fast = MakeDecoder({.dct = JpegDct::kIfast});
+  JpegDecoder blocky = MakeDecoder({.fancy_upsampling = false});
+  const auto pixels = DecodeAll(plain, jpeg);
+  ASSERT_THAT(pixels, IsOk());
+  EXPECT_NE(*pixels, *DecodeAll(fast, jpeg));
+  EXPECT_NE(*pixels, *DecodeAll(blocky, jpeg));
+}
+
+TEST(JpegDecoderTest, HeaderTellsSizeAndComponents) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string grey = MakeJpeg({.name = "", .colour = JpegColour::kGrey}, 30, 20, 1);
+  auto info = decoder.ReadHeader(grey);
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->width, 30);
+  EXPECT_EQ(info->height, 20);
+  EXPECT_EQ(info->components, 1);
+  const std::string cmyk = MakeJpeg({.name = "", .colour = JpegColour::kCmyk}, 30, 20, 1);
+  EXPECT_EQ(decoder.ReadHeader(cmyk)->components, 4);
+  EXPECT_EQ(decoder.ReadHeader(MakeJpeg(k420, 30, 20, 1))->components, 3);
+}
+
+TEST(JpegDecoderTest, GreyIsReplicatedToRgb) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string jpeg = MakeJpeg({.name = "", .colour = JpegColour::kGrey}, 21, 9, 5);
+  const auto rgb = DecodeAll(decoder, jpeg);
+  ASSERT_THAT(rgb, IsOk());
+  const Decoded grey = DecodeWhole(jpeg, {.grey = true});
+  for (size_t i = 0; i < grey.pixels.size(); ++i) {
+    for (int c = 0; c < 3; ++c) ASSERT_EQ((*rgb)[i * 3 + c], grey.pixels[i]);
+  }
+}
+
+TEST(JpegDecoderTest, RowsMayBeLeftUnreadAndTheDecoderReused) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string jpeg = MakeJpeg(k420, 80, 60, 2);
+  const auto first = DecodeAll(decoder, jpeg);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+  ASSERT_THAT(decoder.StartCrop({10, 20, 40, 30}), IsOk());
+  const auto row = decoder.NextRow();
+  ASSERT_THAT(row, IsOk());
+  EXPECT_EQ(std::vector<uint8_t>(*row, *row + 90), Cut(*first, 80, 3, 10, 20, 1, 30));
+  EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
+  // After an error, too.
+  EXPECT_THAT(DecodeAll(decoder, jpeg.substr(0, jpeg.size() / 2)),
+              StatusIs(kDataLoss, HasSubstr("")));
+  EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
+  JpegDecoder moved = std::move(decoder);
+  EXPECT_EQ(*DecodeAll(moved, jpeg), *first);
+}
+
+// Every error path.
+
+TEST(JpegDecoderTest, OtherFormatsAreNamed) {
+  JpegDecoder decoder = MakeDecoder();
+  const auto read = [&decoder](absl::string_view bytes) {
+    return decoder.ReadHeader(bytes).status();
+  };
+  EXPECT_THAT(read("\x89PNG\r\n\x1a\nxxxx"), StatusIs(kDataLoss, HasSubstr("PNG")));
+  EXPECT_THAT(read("GIF89axxxxxx"), StatusIs(kDataLoss, HasSubstr("GIF")));
+  EXPECT_THAT(read("BMxxxxxx"), StatusIs(kDataLoss, HasSubstr("BMP")));
+  EXPECT_THAT(read("RIFFxxxxWEBPxx"), StatusIs(kDataLoss, HasSubstr("WebP")));
+  EXPECT_THAT(read("RIFFxxxxWAVExx"), StatusIs(kDataLoss, HasSubstr("no image format")));
+  EXPECT_THAT(read("hello world"),
+              StatusIs(kDataLoss, AllOf(HasSubstr("11 bytes"), HasSubstr("not a JPEG"))));
+  EXPECT_THAT(read(""), StatusIs(kDataLoss, HasSubstr("empty")));
+  EXPECT_THAT(read("\xff\xd8"), StatusIs(kDataLoss, HasSubstr("2 bytes")));
+  EXPECT_THAT(read("\xff\xd8\xff"), StatusIs(kDataLoss, HasSubstr("JPEG of 3 bytes")));
+}
+
+TEST(JpegDecoderTest, EveryTruncationIsDataLoss) {
+  for (const JpegKind& kind : {k420, JpegKind{.name = "", .progressive = true}}) {
+    const std::string jpeg = MakeJpeg(kind, 48, 40, 3);
+    JpegDecoder decoder = MakeDecoder();
+    ASSERT_THAT(DecodeAll(decoder, jpeg), IsOk());
+    for (size_t size = 0; size < jpeg.size(); size += size < 700 ? 1 : 7) {
+      ASSERT_THAT(DecodeAll(decoder, jpeg.substr(0, size)), StatusIs(kDataLoss, HasSubstr("")))
+          << size << " of " << jpeg.size();
+    }
+  }
+}
+
+TEST(JpegDecoderTest, TruncationSaysWhereAndWhat) {
+  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);
+  JpegDecoder decoder = MakeDecoder();
+  EXPECT_THAT(DecodeAll(decoder, jpeg.substr(0, jpeg.size() - 200)),
+              StatusIs(kDataLoss, AllOf(HasSubstr("48x40"), HasSubstr("Premature end"))));
+}
+
+TEST(JpegDecoderTest, DamageIsDataLossUnlessWarningsAreAccepted) {
+  std::string jpeg = MakeJpeg({.name = "", .h = 2, .v = 2, .restart_interval = 2}, 64, 64, 3);
+  const size_t restart = jpeg.find("\xff\xd3");
+  ASSERT_NE(restart, std::string::npos);
+  jpeg[restart + 1] = '\xd7';  // Another restart marker than is due.
+  JpegDecoder strict = MakeDecoder();
+  EXPECT_THAT(DecodeAll(strict, jpeg), StatusIs(kDataLoss, HasSubstr("Corrupt JPEG data")));
+  JpegDecoder lenient = MakeDecoder({.fail_on_warning = false});
+  EXPECT_THAT(DecodeAll(lenient, jpeg), IsOk());
+  EXPECT_GT(lenient.warnings(), 0);
+}
+
+TEST(JpegDecoderTest, TruncatedTailIsFilledWhenWarningsAreAccepted) {
+  const std::string jpeg = MakeJpeg(k420, 64, 64, 3);
+  JpegDecoder lenient = MakeDecoder({.fail_on_warning = false});
+  const auto whole = DecodeAll(lenient, jpeg);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_EQ(lenient.warnings(), 0);
+  const auto cut = DecodeAll(lenient, jpeg.substr(0, jpeg.size() * 3 / 4));
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_GT(lenient.warnings(), 0);
+  EXPECT_TRUE(std::equal(cut->begin(), cut->begin() + 64 * 3 * 16, whole->begin()));
+  EXPECT_NE(*cut, *whole);
+}
+
+TEST(JpegDecoderTest, PaddingBetweenMarkersIsHarmless) {
+  const std::string jpeg = MakeJpeg(k420, 32, 32, 3);
+  const size_t tables = jpeg.find("\xff\xdb");
+  ASSERT_NE(tables, std::string::npos);
+  const std::string padded = jpeg.substr(0, tables) + std::string(3, '\0') + jpeg.substr(tables);
+  JpegDecoder decoder = MakeDecoder();
+  EXPECT_THAT(DecodeAll(decoder, padded), IsOkAndHolds(*DecodeAll(decoder, jpeg)));
+}
+
+// The header of a JPEG with its size overwritten.
+std::string WithSize(std::string jpeg, int width, int height, const char* frame_marker) {
+  const size_t frame = jpeg.find(frame_marker);
+  EXPECT_NE(frame, std::string::npos);
+  jpeg[frame + 5] = static_cast<char>(height >> 8);
+  jpeg[frame + 6] = static_cast<char>(height & 255);
+  jpeg[frame + 7] = static_cast<char>(width >> 8);
+  jpeg[frame + 8] = static_cast<char>(width & 255);
+  return jpeg;
+}
+
+TEST(JpegDecoderTest, HostileDimensionsAreRefusedByTheHeader) {
+  JpegDecoder decoder = MakeDecoder();
+  for (const auto& [kind, marker] :
+       {std::pair{k420, "\xff\xc0"},
+        std::pair{JpegKind{.name = "", .progressive = true}, "\xff\xc2"}}) {
+    const std::string bomb = WithSize(MakeJpeg(kind, 16, 16, 3), 65500, 65500, marker);
+    EXPECT_THAT(decoder.ReadHeader(bomb).status(),
+                StatusIs(kExhausted, AllOf(HasSubstr("65500x65500"), HasSubstr("33554432"),
+                                           HasSubstr("max_pixels"))));
+    EXPECT_THAT(decoder.StartCrop({0, 0, 1, 1}),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no JPEG header")));
+  }
+}
+
+// A claim just within the limit and no data behind it: must end at once, not after 33 million
+// pixels.
+TEST(JpegDecoderTest, EmptyImageOfGreatSizeEndsAtTheFirstMissingByte) {
+  const std::string jpeg = WithSize(MakeJpeg(k420, 16, 16, 3), 5000, 5000, "\xff\xc0");
+  JpegDecoder decoder = MakeDecoder();
+  ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+  ASSERT_THAT(decoder.StartCrop({0, 0, 5000, 5000}), IsOk());
+  EXPECT_THAT(decoder.NextRow(), StatusIs(kDataLoss, HasSubstr("")));
+}
+
+TEST(JpegDecoderTest, LimitOfPixelsIsInclusive) {
+  const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
+  EXPECT_THAT(MakeDecoder({.max_pixels = 1200}).ReadHeader(jpeg), IsOk());
+  EXPECT_THAT(MakeDecoder({.max_pixels = 1199}).ReadHeader(jpeg),
+              StatusIs(kExhausted, HasSubstr("1199")));
+}
+
+TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
+  const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 40, 30, 3);  // 10 scans.
+  JpegDecoder decoder = MakeDecoder({.max_scans = 5});
+  EXPECT_THAT(DecodeAll(decoder, jpeg), StatusIs(kExhausted, HasSubstr("max_scans")));
+  JpegDecoder enough = MakeDecoder({.max_scans = 10});
+  EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
+}
+
+TEST(JpegDecoderTest, TwoComponentsAreRefused) {
+  std::string jpeg = MakeJpeg({.name = "", .colour = JpegColour::kGrey}, 16, 16, 3);
+  const size_t frame = jpeg.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  jpeg[frame + 3] = 14;  // Length of the frame header with two components.
+  jpeg[frame + 9] = 2;
+  jpeg.insert(frame + 13, std::string("\x02\x11\x00", 3));
+  JpegDecoder decoder = MakeDecoder();
+  EXPECT_THAT(decoder.ReadHeader(jpeg).status(), StatusIs(kDataLoss, HasSubstr("2 components")));
+}
+
+TEST(JpegDecoderTest, WrongCallsAreRefused) {
+  JpegDecoder decoder = MakeDecoder();
+  constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
+  EXPECT_THAT(decoder.StartCrop({0, 0, 1, 1}), StatusIs(kPrecondition, HasSubstr("header")));
+  EXPECT_THAT(decoder.NextRow(), StatusIs(kPrecondition, HasSubstr("no row")));
+  const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
+  ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+  for (const CropRect& crop :
+       {CropRect{0, 0, 0, 5}, CropRect{-1, 0, 5, 5}, CropRect{0, 36, 5, 5}, CropRect{26, 0, 5, 5},
+        CropRect{0, 0, 31, 5}, CropRect{0, 0, 5, 41}, CropRect{2147483647, 2147483647, 5, 5}}) {
+    EXPECT_THAT(decoder.StartCrop(crop), StatusIs(kInvalid, HasSubstr("30x40")));
+  }
+  std::vector<uint8_t> out(74);
+  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
+              StatusIs(kInvalid, HasSubstr("74 bytes, want 75")));
+  out.resize(75);
+  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)), IsOk());  // Still possible.
+  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
+              StatusIs(kPrecondition, HasSubstr("header")));
+  EXPECT_THAT(decoder.NextRow(), StatusIs(kPrecondition, HasSubstr("no row")));
+}
+
+TEST(JpegDecoderTest, BadOptionsAreNamed) {
+  EXPECT_THAT(JpegDecoder::Create({.channels = 4}).status(),
+              StatusIs(kInvalid, HasSubstr("channels is 4")));
+  EXPECT_THAT(JpegDecoder::Create({.max_pixels = 0}).status(),
+              StatusIs(kInvalid, HasSubstr("max_pixels is 0")));
+  EXPECT_THAT(JpegDecoder::Create({.max_scans = 0}).status(),
+              StatusIs(kInvalid, HasSubstr("max_scans is 0")));
+}
+
+TEST(JpegDecoderTest, NoByteFlipCrashesOrEscapesAsAnotherCode) {
+  const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
+  JpegDecoder decoder = MakeDecoder({.max_pixels = 1 << 16});
+  int failed = 0;
+  for (size_t i = 0; i < jpeg.size(); ++i) {
+    std::string damaged = jpeg;
+    damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
+    const auto pixels = DecodeAll(decoder, damaged);
+    if (pixels.ok()) continue;
+    ++failed;
+    ASSERT_TRUE(pixels.status().code() == kDataLoss || pixels.status().code() == kExhausted)
+        << pixels.status();
+  }
+  EXPECT_GT(failed, 50);
+}
+
+}  // namespace
+}  // namespace systole

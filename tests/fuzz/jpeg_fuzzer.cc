@@ -1,0 +1,65 @@
+// Any bytes as a JPEG: header, a crop, the whole image and the fused transform, strict and lenient.
+// Must never crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
+// libFuzzer). A crop of an image that decodes whole without a warning must equal the cut.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/image/crop.h"
+#include "core/image/image_transformer.h"
+#include "core/image/jpeg_decoder.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+constexpr int64_t kMaxPixels = 1 << 16;
+
+void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
+  const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
+  if (!info.ok()) return;
+  SYSTOLE_CHECK(int64_t{info->width} * info->height <= kMaxPixels);
+  std::vector<uint8_t> whole(size_t{3} * info->width * info->height);
+  const bool whole_ok =
+      decoder.Decode(WholeImage(info->height, info->width), absl::MakeSpan(whole)).ok() &&
+      decoder.warnings() == 0;
+
+  // A crop that moves with the input, so that the fuzzer can steer it.
+  const CropRect crop = {info->height / 3, info->width / 5, (info->height + 2) / 3,
+                         static_cast<int>(1 + jpeg.size() % ((info->width + 1) / 2))};
+  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+  std::vector<uint8_t> part(size_t{3} * crop.width * crop.height);
+  const absl::Status part_status = decoder.Decode(crop, absl::MakeSpan(part));
+  if (!whole_ok) return;
+  SYSTOLE_CHECK(part_status.ok());
+  for (int y = 0; y < crop.height; ++y) {
+    const size_t at = (size_t{1} * (crop.y + y) * info->width + crop.x) * 3;
+    SYSTOLE_CHECK(
+        std::memcmp(&whole[at], &part[size_t{3} * y * crop.width], size_t{3} * crop.width) == 0);
+  }
+}
+
+}  // namespace
+}  // namespace systole
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;  // NOLINT: a fuzzer's entry point cannot be in a namespace.
+  static JpegDecoder& strict =
+      *new JpegDecoder(*JpegDecoder::Create({.max_pixels = kMaxPixels, .max_scans = 12}));
+  static JpegDecoder& lenient = *new JpegDecoder(
+      *JpegDecoder::Create({.fail_on_warning = false, .max_pixels = kMaxPixels, .max_scans = 12}));
+  static ImageTransformer& transformer = *new ImageTransformer(
+      *ImageTransformer::Create({.output = {.height = 9, .width = 7, .type = PixelType::kBfloat16},
+                                 .jpeg = {.max_pixels = kMaxPixels, .max_scans = 12}}));
+  const absl::string_view jpeg(reinterpret_cast<const char*>(data), size);
+  DecodeAndCompare(strict, jpeg);
+  DecodeAndCompare(lenient, jpeg);
+  std::vector<uint8_t> out(transformer.output_bytes());
+  if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {
+    transformer
+        .Transform(CentreCrop(0.9f, info->height, info->width), size % 2 == 1, absl::MakeSpan(out))
+        .IgnoreError();
+  }
+  return 0;
+}
