@@ -17,7 +17,7 @@ namespace systole {
 
 struct IndexFileOptions {
   // Folder for index files; empty = beside each shard. Must exist.
-  std::string index_dir;
+  std::string index_dir = {};
   // Whether to scan even if the files fit the shard.
   bool rebuild = false;
 };

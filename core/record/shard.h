@@ -22,7 +22,7 @@ namespace systole {
 
 struct ShardOptions {
   // Folder for index files; empty = beside each shard.
-  std::string index_dir;
+  std::string index_dir = {};
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
 };

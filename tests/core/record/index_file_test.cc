@@ -1,0 +1,247 @@
+#include "core/record/index_file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "core/checksum/xxh3.h"
+#include "core/record/scan_shard.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+ShardBuilder TwoRecords() { return ShardBuilder().Add("abc").Add("defg"); }
+constexpr char kTwoRecordsIndex[] = "0 19\n19 20\n";
+
+LoadedIndex MustLoad(const std::string& path, const IndexFileOptions& options = {}) {
+  absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(path);
+  EXPECT_THAT(shard, IsOk());
+  absl::StatusOr<LoadedIndex> loaded = LoadIndex(**shard, options);
+  EXPECT_THAT(loaded, IsOk());
+  return *std::move(loaded);
+}
+
+TEST(IndexPathTest, LiesBesideTheShard) {
+  EXPECT_EQ(IndexPath("dir/a.tfrecord", ""), "dir/a.tfrecord.idx");
+}
+
+TEST(IndexPathTest, InAnIndexFolderTheNameHoldsAHashOfTheAbsolutePath) {
+  EXPECT_THAT(IndexPath("/x/a.tfrecord", "/idx"),
+              MatchesRegex("/idx/a\\.tfrecord-[0-9a-f]{16}\\.idx"));
+  EXPECT_EQ(IndexPath("/x/a.tfrecord", "/idx"),
+            absl::StrFormat("/idx/a.tfrecord-%016x.idx", Xxh3("/x/a.tfrecord")));
+  EXPECT_NE(IndexPath("/x/a.tfrecord", "/idx"), IndexPath("/y/a.tfrecord", "/idx"));
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(IndexPath("a.tfrecord", "/idx"), IndexPath(here + "/a.tfrecord", "/idx"));
+  EXPECT_EQ(IndexPath("/x/./z/../a.tfrecord", "/idx"), IndexPath("/x/a.tfrecord", "/idx"));
+}
+
+TEST(LoadIndexTest, FirstLoadScansAndWritesDaliTextTheSecondReadsIt) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  const LoadedIndex first = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(first.scanned);
+  EXPECT_EQ(first.note, "");
+  EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
+  EXPECT_THAT(ReadWholeFile(folder / "a.tfrecord.idx.hash"),
+              MatchesRegex("systole-hash-1 39 [0-9]+ 2 [0-9a-f]{16}\n"));
+  EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.hash"));
+
+  const LoadedIndex second = MustLoad(folder / "a.tfrecord");
+  EXPECT_FALSE(second.scanned);
+  EXPECT_EQ(second.note, "");
+  EXPECT_EQ(second.index.ToText(), kTwoRecordsIndex);
+  EXPECT_EQ(second.content_hash, first.content_hash);
+}
+
+TEST(LoadIndexTest, EmptyShardHasAnEmptyIndexThatIsReadBack) {
+  const TempFolder folder;
+  folder.Write("a.tfrecord", "");
+  EXPECT_TRUE(MustLoad(folder / "a.tfrecord").scanned);
+  EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), "");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_FALSE(loaded.scanned);
+  EXPECT_EQ(loaded.index.num_records(), 0);
+}
+
+TEST(LoadIndexTest, IndexThatDaliWroteIsUsedAndTheHashAdded) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", kTwoRecordsIndex);
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_FALSE(loaded.scanned);
+  EXPECT_EQ(loaded.note, "");
+  EXPECT_EQ(loaded.content_hash, MustLoad(folder / "a.tfrecord", {.rebuild = true}).content_hash);
+  EXPECT_TRUE(std::filesystem::exists(folder / "a.tfrecord.idx.hash"));
+}
+
+TEST(LoadIndexTest, KeptHashIsTrusted) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  MustLoad(folder / "a.tfrecord");
+  std::string hash = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+  hash.replace(hash.size() - 17, 16, "0123456789abcdef");
+  folder.Write("a.tfrecord.idx.hash", hash);
+  EXPECT_EQ(MustLoad(folder / "a.tfrecord").content_hash, 0x0123456789abcdefu);
+}
+
+TEST(LoadIndexTest, RebuildScansThoughTheFilesFit) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", "0 39\n");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord", {.rebuild = true});
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
+}
+
+TEST(LoadIndexTest, IndexThatDoesNotFitIsRebuiltWithANote) {
+  for (const char* bad : {"", "0 19\n", "0 19\n19 21\n", "0 19\n19 20\n39 20\n", "garbage",
+                          "19 20\n0 19\n", "0 19\n19 20"}) {
+    const TempFolder folder;
+    TwoRecords().WriteTo(folder / "a.tfrecord");
+    folder.Write("a.tfrecord.idx", bad);
+    const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+    EXPECT_TRUE(loaded.scanned) << bad;
+    EXPECT_THAT(loaded.note, AllOf(HasSubstr(folder / "a.tfrecord.idx"), HasSubstr("not used")));
+    EXPECT_EQ(loaded.index.ToText(), kTwoRecordsIndex);
+    EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
+  }
+}
+
+TEST(LoadIndexTest, HugeForeignFileUnderTheIndexNameIsNotRead) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", "");
+  std::filesystem::resize_file(folder / "a.tfrecord.idx", uint64_t{1} << 40);  // Sparse.
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_THAT(loaded.note, HasSubstr("file has 1099511627776 bytes, want at most"));
+}
+
+TEST(LoadIndexTest, IndexOlderThanTheShardIsRebuilt) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", "0 39\n");  // Fits the size, so only its age gives it away.
+  ShiftMtime(folder / "a.tfrecord.idx", -1);
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_THAT(loaded.note, HasSubstr("older than the shard"));
+  EXPECT_EQ(loaded.index.ToText(), kTwoRecordsIndex);
+}
+
+TEST(LoadIndexTest, ShardRewrittenWithEqualSizeAndAnOlderTimeIsScannedAgain) {
+  // As a copy that keeps times would leave it: the index is newer, only the hash file knows better.
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  const uint64_t before = MustLoad(folder / "a.tfrecord").content_hash;
+  ShardBuilder().Add("abcd").Add("efg").WriteTo(folder / "a.tfrecord");
+  ShiftMtime(folder / "a.tfrecord", -3600);
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_THAT(loaded.note, HasSubstr("another state of the shard"));
+  EXPECT_EQ(loaded.index.ToText(), "0 20\n20 19\n");
+  EXPECT_NE(loaded.content_hash, before);
+}
+
+TEST(LoadIndexTest, GrownShardIsScannedAgain) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  MustLoad(folder / "a.tfrecord");
+  TwoRecords().Add("hi").WriteTo(folder / "a.tfrecord");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_EQ(loaded.index.num_records(), 3);
+  EXPECT_FALSE(MustLoad(folder / "a.tfrecord").scanned);
+}
+
+TEST(LoadIndexTest, DamagedHashFileIsMadeAgain) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  const uint64_t hash = MustLoad(folder / "a.tfrecord").content_hash;
+  const std::string good = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+  for (const std::string& bad :
+       {std::string(), std::string("x"), good.substr(0, good.size() - 1), good + "x",
+        good.substr(0, good.size() - 2) + "g\n", good.substr(0, good.size() - 1) + "0",
+        absl::StrReplaceAll(good, {{" 2 ", " 3 "}}), absl::StrReplaceAll(good, {{"-1 ", "-2 "}}),
+        std::string(300, 'x')}) {
+    folder.Write("a.tfrecord.idx.hash", bad);
+    const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+    EXPECT_EQ(loaded.content_hash, hash) << bad;
+    EXPECT_THAT(loaded.note, HasSubstr("not used")) << bad;
+    EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), good);
+  }
+}
+
+TEST(LoadIndexTest, IndexFolderKeepsShardsOfOneNameApart) {
+  const TempFolder folder;
+  for (const char* name : {"x", "y", "idx"}) std::filesystem::create_directory(folder / name);
+  TwoRecords().WriteTo(folder / "x/a.tfrecord");
+  ShardBuilder().Add("hi").WriteTo(folder / "y/a.tfrecord");
+  const IndexFileOptions options = {.index_dir = folder / "idx"};
+  for (const bool scanned : {true, false}) {
+    const LoadedIndex x = MustLoad(folder / "x/a.tfrecord", options);
+    const LoadedIndex y = MustLoad(folder / "y/a.tfrecord", options);
+    EXPECT_EQ(x.scanned, scanned);
+    EXPECT_EQ(y.scanned, scanned);
+    EXPECT_EQ(x.index.num_records(), 2);
+    EXPECT_EQ(y.index.num_records(), 1);
+    EXPECT_EQ(x.note, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "x/a.tfrecord.idx"));
+  EXPECT_EQ(ReadWholeFile(IndexPath(folder / "x/a.tfrecord", folder / "idx")), kTwoRecordsIndex);
+}
+
+TEST(LoadIndexTest, FolderThatCannotBeWrittenIsANoteAndTheIndexServes) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord", {.index_dir = folder / "none"});
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_EQ(loaded.index.num_records(), 2);
+  EXPECT_THAT(loaded.note, AllOf(HasSubstr("index not kept"), HasSubstr(folder / "none")));
+}
+
+TEST(LoadIndexTest, FolderUnderTheIndexNameIsANoteAndTheIndexServes) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  std::filesystem::create_directory(folder / "a.tfrecord.idx");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_EQ(loaded.index.num_records(), 2);
+  EXPECT_THAT(loaded.note, AllOf(HasSubstr("is a folder"), HasSubstr("index not kept")));
+}
+
+TEST(LoadIndexTest, HashFileThatCannotBeWrittenIsANote) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  std::filesystem::create_directory(folder / "a.tfrecord.idx.hash");
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_EQ(loaded.index.num_records(), 2);
+  EXPECT_THAT(loaded.note, HasSubstr("hash not kept"));
+}
+
+TEST(LoadIndexTest, ShardThatChangedSinceItWasOpenedIsFailedPreconditionAndNothingIsWritten) {
+  const TempFolder folder;
+  TwoRecords().WriteTo(folder / "a.tfrecord");
+  absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(folder / "a.tfrecord");
+  ASSERT_THAT(shard, IsOk());
+  ShiftMtime(folder / "a.tfrecord", 1);
+  EXPECT_THAT(LoadIndex(**shard, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was rewritten")));
+  EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord"));
+}
+
+}  // namespace
+}  // namespace systole

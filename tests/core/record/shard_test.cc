@@ -1,0 +1,304 @@
+#include "core/record/shard.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/record/scan_shard.h"
+#include "core/storage/memory_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/core/storage/error_source.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Shard MustOpen(const std::string& path, const ShardOptions& options = {}) {
+  absl::StatusOr<Shard> shard = Shard::Open(path, options);
+  EXPECT_THAT(shard, IsOk());
+  return *std::move(shard);
+}
+
+// A shard over an ErrorSource, which stays reachable.
+struct Faulty {
+  ErrorSource* source;
+  Shard shard;
+};
+Faulty MakeFaulty(const std::string& bytes, const ShardOptions& options = {}) {
+  auto source = std::make_unique<ErrorSource>(bytes, "dir/f.tfrecord");
+  ErrorSource* const raw = source.get();
+  absl::StatusOr<Shard> shard = Shard::Create(std::move(source), options);
+  EXPECT_THAT(shard, IsOk());
+  raw->ResetCounts();
+  return {.source = raw, .shard = *std::move(shard)};
+}
+
+TEST(ShardTest, ReadsRecordsOfAFileInAnyOrderIntoOneBuffer) {
+  const TempFolder folder;
+  const std::string large(100'000, 'x');
+  ShardBuilder().Add("abc").Add("").Add(large).Add("defg").WriteTo(folder / "a.tfrecord");
+  const Shard shard = MustOpen(folder / "a.tfrecord");
+  EXPECT_EQ(shard.num_records(), 4);
+  EXPECT_EQ(shard.size_bytes(), 16 * 4 + 100'007u);
+  EXPECT_EQ(shard.base_name(), "a.tfrecord");
+  EXPECT_EQ(shard.path(), folder / "a.tfrecord");
+  EXPECT_EQ(shard.index_note(), "");
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard.ReadRecord(3, scratch), IsOkAndHolds(Eq("defg")));
+  EXPECT_THAT(shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+  EXPECT_THAT(shard.ReadRecord(2, scratch), IsOkAndHolds(Eq(large)));
+  EXPECT_THAT(shard.ReadRecord(1, scratch), IsOkAndHolds(Eq("")));
+  EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.hash"));
+}
+
+TEST(ShardTest, EmptyFileIsAShardWithoutRecords) {
+  const TempFolder folder;
+  const Shard shard = MustOpen(folder.Write("a.tfrecord", ""));
+  EXPECT_EQ(shard.num_records(), 0);
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard.ReadRecord(0, scratch), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                     HasSubstr("has 0 records; no record 0")));
+}
+
+TEST(ShardTest, RecordThatIsNotThereIsInvalid) {
+  const Shard shard = MakeFaulty(ShardBuilder().Add("abc").Build()).shard;
+  AlignedBuffer scratch;
+  for (const int64_t record : {int64_t{-1}, int64_t{1}, std::numeric_limits<int64_t>::max(),
+                               std::numeric_limits<int64_t>::min()}) {
+    const auto no_record =
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 1 records; no record"));
+    EXPECT_THAT(shard.ReadRecord(record, scratch), no_record);
+    EXPECT_THAT(shard.StoredPayloadCrc(record), no_record);
+    EXPECT_THAT(shard.ReadRecords(
+                    {record}, 100, scratch,
+                    [](size_t, absl::StatusOr<absl::string_view>) { return absl::OkStatus(); }),
+                no_record);
+  }
+}
+
+TEST(ShardTest, MissingFileIsNotFoundAndBadOptionsAreInvalid) {
+  const TempFolder folder;
+  EXPECT_THAT(Shard::Open(folder / "none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none")));
+  const auto invalid =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_record_bytes is -1"));
+  EXPECT_THAT(Shard::Open(folder / "none", {.max_record_bytes = -1}), invalid);
+  EXPECT_THAT(Shard::Create(std::make_unique<MemorySource>(""), {.max_record_bytes = -1}), invalid);
+}
+
+TEST(ShardTest, OneRecordIsOneRead) {
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Add("defg").Build());
+  AlignedBuffer scratch;
+  EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), IsOkAndHolds(Eq("defg")));
+  EXPECT_EQ(faulty.source->num_reads(), 1);
+  EXPECT_EQ(faulty.source->bytes_read(), 20u);
+}
+
+TEST(ShardTest, PayloadOverTheLimitIsResourceExhaustedAndNotRead) {
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("12345678").Add("123456789").Add("x").Build(),
+                                   {.max_record_bytes = 8});
+  AlignedBuffer scratch;
+  EXPECT_THAT(faulty.shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("12345678")));
+  EXPECT_THAT(faulty.shard.ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("shard \"f.tfrecord\", record 1 at byte offset 24"),
+                             HasSubstr("has 9 bytes"), HasSubstr("limit is 8"))));
+  EXPECT_EQ(faulty.source->bytes_read(), 24 + 12u);  // A header, no payload.
+  EXPECT_THAT(faulty.shard.ReadRecord(2, scratch), IsOkAndHolds(Eq("x")));
+}
+
+TEST(ShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
+  const Shard noise = MakeFaulty(std::string(1000, 'x'), {.max_record_bytes = 8}).shard;
+  AlignedBuffer scratch;
+  EXPECT_THAT(noise.ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC of the length field")));
+  const Shard cut = MakeFaulty(ShardBuilder().AddHeader(2000).AddRaw(std::string(99, 'x')).Build(),
+                               {.max_record_bytes = 8})
+                        .shard;
+  EXPECT_THAT(cut.ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("announces 2000 bytes")));
+  EXPECT_EQ(scratch.size(), 0);
+}
+
+TEST(ShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
+  // A foreign index that covers the shard but joins its two records.
+  const TempFolder folder;
+  ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", "0 39\n");
+  const Shard shard = MustOpen(folder / "a.tfrecord");
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard.ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("announces 3 bytes of payload, the index 23"),
+                             HasSubstr("delete the index"))));
+}
+
+TEST(ShardTest, StoredPayloadCrcIsWhatStandsInTheFooterUnchecked) {
+  const std::string bytes = ShardBuilder().Add("").Add("abc").AddRaw("tail").Build();
+  const Shard shard = MakeFaulty(WithFlippedBit(bytes, 8 * 28)).shard;  // The 'a'.
+  EXPECT_THAT(shard.StoredPayloadCrc(0), IsOkAndHolds(0xa282ead8u));
+  EXPECT_THAT(shard.StoredPayloadCrc(1), IsOkAndHolds(0x21f1576eu));
+  EXPECT_THAT(shard.StoredPayloadCrc(2),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 2 at byte offset 35")));
+}
+
+TEST(ShardTest, ContentHashIsEqualScannedReadFromFilesAndInMemory) {
+  const TempFolder folder;
+  const ShardBuilder builder = ShardBuilder().Add("abc").AddRaw("damage").Add("defg").Add("hi");
+  builder.WriteTo(folder / "a.tfrecord");
+  const uint64_t scanned = MustOpen(folder / "a.tfrecord").content_hash();
+  const uint64_t from_files = MustOpen(folder / "a.tfrecord").content_hash();
+  std::filesystem::remove(folder / "a.tfrecord.idx.hash");
+  const uint64_t from_index = MustOpen(folder / "a.tfrecord").content_hash();
+  absl::StatusOr<Shard> memory = Shard::Create(std::make_unique<MemorySource>(builder.Build()));
+  ASSERT_THAT(memory, IsOk());
+  EXPECT_EQ(from_files, scanned);
+  EXPECT_EQ(from_index, scanned);
+  EXPECT_EQ(memory->content_hash(), scanned);
+}
+
+TEST(ShardTest, DamageIsFoundAgainThroughTheIndexFile) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").AddRaw("damage").Add("defg").Add("hi").WriteTo(folder / "a.tfrecord");
+  MustOpen(folder / "a.tfrecord");
+  const Shard shard = MustOpen(folder / "a.tfrecord");  // From the index file this time.
+  EXPECT_THAT(shard.index().damaged(), IsEmpty());
+  AlignedBuffer scratch;
+  EXPECT_EQ(shard.num_records(), 4);
+  EXPECT_THAT(shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+  EXPECT_THAT(shard.ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("\"a.tfrecord\", record 1 at byte offset 19"),
+                             Not(HasSubstr(folder.path())))));
+  EXPECT_THAT(shard.ReadRecord(2, scratch), IsOkAndHolds(Eq("defg")));
+}
+
+TEST(ShardTest, ReplacedFileStillGivesTheOldBytesAndIsNoticed) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").WriteTo(folder / "a.tfrecord");
+  const Shard shard = MustOpen(folder / "a.tfrecord");
+  EXPECT_THAT(shard.CheckUnchanged(), IsOk());
+  ShardBuilder().Add("xyz").WriteTo(folder / "new");
+  std::filesystem::rename(folder / "new", folder / "a.tfrecord");
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+  EXPECT_THAT(shard.CheckUnchanged(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("a.tfrecord"), HasSubstr("was replaced"))));
+}
+
+TEST(ShardTest, BytesThatFailBecauseTheFileChangedAreFailedPreconditionNotDamage) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
+  const Shard shard = MustOpen(folder / "a.tfrecord");
+  AlignedBuffer scratch;
+  std::filesystem::resize_file(folder / "a.tfrecord", 25);
+  EXPECT_THAT(shard.ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was resized")));
+  EXPECT_THAT(shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+}
+
+TEST(ShardTest, ShortReadOfASourceThatDidNotChangeIsDataLoss) {
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Add("defg").Build());
+  faulty.source->CutAt(25);
+  AlignedBuffer scratch;
+  EXPECT_THAT(faulty.shard.ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("record 1 at byte offset 19"), HasSubstr("want 20"))));
+}
+
+TEST(ShardTest, ErrorOfTheSourceIsPassedOnAndConcernsItsRecordOnly) {
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Add("defg").Build());
+  faulty.source->FailAt(25, absl::UnavailableError("store is away"));
+  AlignedBuffer scratch;
+  EXPECT_THAT(faulty.shard.ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+  EXPECT_THAT(faulty.shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+}
+
+// What ReadRecords called back with, as "place:payload" or "place:!code".
+std::vector<std::string> ReadAll(const Shard& shard, const std::vector<int64_t>& records,
+                                 int64_t max_read_bytes) {
+  std::vector<std::string> calls;
+  AlignedBuffer scratch;
+  EXPECT_THAT(
+      shard.ReadRecords(records, max_read_bytes, scratch,
+                        [&](size_t place, absl::StatusOr<absl::string_view> payload) {
+                          calls.push_back(absl::StrCat(
+                              place, ":",
+                              payload.ok() ? std::string(*payload)
+                                           : absl::StrCat("!", absl::StatusCodeToString(
+                                                                   payload.status().code()))));
+                          return absl::OkStatus();
+                        }),
+      IsOk());
+  return calls;
+}
+
+TEST(ReadRecordsTest, NeighboursShareAReadWithinTheBound) {
+  const Faulty faulty =
+      MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Add("d").Build());  // 17 bytes each.
+  EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2, 3}, 1000), ElementsAre("0:a", "1:b", "2:c", "3:d"));
+  EXPECT_EQ(faulty.source->num_reads(), 1);
+  faulty.source->ResetCounts();
+  EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2, 3}, 34), ElementsAre("0:a", "1:b", "2:c", "3:d"));
+  EXPECT_EQ(faulty.source->num_reads(), 2);
+  faulty.source->ResetCounts();
+  EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2, 3}, 0), ElementsAre("0:a", "1:b", "2:c", "3:d"));
+  EXPECT_EQ(faulty.source->num_reads(), 4);
+}
+
+TEST(ReadRecordsTest, OrderAndRepetitionAreTheCallers) {
+  const Shard shard = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build()).shard;
+  EXPECT_THAT(ReadAll(shard, {2, 0, 1, 1, 0}, 1000),
+              ElementsAre("0:c", "1:a", "2:b", "3:b", "4:a"));
+  EXPECT_THAT(ReadAll(shard, {}, 1000), IsEmpty());
+}
+
+TEST(ReadRecordsTest, DamageAndLimitConcernOneRecordOfARun) {
+  const std::string bytes =
+      ShardBuilder().Add("a").Add("b").Add("c").Add("too long").Add("e").Build();
+  const Shard shard = MakeFaulty(WithFlippedBit(bytes, 8 * 29), {.max_record_bytes = 4}).shard;
+  EXPECT_THAT(ReadAll(shard, {0, 1, 2, 3, 4}, 1000),
+              ElementsAre("0:a", "1:!DATA_LOSS", "2:c", "3:!RESOURCE_EXHAUSTED", "4:e"));
+}
+
+TEST(ReadRecordsTest, FailedSharedReadIsSplitUp) {
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build());
+  faulty.source->FailAt(20, absl::UnavailableError("bad sector"));
+  EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2}, 1000), ElementsAre("0:a", "1:!UNAVAILABLE", "2:c"));
+}
+
+TEST(ReadRecordsTest, CallbackEndsIt) {
+  const Shard shard = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build()).shard;
+  for (const int64_t max_read_bytes : {0, 1000}) {
+    int calls = 0;
+    AlignedBuffer scratch;
+    EXPECT_THAT(shard.ReadRecords({0, 1, 2}, max_read_bytes, scratch,
+                                  [&](size_t place, absl::StatusOr<absl::string_view>) {
+                                    ++calls;
+                                    return place == 1 ? absl::CancelledError("enough")
+                                                      : absl::OkStatus();
+                                  }),
+                StatusIs(absl::StatusCode::kCancelled, "enough"));
+    EXPECT_EQ(calls, 2);
+  }
+}
+
+}  // namespace
+}  // namespace systole

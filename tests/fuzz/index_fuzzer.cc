@@ -1,0 +1,27 @@
+// Any bytes as the text of an index: what is accepted covers the shard and is written back alike.
+//
+// Input: 8 bytes shard size (u64le), then the text.
+#include <cstddef>
+#include <cstdint>
+
+#include "core/record/record_format.h"
+#include "core/record/record_index.h"
+#include "core/status/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;
+  if (size < 8) return 0;
+  const uint64_t shard_bytes = LoadU64Le(reinterpret_cast<const char*>(data));
+  const absl::string_view text(reinterpret_cast<const char*>(data) + 8, size - 8);
+  const absl::StatusOr<RecordIndex> index = RecordIndex::Parse(text, shard_bytes);
+  if (!index.ok()) return 0;
+  SYSTOLE_CHECK(index->ToText() == text);
+  uint64_t end = 0;
+  for (int64_t i = 0; i < index->num_records(); ++i) {
+    SYSTOLE_CHECK(index->span(i).offset == end);
+    SYSTOLE_CHECK(index->span(i).size > 0);
+    end += index->span(i).size;
+  }
+  SYSTOLE_CHECK(end == shard_bytes);
+  return 0;
+}

@@ -1,0 +1,106 @@
+// Any bytes as a shard: scan, random access and sequential reader must agree on what it holds.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/record/record_index.h"
+#include "core/record/record_reader.h"
+#include "core/record/scan_shard.h"
+#include "core/record/shard.h"
+#include "core/status/check.h"
+#include "core/storage/memory_source.h"
+
+namespace systole {
+namespace {
+
+ScannedShard MustScan(const ByteSource& source, const ScanOptions& options) {
+  absl::StatusOr<ScannedShard> scanned = ScanShard(source, options);
+  SYSTOLE_CHECK(scanned.ok());  // Memory does not fail, and damage is no error.
+  return *std::move(scanned);
+}
+
+void RunOnShard(const std::string& bytes) {
+  const MemorySource source(bytes);
+  const ScannedShard verified = MustScan(source, {.verify_payloads = true, .read_bytes = 4096});
+  const ScannedShard framed = MustScan(source, {});
+  const RecordIndex& index = verified.index;
+  SYSTOLE_CHECK(index.shard_bytes() == bytes.size());
+  SYSTOLE_CHECK(index.ToText() == framed.index.ToText());
+  SYSTOLE_CHECK(verified.content_hash == framed.content_hash);
+  const absl::StatusOr<uint64_t> hash = HashContent(source, index);
+  SYSTOLE_CHECK(hash.ok() && *hash == verified.content_hash);
+  const absl::StatusOr<RecordIndex> parsed = RecordIndex::Parse(index.ToText(), bytes.size());
+  SYSTOLE_CHECK(parsed.ok() && parsed->ToText() == index.ToText());
+
+  std::vector<bool> is_damaged(index.num_records(), false);
+  for (const DamagedRecord& damaged : index.damaged()) {
+    SYSTOLE_CHECK(damaged.span == index.span(damaged.record));
+    is_damaged[damaged.record] = true;
+  }
+  const absl::StatusOr<Shard> shard = Shard::Create(std::make_unique<MemorySource>(bytes));
+  SYSTOLE_CHECK(shard.ok() && shard->num_records() == index.num_records());
+  absl::StatusOr<RecordReader> reader = RecordReader::Create(source, {.read_bytes = 4096});
+  SYSTOLE_CHECK(reader.ok());
+  AlignedBuffer scratch;
+  bool reader_lives = true;
+  for (int64_t i = 0; i < index.num_records(); ++i) {
+    const absl::StatusOr<absl::string_view> payload = shard->ReadRecord(i, scratch);
+    SYSTOLE_CHECK(payload.ok() != is_damaged[i]);
+    if (!reader_lives) continue;
+    const absl::StatusOr<std::optional<absl::string_view>> next = reader->Next();
+    reader_lives = next.ok();
+    SYSTOLE_CHECK(next.ok() == payload.ok());
+    if (next.ok()) SYSTOLE_CHECK(next->has_value() && **next == *payload);
+  }
+  const absl::StatusOr<std::optional<absl::string_view>> end = reader->Next();
+  SYSTOLE_CHECK(reader_lives ? end.ok() && !end->has_value()
+                             : end.status().code() == absl::StatusCode::kDataLoss);
+
+  std::vector<int64_t> all(index.num_records());
+  for (int64_t i = 0; i < index.num_records(); ++i) all[i] = i;
+  const absl::Status read =
+      shard->ReadRecords(all, /*max_read_bytes=*/64, scratch,
+                         [&](size_t place, absl::StatusOr<absl::string_view> payload) {
+                           SYSTOLE_CHECK(payload.ok() != is_damaged[place]);
+                           return absl::OkStatus();
+                         });
+  SYSTOLE_CHECK(read.ok());
+}
+
+// No mutation finds a CRC by chance, so the input is also taken as a plan for a shard: each byte
+// below 200 is the size of a good record, others are bytes between records or flip one before.
+std::string ShardFromPlan(const uint8_t* data, size_t size) {
+  std::string shard;
+  for (size_t i = 0; i < size && shard.size() < 100'000; ++i) {
+    if (data[i] < 200) {
+      const std::string payload(data[i], static_cast<char>(i));
+      char header[kRecordHeaderBytes];
+      EncodeRecordHeader(payload.size(), header);
+      char footer[kRecordFooterBytes];
+      StoreU32Le(PayloadFooter(payload), footer);
+      shard.append(header, sizeof(header)).append(payload).append(footer, sizeof(footer));
+    } else if (data[i] < 220) {
+      shard.push_back(static_cast<char>(data[i]));
+    } else if (data[i] < 230) {
+      char header[kRecordHeaderBytes];
+      EncodeRecordHeader(uint64_t{1} << (data[i] - 200 + 33 * (data[i] % 2)), header);
+      shard.append(header, sizeof(header));
+    } else if (data[i] < 240) {
+      shard.resize(shard.size() - shard.size() % 16);
+    } else if (shard.size() > data[i]) {
+      shard[shard.size() - 1 - (data[i] - 240) * 13] ^= 1 << (i % 8);
+    }
+  }
+  return shard;
+}
+
+}  // namespace
+}  // namespace systole
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  systole::RunOnShard(std::string(reinterpret_cast<const char*>(data), size));
+  systole::RunOnShard(systole::ShardFromPlan(data, size));
+  return 0;
+}
