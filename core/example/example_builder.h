@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 

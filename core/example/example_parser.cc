@@ -1,0 +1,86 @@
+#include "core/example/example_parser.h"
+
+#include <map>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "core/example/feature_decoder.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+ExampleParser::ExampleParser(std::vector<std::string> names) : names_(std::move(names)) {
+  for (size_t i = 0; i < names_.size(); ++i) index_.emplace(names_[i], i);
+}
+
+absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<std::string> names) {
+  ExampleParser parser(std::move(names));
+  for (size_t i = 0; i < parser.names_.size(); ++i) {
+    if (parser.index_.at(parser.names_[i]) != i) {
+      return absl::InvalidArgumentError(absl::StrCat("feature \"",
+                                                     absl::Utf8SafeCEscape(parser.names_[i]),
+                                                     "\" is asked for twice, want each name once"));
+    }
+  }
+  return parser;
+}
+
+absl::Status ExampleParser::Parse(absl::string_view record, absl::Span<FeatureView> out) const {
+  SYSTOLE_CHECK(out.size() == names_.size());
+  for (size_t i = 0; i < names_.size(); ++i) out[i] = FeatureView(names_[i]);
+  FeatureDecoder decoder(record);
+  while (true) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<FeatureView> feature, decoder.Next());
+    if (!feature) return absl::OkStatus();
+    const auto found = index_.find(feature->name());
+    if (found != index_.end()) out[found->second] = *feature;  // The last of a name wins.
+  }
+}
+
+absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record) {
+  FeatureDecoder decoder(record);
+  while (true) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<FeatureView> feature, decoder.Next());
+    if (!feature) return ExampleView(record);
+  }
+}
+
+FeatureView ExampleView::Find(absl::string_view name) const {
+  FeatureView found(name);
+  FeatureDecoder decoder(record_);
+  while (true) {
+    const absl::StatusOr<std::optional<FeatureView>> feature = decoder.Next();
+    SYSTOLE_CHECK(feature.ok());  // Parse() saw it all.
+    if (!*feature) return found;
+    if ((*feature)->name() == name) found = **feature;
+  }
+}
+
+std::vector<FeatureView> ExampleView::Features() const {
+  std::map<absl::string_view, FeatureView> by_name;
+  FeatureDecoder decoder(record_);
+  while (true) {
+    const absl::StatusOr<std::optional<FeatureView>> feature = decoder.Next();
+    SYSTOLE_CHECK(feature.ok());  // Parse() saw it all.
+    if (!*feature) break;
+    by_name[(*feature)->name()] = **feature;
+  }
+  std::vector<FeatureView> features;
+  features.reserve(by_name.size());
+  for (const auto& [name, view] : by_name) features.push_back(view);
+  return features;
+}
+
+absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record) {
+  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(record));
+  std::vector<FeatureDescription> descriptions;
+  for (const FeatureView& view : example.Features()) {
+    descriptions.push_back(
+        {.name = std::string(view.name()), .kind = view.kind(), .count = view.count()});
+  }
+  return descriptions;
+}
+
+}  // namespace systole

@@ -1,0 +1,46 @@
+// Walks the features of one tf.train.Example in the order they are encoded, checking everything it
+// passes. What example_parser.h is made of; of no use to other rooms.
+//
+// Thread-compatible. Borrows the record.
+#ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
+#define SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/example/feature_view.h"
+#include "core/example/wire_reader.h"
+
+namespace systole {
+
+class FeatureDecoder {
+ public:
+  explicit FeatureDecoder(absl::string_view record) : record_(record), example_(record) {}
+
+  // The next map entry, or nullopt at the end. A name may come again: then the later entry counts.
+  // DataLoss, naming the byte, if the record is no Example; nothing may be asked after it.
+  absl::StatusOr<std::optional<FeatureView>> Next();
+
+ private:
+  // Each returns false at malformed bytes, with bad_ set.
+  bool DecodeEntry(absl::string_view entry, FeatureView* view);
+  bool DecodeFeature(absl::string_view feature, FeatureView* view, int64_t* lists, int64_t* pieces);
+  bool CountList(FeatureKind kind, absl::string_view list, int64_t* count);
+
+  bool Fail(const WireReader& reader) { return Fail(reader.position(), reader.error()); }
+  bool Fail(const char* position, const char* error);
+  absl::Status Error() const;
+
+  absl::string_view record_;
+  WireReader example_;
+  WireReader features_;  // The Features message being walked.
+  const char* bad_position_ = nullptr;
+  const char* bad_ = "";
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_

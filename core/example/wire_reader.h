@@ -1,0 +1,69 @@
+// Reads the protobuf wire format in place. Accepts and refuses what protobuf's own C++ parser does,
+// odd corners included: tags and lengths of at most 5 bytes (a tag's surplus bits fall off, a
+// length's are an error), varints of at most 10, no field number 0, groups skipped with a bounded
+// nesting.
+//
+// Thread-compatible. Borrows the bytes.
+#ifndef SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_
+#define SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// A field's tag: number and wire type.
+constexpr uint32_t kWireVarint = 0;
+constexpr uint32_t kWireFixed64 = 1;
+constexpr uint32_t kWireBytes = 2;
+constexpr uint32_t kWireStartGroup = 3;
+constexpr uint32_t kWireEndGroup = 4;
+constexpr uint32_t kWireFixed32 = 5;
+constexpr uint32_t WireTag(uint32_t field, uint32_t wire_type) { return (field << 3) | wire_type; }
+
+// Messages and groups inside one another, as protobuf limits them: a deeper record could be meant
+// to exhaust the stack of a recursive reader.
+constexpr int kMaxWireDepth = 100;
+
+class WireReader {
+ public:
+  // `depth` is how many messages are around `bytes`: 0 for a whole record.
+  explicit WireReader(absl::string_view bytes = {}, int depth = 0)
+      : next_(bytes.data()), end_(bytes.data() + bytes.size()), depth_(depth) {}
+
+  bool done() const { return next_ == end_; }
+
+  // Each reads one item and returns true, or returns false at malformed bytes: error() says what is
+  // wrong there, position() where, and nothing more may be read.
+  bool ReadTag(uint32_t* tag);
+  bool ReadVarint(uint64_t* value);
+  bool ReadFixed32(uint32_t* value);
+  bool ReadBytes(absl::string_view* bytes);  // A length and as many bytes.
+  bool SkipValue(uint32_t tag);              // The value of a field nobody knows.
+
+  const char* error() const { return error_; }
+  const char* position() const { return next_; }
+
+ private:
+  bool Fail(const char* error);
+  bool Skip(uint64_t bytes);
+  bool SkipGroup(uint32_t tag);
+  bool SkipScalar(uint32_t tag);  // Anything but a group.
+
+  const char* next_;
+  const char* end_;
+  const char* error_ = "";
+  int depth_;
+};
+
+// How many varints `bytes` holds, or -1 if it ends inside one or one is longer than 10 bytes.
+int64_t CountVarints(absl::string_view bytes);
+
+// True for what protobuf accepts in a string: no overlong forms, surrogates or numbers above
+// 10ffff.
+bool IsUtf8(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_
