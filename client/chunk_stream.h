@@ -1,0 +1,63 @@
+// One StreamSteps call through gRPC's callback interface: messages come as slices, not parsed and
+// not copied, on gRPC's threads, and the next one is asked for only when the listener says so.
+//
+// Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
+// server_link.h), after OnStreamEnd().
+#ifndef SYSTOLE_CLIENT_CHUNK_STREAM_H_
+#define SYSTOLE_CLIENT_CHUNK_STREAM_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/server_link.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/client_callback.h"
+#include "proto/framing/chunk.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// What to do after a chunk.
+enum class ReadVerdict {
+  kRead,   // Ask for the next.
+  kPause,  // Nothing, until Read() is called.
+  kStop,   // Cancel the stream.
+};
+
+// Called on gRPC's threads, never two at a time for one stream.
+class ChunkListener {
+ public:
+  virtual ~ChunkListener() = default;
+  // A message has come; InvalidArgument if it is no chunk.
+  virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk) = 0;
+  // The last call. The stream is not touched any more and may be destroyed.
+  virtual void OnStreamEnd(int lane, absl::Status status) = 0;
+};
+
+class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // `listener` is told of `lane` with each call.
+  ChunkStream(const v1::StreamStepsRequest& request, int lane, ChunkListener& listener);
+
+  // Begins, and asks for the first chunk. REQUIRES: no lock is held that a listener takes.
+  void Start(ServerLink& link);
+  // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
+  void Read() { StartRead(&message_); }
+  // Makes OnStreamEnd() come soon. `paused`: the last verdict was kPause and Read() was not called
+  // since, so that no chunk is asked for.
+  void Cancel(bool paused);
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  const int lane_;
+  ChunkListener& listener_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CHUNK_STREAM_H_

@@ -1,0 +1,199 @@
+#include "client/feed_client.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/feed_lanes.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+#include "proto/framing/element_spec.h"
+
+namespace systole {
+namespace {
+
+// Far beyond any feed, and sums of it with any number of steps per stream do not overflow.
+constexpr int64_t kMaxStep = int64_t{1} << 60;
+// Servers, and with them lanes, sockets and streams.
+constexpr size_t kMaxServers = 256;
+// Places in the window: tiny steps do not need more to hide a hiccup.
+constexpr int64_t kMaxWindowSteps = 4096;
+
+absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& options) {
+  if (options.servers.empty() || options.servers.size() > kMaxServers) {
+    return absl::InvalidArgumentError(absl::StrCat("servers has ", options.servers.size(),
+                                                   " addresses, want 1 to ", kMaxServers));
+  }
+  for (const std::string& address : options.servers) {
+    SYSTOLE_RETURN_IF_ERROR(CheckServerAddress(address));
+  }
+  if (options.first_step < 0 || options.first_step > kMaxStep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_step is ", options.first_step, ", want 0 to ", kMaxStep));
+  }
+  if (options.steps < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps is ", options.steps, ", want 0 (all) or more"));
+  }
+  const bool all_cores = options.core_begin == 0 && options.core_end == 0;
+  if (!all_cores && (options.core_begin < 0 || options.core_begin >= options.core_end ||
+                     options.core_end > spec.num_cores())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cores ", options.core_begin, ":", options.core_end,
+        ", want a half-open range inside 0:", spec.num_cores(), ", the cores of the spec"));
+  }
+  if (options.prefetch_bytes < 0 || options.max_step_bytes <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("prefetch_bytes is ", options.prefetch_bytes,
+                                                   " and max_step_bytes ", options.max_step_bytes,
+                                                   ", want at least 0 and 1"));
+  }
+  if (static_cast<bool>(options.memory.allocate) != static_cast<bool>(options.memory.free)) {
+    return absl::InvalidArgumentError("memory: set both allocate and free, or neither");
+  }
+  for (const absl::Duration duration :
+       {options.connect_timeout, options.retry_for, options.silence_timeout, options.backoff,
+        options.max_backoff}) {
+    if (duration <= absl::ZeroDuration() || duration > absl::Hours(24 * 365)) {
+      return absl::InvalidArgumentError(absl::StrCat("a duration is ",
+                                                     absl::FormatDuration(duration),
+                                                     ", want more than 0 and at most a year"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The answer's description of a step, checked before it decides an allocation.
+absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
+                                  const FeedClientOptions& options) {
+  const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
+  if (!layout.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the server describes a slice that cannot be: ", layout.status().message()));
+  }
+  StepShape shape = {
+      .layout = *layout, .core_begin = options.core_begin, .core_end = options.core_end};
+  if (shape.core_end == 0) shape.core_end = spec.num_cores();
+  if (shape.num_cores() <= 0 ||
+      layout->per_core_batch() != spec.global_batch() / spec.num_cores()) {
+    return absl::InternalError(absl::StrCat(
+        "the server describes ", layout->per_core_batch(), " examples per core, the spec asks for ",
+        spec.global_batch(), " over ", spec.num_cores(), " cores"));
+  }
+  if (layout->slice_bytes() > options.max_step_bytes / shape.num_cores()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the server describes ", layout->slice_bytes(), " bytes per core, ", shape.num_cores(),
+        " cores; want at most ", options.max_step_bytes,
+        " bytes per step (max_step_bytes). Make the batch smaller or raise the limit"));
+  }
+  if (answer.total_steps() < 0 || answer.steps_per_epoch() < 0) {
+    return absl::InternalError(absl::StrCat("the server describes ", answer.total_steps(),
+                                            " steps, ", answer.steps_per_epoch(), " per epoch"));
+  }
+  return shape;
+}
+
+// Where the feed ends for this client; the greatest number if it does not.
+absl::StatusOr<int64_t> EndStep(const v1::ResolveFeedResponse& answer,
+                                const FeedClientOptions& options) {
+  const int64_t total =
+      answer.total_steps() == 0 ? kMaxStep * 2 : std::min(answer.total_steps(), kMaxStep * 2);
+  if (options.first_step > total) {
+    return absl::InvalidArgumentError(absl::StrCat("the first step wanted is ", options.first_step,
+                                                   ", but the feed has ", total, " steps"));
+  }
+  if (options.steps == 0) return total;
+  return options.first_step + std::min(options.steps, total - options.first_step);
+}
+
+absl::Status CheckToken(const ResumeToken& token, const v1::FeedIdentity& identity,
+                        bool allow_mixed_content) {
+  const char* differs = nullptr;
+  if (token.dataset_fingerprint != identity.dataset_fingerprint()) {
+    differs = "the dataset's fingerprint differs: its records are not what they were";
+  } else if (token.order_fingerprint != identity.order_fingerprint()) {
+    differs =
+        "the order's fingerprint differs: dataset, seed, shuffle, global_batch or tail of the "
+        "spec are not what they were";
+  } else if (!allow_mixed_content && token.content_version != identity.content_version()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the token cannot be resumed: it was taken at content version '",
+                     token.content_version, "', the server has '", identity.content_version(),
+                     "'. Use the old release, or allow mixed content"));
+  }
+  if (differs == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
+}
+
+}  // namespace
+
+class FeedClient::Impl {
+ public:
+  Impl(const v1::FeedSpec& spec, const FeedClientOptions& options) : lanes(spec, options) {}
+
+  FeedLanes lanes;
+  // Constant after Create().
+  v1::ResolveFeedResponse answer;
+  std::shared_ptr<const StepShape> shape;
+  int64_t window_steps = 0;
+};
+
+absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec& spec,
+                                                             const ResumeToken* token,
+                                                             FeedClientOptions options) {
+  if (token != nullptr) options.first_step = token->next_step;
+  SYSTOLE_RETURN_IF_ERROR(CheckOptions(spec, options));
+  auto impl = std::make_unique<Impl>(spec, options);
+  SYSTOLE_ASSIGN_OR_RETURN(impl->answer, impl->lanes.WaitForAnswer());
+  if (token != nullptr) {
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckToken(*token, impl->answer.identity(), options.allow_mixed_content));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(StepShape shape, ShapeOf(impl->answer, spec, options));
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t end_step, EndStep(impl->answer, options));
+  const int64_t lanes = static_cast<int64_t>(options.servers.size());
+  impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
+                                  std::max<int64_t>(2, lanes + 1), kMaxWindowSteps);
+  impl->shape = std::make_shared<const StepShape>(std::move(shape));
+  impl->lanes.Start(impl->shape, end_step, impl->window_steps);
+  return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
+}
+
+absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Create(const v1::FeedSpec& spec,
+                                                               FeedClientOptions options) {
+  return Make(spec, nullptr, std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Resume(const v1::FeedSpec& spec,
+                                                               const ResumeToken& token,
+                                                               FeedClientOptions options) {
+  return Make(spec, &token, std::move(options));
+}
+
+FeedClient::FeedClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+FeedClient::~FeedClient() = default;
+
+absl::StatusOr<std::optional<Step>> FeedClient::Next() { return impl_->lanes.Next(); }
+
+void FeedClient::Cancel() {
+  impl_->lanes.Cancel(absl::CancelledError("the feed was cancelled by its client"));
+}
+
+ResumeToken FeedClient::TokenAt(int64_t next_step) const {
+  SYSTOLE_CHECK(next_step >= 0);
+  const v1::FeedIdentity& identity = impl_->answer.identity();
+  return {.dataset_fingerprint = identity.dataset_fingerprint(),
+          .order_fingerprint = identity.order_fingerprint(),
+          .content_version = identity.content_version(),
+          .next_step = next_step};
+}
+
+int64_t FeedClient::next_step() const { return impl_->lanes.next_step(); }
+const SliceLayout& FeedClient::layout() const { return impl_->shape->layout; }
+int FeedClient::core_begin() const { return impl_->shape->core_begin; }
+int FeedClient::core_end() const { return impl_->shape->core_end; }
+const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; }
+int64_t FeedClient::window_steps() const { return impl_->window_steps; }
+FeedClientStats FeedClient::stats() const { return impl_->lanes.stats(); }
+
+}  // namespace systole

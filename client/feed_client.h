@@ -1,0 +1,149 @@
+// The trainer's end of a feed: takes the steps of a FeedSpec from one or more servers and hands
+// them out in order, in the trainer's memory.
+//
+//   server 0 --> lane 0: steps f, f+K, ..    --+
+//   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
+//   ..           K servers, K lanes          --+    (client/step_window.h)
+//
+// A lane whose server is lost goes on with the next server at its first incomplete step, so the
+// steps are the same whatever happens on the way. No thread waits on a socket, and nothing is read
+// from one that has no place in the window: a trainer that stops taking steps stops the servers.
+//
+// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+#ifndef SYSTOLE_CLIENT_FEED_CLIENT_H_
+#define SYSTOLE_CLIENT_FEED_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/step.h"
+#include "core/batch/slice_layout.h"
+#include "core/order/resume_token.h"
+#include "systole/v1/feed.pb.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+struct FeedClientOptions {
+  // "HOST:PORT" or "unix:PATH", at least one. All must serve the same data. Each is asked for every
+  // K-th step.
+  std::vector<std::string> servers;
+
+  // The first step wanted, >= 0.
+  int64_t first_step = 0;
+  // Steps wanted. 0: to the end of the feed, which a feed with 0 epochs does not have.
+  int64_t steps = 0;
+  // The cores wanted, core_begin .. core_end - 1. Both 0: all.
+  int core_begin = 0;
+  int core_end = 0;
+
+  // Memory for steps that wait to be taken, in bytes. More hide longer hiccups. Room for two steps,
+  // and for one more than there are servers, is always taken, however large they are.
+  int64_t prefetch_bytes = int64_t{256} << 20;
+  // The largest step accepted, in bytes over the cores wanted. What a server says of its tensors
+  // decides how much is allocated; this stops a mistaken or hostile one.
+  int64_t max_step_bytes = int64_t{8} << 30;
+  // Where the tensors land.
+  StepMemory memory;
+
+  // How long to try until the first answer, and then until the first step.
+  absl::Duration connect_timeout = absl::Seconds(10);
+  // How long to try, after a connection was lost, until the next step is there.
+  absl::Duration retry_for = absl::Minutes(10);
+  // A server that sends nothing for so long, while a step is wanted of it, counts as lost. Must be
+  // longer than a server takes for one step.
+  absl::Duration silence_timeout = absl::Seconds(60);
+  // The pause before a server is tried again after all of them failed: doubled each time, from
+  // `backoff` up to `max_backoff`.
+  absl::Duration backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(2);
+
+  // Accept servers whose content versions differ from each other or from the resume token's: steps
+  // may then differ in a few bits from those of another run. What stands where is the same.
+  bool allow_mixed_content = false;
+};
+
+// Counted since Create().
+struct FeedClientStats {
+  // Bytes of tensors received, those received twice counted twice.
+  int64_t payload_bytes = 0;
+  // Steps that were received in full.
+  int64_t steps_received = 0;
+  // Times a lane lost its stream to an error, a drain or silence.
+  int64_t streams_lost = 0;
+};
+
+class FeedClient {
+ public:
+  // Waits until a server has answered what the spec yields.
+  //   InvalidArgument     an option is out of range, or the server refuses the spec.
+  //   NotFound            the server has no such dataset.
+  //   Unavailable         no server has answered within connect_timeout.
+  //   ResourceExhausted   a step is larger than max_step_bytes.
+  static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
+                                                            FeedClientOptions options);
+
+  // The same, from where `token` was taken; `options.first_step` is not used.
+  //   FailedPrecondition  the dataset, the order or the content version is not the token's.
+  static absl::StatusOr<std::unique_ptr<FeedClient>> Resume(const v1::FeedSpec& spec,
+                                                            const ResumeToken& token,
+                                                            FeedClientOptions options);
+
+  // Gives up what was on the way. Does not wait for a server.
+  ~FeedClient();
+  FeedClient(const FeedClient&) = delete;
+  FeedClient& operator=(const FeedClient&) = delete;
+
+  // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
+  // before it are still handed out.
+  //   DataLoss            a record is damaged and the spec says FAIL, or three times in a row a
+  //                       step came damaged.
+  //   FailedPrecondition  a server's data are not those the feed began with.
+  //   Unavailable         no server has sent the step for retry_for.
+  //   Internal            a server broke the protocol; names the server and the field.
+  //   ResourceExhausted   no memory for a step.
+  //   Cancelled           after Cancel().
+  // and what the server says of its own.
+  absl::StatusOr<std::optional<Step>> Next();
+
+  // Makes Next() return Cancelled, now and from now on.
+  void Cancel();
+
+  // A checkpoint: every step that Next() has returned counts as consumed.
+  ResumeToken Token() const { return TokenAt(next_step()); }
+  // The same for a trainer that holds back steps: `next_step` is the first it has not consumed.
+  ResumeToken TokenAt(int64_t next_step) const;
+  // The number of the step that Next() returns next.
+  int64_t next_step() const;
+
+  // The slice of one core. Valid as long as the client.
+  const SliceLayout& layout() const;
+  int core_begin() const;
+  int core_end() const;
+  // What the server said of the spec.
+  const v1::ResolveFeedResponse& info() const;
+  // Steps that may wait to be taken: W.
+  int64_t window_steps() const;
+
+  FeedClientStats stats() const;
+
+ private:
+  class Impl;
+  explicit FeedClient(std::unique_ptr<Impl> impl);
+  // `token` may be null.
+  static absl::StatusOr<std::unique_ptr<FeedClient>> Make(const v1::FeedSpec& spec,
+                                                          const ResumeToken* token,
+                                                          FeedClientOptions options);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_CLIENT_H_

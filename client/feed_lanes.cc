@@ -1,0 +1,417 @@
+#include "client/feed_lanes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/status/check.h"
+#include "proto/framing/element_spec.h"
+
+namespace systole {
+namespace {
+
+// A server that failed is not preferred again before this time has passed.
+constexpr absl::Duration kAvoidFor = absl::Seconds(30);
+
+absl::Status WithServer(const absl::Status& status, const std::string& address) {
+  return absl::Status(status.code(), absl::StrCat(status.message(), " [server ", address, "]"));
+}
+
+std::string Describe(const v1::FeedIdentity& identity) {
+  return absl::StrFormat("dataset %016x, order %016x, content version '%s'",
+                         identity.dataset_fingerprint(), identity.order_fingerprint(),
+                         identity.content_version());
+}
+
+}  // namespace
+
+FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options)
+    : spec_(spec), options_(options), clock_(SteadyClock()) {
+  const int num_servers = static_cast<int>(options.servers.size());
+  const LaneRetryOptions retry = {
+      .servers = num_servers, .backoff = options.backoff, .max_backoff = options.max_backoff};
+  {
+    MutexLock lock(mu_);
+    for (int i = 0; i < num_servers; ++i) {
+      servers_.push_back(
+          {.link = std::make_unique<ServerLink>(options.servers[static_cast<size_t>(i)])});
+      lanes_.emplace_back(options.first_step + i, i, retry);
+    }
+  }
+  keeper_ = std::make_unique<WorkerPool>(1);
+  keeper_->Submit([this] { Keep(); });
+}
+
+FeedLanes::~FeedLanes() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    keeper_wakes_.SignalAll();
+  }
+  keeper_.reset();
+  MutexLock lock(mu_);
+  if (shelf_ != nullptr) shelf_->StopKeeping();
+}
+
+absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
+  const absl::Duration deadline = clock_() + options_.connect_timeout;
+  MutexLock lock(mu_);
+  while (!answer_.has_value() && error_.ok()) {
+    const absl::Duration left = deadline - clock_();
+    if (left <= absl::ZeroDuration()) {
+      return Unreachable(absl::StrCat("no server has answered within ",
+                                      absl::FormatDuration(options_.connect_timeout)));
+    }
+    trainer_wakes_.WaitFor(mu_, left);
+  }
+  if (answer_.has_value()) return *answer_;
+  return error_;
+}
+
+void FeedLanes::Start(std::shared_ptr<const StepShape> shape, int64_t end_step,
+                      int64_t window_steps) {
+  MutexLock lock(mu_);
+  shape_ = std::move(shape);
+  shelf_ = StepShelf::Create(shape_->bytes(), window_steps, options_.memory);
+  window_.emplace(options_.first_step, window_steps);
+  end_step_ = end_step;
+  keeper_wakes_.SignalAll();
+}
+
+absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
+  std::vector<ChunkStream*> resumed;
+  std::optional<Step> step;
+  {
+    MutexLock lock(mu_);
+    while (true) {
+      if (!cancelled_.ok()) return cancelled_;
+      const int64_t number = window_->next_step();
+      if (std::optional<StepBuffer> buffer = window_->TakeNext()) {
+        step.emplace(number, shape_, *std::move(buffer));
+        break;
+      }
+      if (number >= end_step_) return std::optional<Step>();
+      if (number >= error_step_) return error_;
+      trainer_wakes_.Wait(mu_);
+    }
+    for (Lane& lane : lanes_) {
+      if (!window_->Allows(lane.step)) continue;
+      if (lane.paused) {
+        lane.paused = false;
+        lane.heard_at = clock_();
+        resumed.push_back(lane.stream.get());
+      } else if (lane.stream == nullptr) {
+        keeper_wakes_.SignalAll();
+      }
+    }
+  }
+  // A stream with a chunk asked for does not end before that was answered, so these are still
+  // there.
+  for (ChunkStream* stream : resumed) stream->Read();
+  return step;
+}
+
+void FeedLanes::Cancel(absl::Status status) {
+  SYSTOLE_CHECK(!status.ok());
+  MutexLock lock(mu_);
+  if (cancelled_.ok()) cancelled_ = std::move(status);
+  trainer_wakes_.SignalAll();
+  keeper_wakes_.SignalAll();
+}
+
+int64_t FeedLanes::next_step() const {
+  MutexLock lock(mu_);
+  return window_.has_value() ? window_->next_step() : options_.first_step;
+}
+
+FeedClientStats FeedLanes::stats() const {
+  MutexLock lock(mu_);
+  return stats_;
+}
+
+ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& chunk) {
+  ChunkPlace place;
+  StepBuffer buffer;
+  std::shared_ptr<StepShelf> shelf;
+  Lane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended, change
+                         // the lane's cursor and the memory of its step.
+  {
+    MutexLock lock(mu_);
+    lane = &lanes_[static_cast<size_t>(index)];
+    lane->heard_at = clock_();
+    if (Stopped() || lane->step >= limit()) return ReadVerdict::kStop;
+    if (!chunk.ok()) {
+      lane->reason = {FailureKind::kFinal, absl::InternalError(chunk.status().message())};
+      return ReadVerdict::kStop;
+    }
+    if (chunk->header().draining) {
+      lane->reason = {FailureKind::kLost, absl::UnavailableError("the server is going away")};
+      return ReadVerdict::kStop;
+    }
+    const absl::StatusOr<ChunkPlace> accepted =
+        lane->cursor->Accept(chunk->header(), chunk->data_bytes());
+    if (!accepted.ok()) {
+      lane->reason = {FailureKind::kFinal, accepted.status()};
+      return ReadVerdict::kStop;
+    }
+    place = *accepted;
+    buffer = window_->BufferOf(place.step);
+    shelf = shelf_;
+  }
+  if (buffer == nullptr) {
+    absl::StatusOr<StepBuffer> acquired = shelf->Acquire();
+    MutexLock lock(mu_);
+    if (!acquired.ok()) {
+      lane->reason = {FailureKind::kFinal, acquired.status()};
+      return ReadVerdict::kStop;
+    }
+    buffer = *std::move(acquired);
+    window_->BufferOf(place.step) = buffer;
+  }
+  const absl::Status copied = chunk->CopyTo(
+      absl::MakeSpan(buffer.get() + place.offset, static_cast<size_t>(chunk->data_bytes())));
+  MutexLock lock(mu_);
+  if (!copied.ok()) {
+    lane->reason = {FailureKind::kDamaged, copied};
+    return ReadVerdict::kStop;
+  }
+  stats_.payload_bytes += chunk->data_bytes();
+  if (!place.ends_step) return ReadVerdict::kRead;
+  window_->SetComplete(place.step);
+  ++stats_.steps_received;
+  lane->step += static_cast<int64_t>(lanes_.size());
+  lane->retry.Progress();
+  if (place.step == window_->next_step()) trainer_wakes_.SignalAll();
+  // After the last chunk there is still the stream's status to be read.
+  if (lane->cursor->at_end() || window_->Allows(lane->step)) return ReadVerdict::kRead;
+  lane->paused = true;
+  return ReadVerdict::kPause;
+}
+
+void FeedLanes::OnStreamEnd(int index, absl::Status status) {
+  MutexLock lock(mu_);
+  lanes_[static_cast<size_t>(index)].ended = std::move(status);
+  keeper_wakes_.SignalAll();
+}
+
+void FeedLanes::Keep() {
+  while (true) {
+    Work work;
+    {
+      MutexLock lock(mu_);
+      while (true) {
+        absl::Duration wait = absl::InfiniteDuration();
+        const absl::Duration now = clock_();
+        for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) KeepLane(i, now, work, wait);
+        if (!work.empty()) break;
+        if (stopping_ && AllIdle()) return;
+        keeper_wakes_.WaitFor(mu_, wait);
+      }
+    }
+    Do(std::move(work));
+  }
+}
+
+void FeedLanes::Do(Work work) {
+  for (ChunkStream* stream : work.cancel_reading) stream->Cancel(/*paused=*/false);
+  for (ChunkStream* stream : work.cancel_paused) stream->Cancel(/*paused=*/true);
+  for (ResolveCall* call : work.cancel_calls) call->Cancel();
+  for (ResolveCall* call : work.start_calls) call->Start();
+  for (const auto& [stream, link] : work.start_streams) stream->Start(*link);
+  // What has ended is destroyed here, with `work`.
+}
+
+void FeedLanes::KeepLane(int index, absl::Duration now, Work& work, absl::Duration& wait) {
+  Lane& lane = lanes_[static_cast<size_t>(index)];
+  if (lane.resolved.has_value()) EndCall(lane, now, work);
+  if (lane.ended.has_value()) EndStream(lane, now, work);
+  if (lane.call != nullptr && Stopped() && !lane.cancelled) {
+    lane.cancelled = true;
+    work.cancel_calls.push_back(lane.call.get());
+  }
+  if (lane.stream != nullptr) WatchStream(lane, now, work, wait);
+  if (lane.call != nullptr || lane.stream != nullptr) return;
+  if (Stopped() || lane.step >= limit()) return;
+  if (now < lane.not_before) {
+    wait = std::min(wait, lane.not_before - now);
+    return;
+  }
+  Begin(index, now, work);
+}
+
+void FeedLanes::EndCall(Lane& lane, absl::Duration now, Work& work) {
+  Server& server = servers_[static_cast<size_t>(lane.server)];
+  const absl::Status status = *lane.resolved;
+  const v1::ResolveFeedResponse& response = lane.call->response();
+  if (Stopped()) {
+    // Nobody asks any more.
+  } else if (!status.ok()) {
+    // An error of the spec is an answer; one of these codes is none.
+    Fail(lane, now, {KindOf(status.code()), status});
+  } else if (absl::Status fits = CheckAnswer(response); !fits.ok()) {
+    Fail(lane, now, {FailureKind::kFinal, fits});
+  } else {
+    server.identity = response.identity();
+    trainer_wakes_.SignalAll();
+  }
+  work.ended_calls.push_back(std::move(lane.call));
+  lane.resolved.reset();
+  lane.cancelled = false;
+}
+
+absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer) {
+  if (!answer_.has_value()) {
+    answer_ = answer;
+    return absl::OkStatus();
+  }
+  v1::FeedIdentity expected = answer_->identity();
+  if (options_.allow_mixed_content) {
+    expected.set_content_version(answer.identity().content_version());
+  }
+  if (expected.dataset_fingerprint() != answer.identity().dataset_fingerprint() ||
+      expected.order_fingerprint() != answer.identity().order_fingerprint() ||
+      expected.content_version() != answer.identity().content_version()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server's data are not those of this feed: ", Describe(answer.identity()), "; want ",
+        Describe(expected), ". Give every server the same shards and the same release"));
+  }
+  const absl::StatusOr<SliceLayout> seen = LayoutOf(answer);
+  const absl::StatusOr<SliceLayout> wanted = LayoutOf(*answer_);
+  if (!seen.ok()) return absl::InternalError(seen.status().message());
+  if (!wanted.ok() || *seen != *wanted || answer.total_steps() != answer_->total_steps()) {
+    return absl::FailedPreconditionError(
+        "the server makes other tensors or another number of steps of the same spec than the one "
+        "that answered first; run the same release on both");
+  }
+  return absl::OkStatus();
+}
+
+void FeedLanes::EndStream(Lane& lane, absl::Duration now, Work& work) {
+  if (Stopped() || lane.step >= limit()) {
+    // Ended by us, or for good.
+  } else if (lane.reason.has_value()) {
+    Fail(lane, now, *lane.reason);
+  } else if (!lane.ended->ok()) {
+    Fail(lane, now, {KindOf(lane.ended->code()), *lane.ended});
+  } else if (!lane.cursor->at_end()) {
+    Fail(lane, now,
+         {FailureKind::kLost,
+          absl::UnavailableError(absl::StrCat("the stream ended before step ", lane.step))});
+  } else {
+    Server& home = servers_[static_cast<size_t>(lane.home)];
+    if (!home.failed_at.has_value() || now - *home.failed_at >= kAvoidFor) lane.server = lane.home;
+  }
+  work.ended_streams.push_back(std::move(lane.stream));
+  lane.ended.reset();
+  lane.reason.reset();
+  lane.cursor.reset();
+  lane.cancelled = false;
+  lane.paused = false;
+}
+
+void FeedLanes::WatchStream(Lane& lane, absl::Duration now, Work& work, absl::Duration& wait) {
+  if (lane.cancelled) return;
+  const bool wanted = !Stopped() && (lane.cursor->at_end() || lane.step < limit());
+  if (wanted && lane.paused) return;
+  if (wanted) {
+    const absl::Duration due = lane.heard_at + options_.silence_timeout;
+    if (now < due) {
+      wait = std::min(wait, due - now);
+      return;
+    }
+    lane.reason = {FailureKind::kLost, absl::UnavailableError(absl::StrCat(
+                                           "the server has sent nothing for ",
+                                           absl::FormatDuration(options_.silence_timeout)))};
+  }
+  lane.cancelled = true;
+  (lane.paused ? work.cancel_paused : work.cancel_reading).push_back(lane.stream.get());
+  lane.paused = false;
+}
+
+void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
+  Lane& lane = lanes_[static_cast<size_t>(index)];
+  Server& server = servers_[static_cast<size_t>(lane.server)];
+  if (!server.identity.has_value()) {
+    lane.call = std::make_unique<ResolveCall>(
+        *server.link, spec_, options_.connect_timeout, [this, index](absl::Status status) {
+          MutexLock lock(mu_);
+          lanes_[static_cast<size_t>(index)].resolved = std::move(status);
+          keeper_wakes_.SignalAll();
+        });
+    work.start_calls.push_back(lane.call.get());
+    return;
+  }
+  if (!window_.has_value() || !window_->Allows(lane.step)) return;  // Start() and Next() wake us.
+  const int64_t stride = static_cast<int64_t>(lanes_.size());
+  const int64_t count = std::min((limit() - lane.step + stride - 1) / stride, kStepsPerStream);
+  v1::StreamStepsRequest request;
+  *request.mutable_spec() = spec_;
+  request.set_first_step(lane.step);
+  request.set_count(count);
+  request.set_stride(stride);
+  request.set_core_begin(shape_->core_begin);
+  request.set_core_end(shape_->core_end);
+  *request.mutable_expected() = *server.identity;
+  lane.cursor.emplace(shape_, lane.step, lane.step + count * stride, stride);
+  lane.stream = std::make_unique<ChunkStream>(request, index, *this);
+  lane.heard_at = now;
+  work.start_streams.emplace_back(lane.stream.get(), server.link.get());
+}
+
+void FeedLanes::Fail(Lane& lane, absl::Duration now, const Ending& ending) {
+  Server& server = servers_[static_cast<size_t>(lane.server)];
+  const absl::Status status = WithServer(ending.status, server.link->address());
+  ++stats_.streams_lost;
+  server.identity.reset();
+  server.failed_at = now;
+  server.last_error = ending.status;
+  const absl::Duration limit =
+      stats_.steps_received > 0 ? options_.retry_for : options_.connect_timeout;
+  const std::optional<absl::Duration> wait = lane.retry.Failed(ending.kind, now, limit);
+  if (wait.has_value()) {
+    lane.not_before = now + *wait;
+    lane.server = (lane.server + 1) % static_cast<int>(servers_.size());
+    return;
+  }
+  switch (ending.kind) {
+    case FailureKind::kLost:
+      EndFeed(lane.step, Unreachable(absl::StrCat("no server has sent step ", lane.step, " for ",
+                                                  absl::FormatDuration(limit))));
+      break;
+    case FailureKind::kDamaged:
+      EndFeed(lane.step,
+              absl::DataLossError(absl::StrCat(status.message(), "; ", kMaxDamagedFailures,
+                                               " attempts in a row came damaged: look for a bad "
+                                               "network card or proxy on the way")));
+      break;
+    default:
+      EndFeed(lane.step, status);
+  }
+}
+
+absl::Status FeedLanes::Unreachable(absl::string_view what) const {
+  std::string message(what);
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    absl::StrAppend(&message, i == 0 ? ": " : "; ", servers_[i].link->address(), ": ",
+                    servers_[i].last_error.ok() ? "no answer" : servers_[i].last_error.message());
+  }
+  absl::StrAppend(&message, ". Is systole-server running there, and is the address right?");
+  return absl::UnavailableError(message);
+}
+
+void FeedLanes::EndFeed(int64_t step, absl::Status status) {
+  if (step >= error_step_) return;
+  error_step_ = step;
+  error_ = std::move(status);
+  trainer_wakes_.SignalAll();
+}
+
+bool FeedLanes::AllIdle() const {
+  for (const Lane& lane : lanes_) {
+    if (lane.call != nullptr || lane.stream != nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace systole

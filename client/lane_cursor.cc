@@ -1,0 +1,60 @@
+#include "client/lane_cursor.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace systole {
+namespace {
+
+absl::Status Misplaced(absl::string_view field, int64_t seen, int64_t wanted,
+                       const ChunkHeader& header) {
+  return absl::InternalError(absl::StrCat(
+      "a chunk has ", field, " ", seen, ", want ", wanted, " (step ", header.step, ", core ",
+      header.core, ", tensor ", header.tensor, ", offset ", header.offset, ")"));
+}
+
+}  // namespace
+
+LaneCursor::LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
+                       int64_t stride)
+    : shape_(std::move(shape)),
+      end_step_(end_step),
+      stride_(stride),
+      step_(first_step),
+      core_(shape_->core_begin) {}
+
+absl::StatusOr<ChunkPlace> LaneCursor::Accept(const ChunkHeader& header, int64_t data_bytes) {
+  if (at_end()) {
+    return absl::InternalError(absl::StrCat(
+        "a chunk of step ", header.step, " came after the last step asked for, ", step_ - stride_));
+  }
+  if (header.step != step_) return Misplaced("step", header.step, step_, header);
+  if (header.core != core_) return Misplaced("core", header.core, core_, header);
+  if (header.tensor != tensor_) return Misplaced("tensor", header.tensor, tensor_, header);
+  if (header.offset != offset_) return Misplaced("offset", header.offset, offset_, header);
+  const SliceLayout& layout = shape_->layout;
+  const SliceTensor& tensor = layout.tensors()[static_cast<size_t>(tensor_)];
+  const int64_t tensor_bytes = tensor.spec.num_bytes();
+  if (data_bytes <= 0 || data_bytes > tensor_bytes - offset_) {
+    return absl::InternalError(absl::StrCat(
+        "a chunk of step ", step_, ", core ", core_, " holds ", data_bytes, " bytes at offset ",
+        offset_, " of ", tensor.spec.DebugString(), ", want 1 to ", tensor_bytes - offset_));
+  }
+  ChunkPlace place = {
+      .step = step_,
+      .offset = layout.slice_bytes() * (core_ - shape_->core_begin) + tensor.offset + offset_};
+  offset_ += data_bytes;
+  if (offset_ < tensor_bytes) return place;
+  offset_ = 0;
+  if (++tensor_ < static_cast<int>(layout.tensors().size())) return place;
+  tensor_ = 0;
+  if (++core_ < shape_->core_end) return place;
+  core_ = shape_->core_begin;
+  step_ += stride_;
+  place.ends_step = true;
+  return place;
+}
+
+}  // namespace systole

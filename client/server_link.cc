@@ -1,0 +1,87 @@
+#include "client/server_link.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "proto/framing/chunk.h"
+#include "proto/framing/status_bridge.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::string_view kUnixPrefix = "unix:";
+
+grpc::ChannelArguments ChannelArgs() {
+  grpc::ChannelArguments args;
+  args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
+  // The receiver announces it; 16 KiB frames cost a third of the rate.
+  args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
+  // Channels to one address would share a socket otherwise, and with it a connection's failures.
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Finds a host that is gone without a word. Seldom enough for every server's ping limit while it
+  // sends data; our server also allows it while nobody reads.
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A lane decides when to try again (client/lane_retry.h); gRPC's own pause, 1 s to 2 min by
+  // default, would answer for the server in the meantime. The minimum is also how long one
+  // connection attempt may take.
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  // gRPC would never repeat a stream that has begun, and we repeat the others.
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // $http_proxy is for the web; a feed does not go through it.
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return args;
+}
+
+// gRPC would take "host:1" for a scheme.
+std::string Target(const std::string& address) {
+  return absl::StartsWith(address, kUnixPrefix) ? address : absl::StrCat("dns:///", address);
+}
+
+}  // namespace
+
+absl::Status CheckServerAddress(absl::string_view address) {
+  if (absl::StartsWith(address, kUnixPrefix)) {
+    if (address.size() > kUnixPrefix.size()) return absl::OkStatus();
+  } else {
+    const size_t colon = address.rfind(':');
+    int port = 0;
+    if (colon != absl::string_view::npos && colon > 0 &&
+        absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port < 65536) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("server address '", address,
+                                                 "': want HOST:PORT or unix:PATH, such as "
+                                                 "127.0.0.1:8470"));
+}
+
+ServerLink::ServerLink(std::string address)
+    : address_(std::move(address)),
+      channel_(grpc::CreateCustomChannel(Target(address_), grpc::InsecureChannelCredentials(),
+                                         ChannelArgs())),
+      stub_(v1::Systole::NewStub(channel_)) {}
+
+ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+                         std::function<void(absl::Status)> done)
+    : link_(link), done_(std::move(done)) {
+  *request_.mutable_spec() = spec;
+  context_.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+}
+
+void ResolveCall::Start() {
+  link_.stub().async()->ResolveFeed(
+      &context_, &request_, &response_,
+      [this](const grpc::Status& status) { done_(FromGrpcStatus(status)); });
+}
+
+}  // namespace systole

@@ -1,0 +1,64 @@
+// The way to one server: a connection of its own, and the question what a spec yields there.
+//
+// Thread-safe. Must be destroyed on one of our own threads, never in a callback of gRPC's: the last
+// reference to a channel waits for the threads that call back.
+#ifndef SYSTOLE_CLIENT_SERVER_LINK_H_
+#define SYSTOLE_CLIENT_SERVER_LINK_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// InvalidArgument unless `address` is "HOST:PORT" or "unix:PATH".
+absl::Status CheckServerAddress(absl::string_view address);
+
+class ServerLink {
+ public:
+  // Connects when first used. REQUIRES: CheckServerAddress(address) is OK.
+  explicit ServerLink(std::string address);
+
+  const std::string& address() const { return address_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  v1::Systole::Stub& stub() { return *stub_; }
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Systole::Stub> stub_;
+};
+
+// One question to one server. Thread-compatible; Cancel() may be called while it runs.
+class ResolveCall {
+ public:
+  // `done` gets the answer's status on one of gRPC's threads, once, after Start(). The call may be
+  // destroyed from then on, but not in `done` itself.
+  ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+              std::function<void(absl::Status)> done);
+
+  void Start();
+  // Makes the answer come soon, as Cancelled.
+  void Cancel() { context_.TryCancel(); }
+  // REQUIRES: `done` was called with OK.
+  const v1::ResolveFeedResponse& response() const { return response_; }
+
+ private:
+  ServerLink& link_;
+  const std::function<void(absl::Status)> done_;
+  grpc::ClientContext context_;
+  v1::ResolveFeedRequest request_;
+  v1::ResolveFeedResponse response_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVER_LINK_H_
