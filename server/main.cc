@@ -101,10 +101,11 @@ absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
     spdlog::info("dataset '{}': {} records in {} shards", name, dataset->num_records(),
                  dataset->shards().size());
     for (const Shard& shard : dataset->shards()) {
-      if (!shard.index_note().empty()) spdlog::info("{}: {}", shard.path(), shard.index_note());
+      if (!shard.index_note().empty())
+        spdlog::info("{}: {}", std::string(shard.path()), shard.index_note());
       for (const DamagedRecord& damaged : shard.index().damaged()) {
-        spdlog::warn("{}: record {} at offset {} is damaged: {}", shard.path(), damaged.record,
-                     damaged.span.offset, damaged.cause);
+        spdlog::warn("{}: record {} at offset {} is damaged: {}", std::string(shard.path()),
+                     damaged.record, damaged.span.offset, damaged.cause);
       }
     }
   }

@@ -1,0 +1,203 @@
+#include "core/pipeline/feed_plan.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/pipeline/dataset.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FeedPlanTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& spec) const {
+    return FeedPlan::Create(SpecFromText(spec), dataset_);
+  }
+  // A good spec but for one output, which is refused with `message`.
+  void RefusesOutput(const std::string& output, const std::string& message) const {
+    EXPECT_THAT(
+        Plan(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 outputs {", output, "}")),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
+        << output;
+  }
+  void Refuses(const std::string& spec, const std::string& message) const {
+    EXPECT_THAT(Plan(spec), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
+        << spec;
+  }
+
+  const std::shared_ptr<Dataset> dataset_ = OpenTestDataset(TestShards({3, 0, 4}));
+};
+
+TEST_F(FeedPlanTest, TensorsCarryTheBatchWhereTheLayoutWantsIt) {
+  const auto plan =
+      Plan(absl::StrCat("dataset: 'test' global_batch: 6 num_cores: 2 ", AllOutputs()));
+  ASSERT_THAT(plan, IsOk());
+  const SliceLayout& layout = (*plan)->layout();
+  std::vector<std::string> tensors;
+  for (const SliceTensor& tensor : layout.tensors()) tensors.push_back(tensor.spec.DebugString());
+  EXPECT_THAT(tensors, ElementsAre("center uint8[8,8,3,3]", "id int64[3]",
+                                   "image bfloat16[3,16,16,3]", "label int32[3]", "pair int64[3,2]",
+                                   "path bfloat16[3,3]", "raw uint8[3,12]", "valid uint8[3]",
+                                   "weight float32[3]", "whole float32[3,1,8,6]"));
+  EXPECT_EQ(layout.tensors()[0].batch_axis, 3);
+  EXPECT_EQ((*plan)->order().steps_per_epoch(), 1);
+}
+
+TEST_F(FeedPlanTest, FingerprintIgnoresOutputOrderAndWrittenOutDefaults) {
+  const std::string head = "dataset: 'test' global_batch: 4 num_cores: 2 ";
+  const std::string label = "outputs { name: 'a' feature: 'label' dtype: INT64 }";
+  const auto output = [](const std::string& channels) {
+    return absl::StrCat(
+        "outputs { name: 'b' feature: 'image' dtype: UINT8 transforms { decode_jpeg {", channels,
+        "} } transforms { center_crop { height: 8 width: 8 } } }");
+  };
+  const auto one = Plan(head + label + output(""));
+  const auto other = Plan(head + output("channels: 3") + label + "shuffle { mode: NONE }");
+  const auto grey = Plan(head + label + output("channels: 1"));
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(other, IsOk());
+  ASSERT_THAT(grey, IsOk());
+  EXPECT_EQ((*one)->fingerprint(), (*other)->fingerprint());
+  EXPECT_NE((*one)->fingerprint(), (*grey)->fingerprint());
+}
+
+TEST_F(FeedPlanTest, OrderFingerprintIgnoresCoresTypesAndCorruptPolicy) {
+  const std::string output = "outputs { name: 'a' feature: 'label' dtype: ";
+  const auto one = Plan("dataset: 'test' global_batch: 4 num_cores: 2 " + output + "INT64 }");
+  const auto same =
+      Plan("dataset: 'test' global_batch: 4 num_cores: 4 on_corrupt: MASK " + output + "INT32 }");
+  const auto seed = Plan(
+      "dataset: 'test' global_batch: 4 num_cores: 2 seed: 1 shuffle "
+      "{ mode: GLOBAL } " +
+      output + "INT64 }");
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(same, IsOk());
+  ASSERT_THAT(seed, IsOk());
+  EXPECT_EQ((*one)->order_fingerprint(), (*same)->order_fingerprint());
+  EXPECT_NE((*one)->order_fingerprint(), (*seed)->order_fingerprint());
+}
+
+TEST_F(FeedPlanTest, AnotherDatasetIsNotFound) {
+  EXPECT_THAT(Plan("dataset: 'other'"), StatusIs(absl::StatusCode::kNotFound,
+                                                 AllOf(HasSubstr("'other'"), HasSubstr("'test'"))));
+}
+
+TEST_F(FeedPlanTest, BadNumbersAreNamed) {
+  const std::string label = "outputs { name: 'a' feature: 'label' dtype: INT64 }";
+  Refuses("dataset: 'test' num_cores: 2 " + label, "global_batch is 0");
+  Refuses("dataset: 'test' global_batch: 4 " + label, "num_cores is 0");
+  Refuses("dataset: 'test' global_batch: 5 num_cores: 2 " + label, "global_batch: 6");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 epochs: -1 " + label, "epochs is -1");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2", "outputs has 0 entries");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + label, "two tensors are named");
+  Refuses("dataset: 'test' global_batch: 8 num_cores: 2 " + label, "global_batch");  // 7 records.
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 shuffle { mode: WINDOW } " + label,
+          "block_records");
+  v1::FeedSpec newer = SpecFromText("dataset: 'test' global_batch: 4 num_cores: 2 " + label);
+  newer.set_tail(static_cast<v1::Tail>(77));
+  EXPECT_THAT(FeedPlan::Create(newer, dataset_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tail 77")));
+}
+
+TEST_F(FeedPlanTest, BadOutputsAreNamed) {
+  RefusesOutput("name: 'a b' feature: 'label' dtype: INT64", "name: want");
+  RefusesOutput("name: 'valid' feature: 'label' dtype: INT64", "the name is taken");
+  RefusesOutput("name: 'a' dtype: INT64", "names no feature");
+  RefusesOutput("name: 'a' feature: 'labl' dtype: INT64",
+                "no feature 'labl'; it has image (bytes), label (int64)");
+  RefusesOutput("name: 'a' feature: 'label'",
+                "dtype is DATA_TYPE_UNSPECIFIED, want INT64 or INT32");
+  RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32 or BFLOAT16");
+  RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8", "begin with decode_jpeg or decode_raw");
+  RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 transforms { decode_raw {} }", "shape: 784");
+  RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 shape: [-1] transforms { decode_raw {} }",
+                "dimension of -1");
+  RefusesOutput("name: 'a' feature: 'raw' dtype: INT64 shape: 12 transforms { decode_raw {} }",
+                "want UINT8, FLOAT32 or BFLOAT16");
+  RefusesOutput("name: 'a' feature: 'record_id' shape: 1 dtype: INT64", "record_id is a scalar");
+  RefusesOutput("name: 'a' feature: 'label' dtype: INT64 layout: NCHW", "layout is NCHW");
+}
+
+TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
+  const std::string jpeg = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} }";
+  const std::string crop = "transforms { center_crop { height: 8 width: 8 } }";
+  RefusesOutput(jpeg, "add random_resized_crop, center_crop or resize");
+  RefusesOutput(jpeg + crop + crop, "transforms[2] center_crop stands twice");
+  RefusesOutput(jpeg + "transforms { random_flip {} }" + crop, "stands twice or too late");
+  RefusesOutput(jpeg + "transforms {}", "transforms[1] (empty)");
+  RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "to 0 x 8");
+  RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }", "to 8 x 99999");
+  RefusesOutput(jpeg + "transforms { center_crop { height: 8 width: 8 fraction: 1.5 } }",
+                "fraction is 1.5");
+  RefusesOutput(jpeg + "transforms { random_resized_crop { height: 8 width: 8 area_min: 2 } }",
+                "transforms[1] random_resized_crop");
+  RefusesOutput(jpeg + crop + "transforms { normalize { stddev: 0 } }", "no stddev of 0");
+  RefusesOutput(jpeg + crop + "transforms { normalize { mean: [1, 2] } }", "want 1 or 3");
+  RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { decode_jpeg {} }",
+                "wants a bytes feature, but 'label' is not");
+  RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { normalize {} }",
+                "wants pixels, raw bytes or a float feature");
+  RefusesOutput(
+      "name: 'a' feature: 'raw' dtype: UINT8 shape: 12 transforms { decode_raw {} } "
+      "transforms { random_flip {} }",
+      "wants an image");
+  RefusesOutput("name: 'a' feature: 'image' dtype: UINT8 shape: 3 transforms { decode_jpeg {} }",
+                "shape must be empty");
+  RefusesOutput(
+      "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg { channels: 2 } }",
+      "channels is 2");
+}
+
+TEST(DatasetTest, RecordsThatAreNoExamplesCanBeFedWhole) {
+  const std::shared_ptr<Dataset> dataset =
+      OpenTestDataset({ShardBuilder().Add("\xff\xff\xff").Add("\xff\xff\xfe").Build()});
+  EXPECT_TRUE(dataset->features().empty());
+  const std::string head = "dataset: 'test' global_batch: 1 num_cores: 1 outputs { name: 'a' ";
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(head + "feature: 'image' dtype: UINT8 }"), dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use the feature 'record'")));
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(head + "feature: 'record' dtype: UINT8 shape: 3 "
+                                                   "transforms { decode_raw {} } }"),
+                               dataset),
+              IsOk());
+}
+
+TEST(DatasetTest, FingerprintSeesContentAndNotNames) {
+  const std::vector<std::string> shards = TestShards({2, 2});
+  const uint64_t fingerprint = OpenTestDataset(shards)->fingerprint();
+  EXPECT_EQ(OpenTestDataset(shards, "another name")->fingerprint(), fingerprint);
+  EXPECT_NE(OpenTestDataset({shards[1], shards[0]})->fingerprint(), fingerprint);
+  EXPECT_NE(OpenTestDataset({shards[0]})->fingerprint(), fingerprint);
+}
+
+TEST(DatasetTest, NoRecordAtAllIsAnError) {
+  std::vector<Shard> shards;
+  absl::StatusOr<Shard> empty = Shard::Create(std::make_unique<MemorySource>(""));
+  ASSERT_THAT(empty, IsOk());
+  shards.push_back(*std::move(empty));
+  EXPECT_THAT(Dataset::Create("test", std::move(shards)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hold no record")));
+}
+
+TEST(DamageLogTest, CountsAllAndKeepsEachRecordOnceUpToTheLimit) {
+  DamageLog log;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int64_t record = 0; record < 150; ++record) log.Add({.record = record});
+  }
+  EXPECT_EQ(log.masked_examples(), 300);
+  ASSERT_EQ(log.entries().size(), DamageLog::kMaxEntries);
+  EXPECT_EQ(log.entries()[99].record, 99);
+}
+
+}  // namespace
+}  // namespace systole

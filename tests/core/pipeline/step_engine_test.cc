@@ -1,0 +1,348 @@
+#include "core/pipeline/step_engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/numeric/simd_target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const FeedPlan> MakePlan(const std::string& spec,
+                                         const std::shared_ptr<Dataset>& dataset) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(SpecFromText(spec), dataset);
+  EXPECT_THAT(plan, IsOk());
+  return *plan;
+}
+
+std::string ShuffledSpec(const std::string& more) {
+  return absl::StrCat("dataset: 'test' seed: 3 shuffle { mode: GLOBAL } ", more, AllOutputs());
+}
+
+using Digests = std::map<std::pair<int64_t, int>, std::string>;  // By (step, core).
+
+// Drains a stream to its clean end; checks the order of what comes.
+Digests Drain(StepStream& stream) {
+  Digests digests;
+  while (true) {
+    StepStream::Result slice = stream.Next();
+    EXPECT_THAT(slice, IsOk());
+    if (!slice.ok() || !slice->has_value()) return digests;
+    const CoreSlice& s = ***slice;
+    const std::pair<int64_t, int> place(s.step(), s.core());
+    EXPECT_TRUE(digests.empty() || digests.rbegin()->first < place);
+    digests[place] = SliceDigest(s.layout(), s.data());
+  }
+}
+
+Digests DrainAll(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
+                 const StepRange& range) {
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, range);
+  EXPECT_THAT(stream, IsOk());
+  return Drain(**stream);
+}
+
+TEST(StepEngineTest, BytesDoNotDependOnThreads) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 2 tail: PAD"),
+                             OpenTestDataset(TestShards({9, 0, 11})));
+  StepEngine one({.threads = 1});
+  StepEngine eight({.threads = 8});
+  const StepRange all = {.count = 1000, .core_end = 2};
+  const Digests digests = DrainAll(one, plan, all);
+  EXPECT_EQ(digests.size(), 2u * 2u * 4u);  // Epochs, cores, ceil(20 / 6) steps.
+  EXPECT_EQ(DrainAll(eight, plan, all), digests);
+}
+
+TEST(StepEngineTest, EveryStepAndCoreAloneEqualsItsPlaceInTheWholeRun) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 3 epochs: 2 tail: PAD"),
+                             OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 2});
+  const Digests whole = DrainAll(engine, plan, {.count = 1000, .core_end = 3});
+  for (int64_t step = 0; step < 8; ++step) {
+    for (int core = 0; core < 3; ++core) {
+      const Digests alone = DrainAll(
+          engine, plan, {.first_step = step, .count = 1, .core_begin = core, .core_end = core + 1});
+      ASSERT_EQ(alone.size(), 1u);
+      EXPECT_EQ(*alone.begin(), *whole.find({step, core}));
+    }
+  }
+}
+
+TEST(StepEngineTest, StridedStreamsTogetherAreTheWholeRun) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 2"), OpenTestDataset(TestShards({30})));
+  StepEngine engine({.threads = 2});
+  // Endless feed: take 10 steps, then the same by three streams of every third step.
+  const Digests whole = DrainAll(engine, plan, {.count = 10, .core_end = 2});
+  Digests parts;
+  for (int64_t lane = 0; lane < 3; ++lane) {
+    parts.merge(
+        DrainAll(engine, plan,
+                 {.first_step = lane, .count = lane == 0 ? 4 : 3, .stride = 3, .core_end = 2}));
+  }
+  EXPECT_EQ(parts, whole);
+}
+
+TEST(StepEngineTest, BytesDoNotDependOnTheSimdTarget) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 1"),
+                             OpenTestDataset(TestShards({12})));
+  StepEngine engine({.threads = 1});
+  const StepRange all = {.count = 1000, .core_end = 2};
+  const Digests digests = DrainAll(engine, plan, all);
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    EXPECT_EQ(DrainAll(engine, plan, all), digests) << target;
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+// What each slot of one core holds, in order of steps and cores.
+template <typename T>
+std::vector<T> Values(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
+                      const std::string& tensor, int64_t steps) {
+  std::vector<T> values;
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(plan, {.count = steps, .core_end = plan->num_cores()});
+  EXPECT_THAT(stream, IsOk());
+  while (true) {
+    StepStream::Result slice = (*stream)->Next();
+    EXPECT_THAT(slice, IsOk());
+    if (!slice.ok() || !slice->has_value()) return values;
+    const SliceLayout& layout = (**slice)->layout();
+    const TensorView view = layout.View(layout.IndexOf(tensor), (**slice)->data());
+    for (const T value : view.As<T>()) values.push_back(value);
+  }
+}
+
+TEST(StepEngineTest, PadShowsEveryRecordOnceAndMarksTheRest) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 1 tail: PAD"),
+                             OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 2});
+  const std::vector<int64_t> ids = Values<int64_t>(engine, plan, "id", 100);
+  const std::vector<uint8_t> valid = Values<uint8_t>(engine, plan, "valid", 100);
+  ASSERT_EQ(ids.size(), 24u);
+  std::vector<int> seen(20, 0);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (valid[i] == 1) ++seen[static_cast<size_t>(ids[i])];
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+  EXPECT_EQ(std::count(valid.begin(), valid.end(), 1), 20);
+}
+
+TEST(StepEngineTest, DropShowsNoRecordTwice) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 1 tail: DROP"),
+                             OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 2});
+  std::vector<int64_t> ids = Values<int64_t>(engine, plan, "id", 100);
+  EXPECT_EQ(ids.size(), 18u);
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+TEST(StepEngineTest, ValuesAreThoseOfTheRecords) {
+  const auto plan = MakePlan(
+      absl::StrCat("dataset: 'test' global_batch: 3 num_cores: 1 epochs: 1 ", AllOutputs()),
+      OpenTestDataset(TestShards({7})));
+  StepEngine engine({.threads = 1});
+  EXPECT_THAT(Values<int32_t>(engine, plan, "label", 9), testing::ElementsAre(0, 1, 2, 3, 4, 0));
+  EXPECT_THAT(Values<int64_t>(engine, plan, "pair", 1), testing::ElementsAre(0, 0, 1, -1, 2, -2));
+  EXPECT_THAT(Values<float>(engine, plan, "weight", 1), testing::ElementsAre(0, 0.25, 0.5));
+  EXPECT_THAT(
+      Values<uint16_t>(engine, plan, "path", 1),  // bf16 of 0, 1, 2, 0.25, 1.25, ..
+      testing::ElementsAre(0, 0x3f80, 0x4000, 0x3e80, 0x3fa0, 0x4010, 0x3f00, 0x3fc0, 0x4020));
+  const std::vector<uint8_t> raw = Values<uint8_t>(engine, plan, "raw", 1);
+  for (size_t i = 0; i < raw.size(); ++i) EXPECT_EQ(raw[i], i);
+}
+
+// Damage.
+
+// 20 records of which one has a flipped payload bit.
+std::vector<std::string> DamagedShards(int64_t record) {
+  ShardBuilder builder;
+  uint64_t middle = 0;
+  for (int64_t i = 0; i < 20; ++i) {
+    const uint64_t begin = builder.size();
+    builder.Add(TestRecord(i));
+    if (i == record) middle = (begin + builder.size()) / 2;
+  }
+  return {WithFlippedBit(builder.Build(), middle * 8)};
+}
+
+TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
+  const auto plan = MakePlan(
+      absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1 ", AllOutputs()),
+      OpenTestDataset(DamagedShards(13)));
+  StepEngine engine({.threads = 3});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(plan, {.count = 100, .core_end = 2});
+  ASSERT_THAT(stream, IsOk());
+  for (int i = 0; i < 6; ++i) EXPECT_THAT((*stream)->Next(), IsOk());  // Records 0 .. 11.
+  const auto damaged =
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 13"), HasSubstr("offset")));
+  EXPECT_THAT((*stream)->Next(), damaged);
+  EXPECT_THAT((*stream)->Next(), damaged);  // It stays.
+}
+
+TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
+  const std::string spec = ShuffledSpec("global_batch: 4 num_cores: 2 epochs: 2 on_corrupt: MASK");
+  const auto good = MakePlan(spec, OpenTestDataset(TestShards({20})));
+  const std::shared_ptr<Dataset> damaged_dataset = OpenTestDataset(DamagedShards(13));
+  const auto damaged = MakePlan(spec, damaged_dataset);
+  StepEngine engine({.threads = 3});
+  absl::StatusOr<std::unique_ptr<StepStream>> a = engine.Open(good, {.count = 99, .core_end = 2});
+  absl::StatusOr<std::unique_ptr<StepStream>> b =
+      engine.Open(damaged, {.count = 99, .core_end = 2});
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  int masked = 0;
+  for (int i = 0; i < 20; ++i) {
+    StepStream::Result from_good = (*a)->Next();
+    StepStream::Result from_damaged = (*b)->Next();
+    ASSERT_TRUE(from_good.ok() && from_good->has_value());
+    ASSERT_TRUE(from_damaged.ok() && from_damaged->has_value());
+    const SliceLayout& layout = good->layout();
+    for (int64_t slot = 0; slot < layout.per_core_batch(); ++slot) {
+      const uint8_t* data = (**from_damaged)->data();
+      if (layout.View(layout.valid_index(), data).As<uint8_t>()[static_cast<size_t>(slot)] == 1) {
+        EXPECT_EQ(ExampleDigest(layout, slot, data),
+                  ExampleDigest(layout, slot, (**from_good)->data()));
+      } else {
+        ++masked;
+        std::vector<uint8_t> zeros(static_cast<size_t>(layout.slice_bytes()), 0);
+        EXPECT_EQ(ExampleDigest(layout, slot, data), ExampleDigest(layout, slot, zeros.data()));
+      }
+    }
+  }
+  EXPECT_EQ(masked, 2);  // Once in each epoch.
+  EXPECT_EQ(damaged_dataset->damage().masked_examples(), 2);
+  ASSERT_EQ(damaged_dataset->damage().entries().size(), 1u);
+  EXPECT_EQ(damaged_dataset->damage().entries()[0].record, 13);
+  EXPECT_EQ(damaged_dataset->damage().entries()[0].shard, "shard-0.tfrecord");
+}
+
+TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) {
+  ShardBuilder builder;
+  builder.Add(TestRecord(0));
+  builder.Add(ExampleBuilder().AddFloats("label", {1}).Serialize());
+  const auto plan = MakePlan(
+      "dataset: 'test' global_batch: 2 num_cores: 1 epochs: 1 "
+      "outputs { name: 'y' feature: 'label' dtype: INT64 }",
+      OpenTestDataset({builder.Build()}));
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss,
+                                          AllOf(HasSubstr("record_id 1"), HasSubstr("output 'y'"),
+                                                HasSubstr("label"), HasSubstr("float"))));
+}
+
+// Limits and life cycle.
+
+TEST(StepEngineTest, BudgetIsNeverExceededAndEveryStreamMoves) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
+  const int64_t slice_bytes = plan->layout().slice_bytes();
+  StepEngine engine({.threads = 2, .memory_budget_bytes = 5 * slice_bytes});
+  std::vector<std::unique_ptr<StepStream>> streams;
+  for (int i = 0; i < 4; ++i) {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.count = 50, .core_end = 4});
+    ASSERT_THAT(stream, IsOk());
+    streams.push_back(*std::move(stream));
+  }
+  for (int round = 0; round < 50 * 4; ++round) {
+    for (const std::unique_ptr<StepStream>& stream : streams) {
+      ASSERT_THAT(stream->Next(), IsOk());  // The slice is dropped at once.
+      EXPECT_LE(engine.GetStats().memory_used_bytes, 5 * slice_bytes);
+    }
+  }
+}
+
+TEST(StepEngineTest, AStreamThatKeepsItsSlicesDoesNotStopAnother) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 2, .memory_budget_bytes = 8 * plan->layout().slice_bytes()});
+  absl::StatusOr<std::unique_ptr<StepStream>> hog = engine.Open(plan, {.count = 50, .core_end = 4});
+  ASSERT_THAT(hog, IsOk());
+  std::vector<StepStream::Result> kept;
+  for (int i = 0; i < 2; ++i)
+    kept.push_back((*hog)->Next());  // A quarter of the budget: all it gets.
+  EXPECT_EQ(DrainAll(engine, plan, {.count = 5, .core_end = 4}).size(), 20u);
+}
+
+TEST(StepEngineTest, ASliceLargerThanTheBudgetIsRefused) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 1, .memory_budget_bytes = 100});
+  EXPECT_THAT(engine.Open(plan, {}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory budget of 100")));
+}
+
+TEST(StepEngineTest, BadRangesAreRefused) {
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4 epochs: 1"),
+                             OpenTestDataset(TestShards({20})));
+  StepEngine engine({.threads = 1});
+  for (const StepRange& range :
+       {StepRange{.first_step = -1}, StepRange{.count = 0}, StepRange{.stride = 0},
+        StepRange{.core_begin = 1, .core_end = 1}, StepRange{.core_begin = -1, .core_end = 1},
+        StepRange{.core_end = 5}, StepRange{.first_step = 6}}) {
+    EXPECT_THAT(engine.Open(plan, range),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
+  }
+  // Just behind the last step: nothing, and no error, so that a finished feed can be asked again.
+  EXPECT_TRUE(DrainAll(engine, plan, {.first_step = 5}).empty());
+}
+
+TEST(StepEngineTest, CancelAnswersAWaitingNextExactlyOnce) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 1"), OpenTestDataset(TestShards({20})));
+  for (int round = 0; round < 50; ++round) {
+    StepEngine engine({.threads = 2});
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.count = 50, .core_end = 1});
+    ASSERT_THAT(stream, IsOk());
+    const auto answers = std::make_shared<std::atomic<int>>(0);
+    (*stream)->Next([answers](const StepStream::Result&) { ++*answers; });
+    (*stream)->Cancel();
+    EXPECT_EQ(*answers, 1);
+    EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  }
+}
+
+TEST(StepEngineTest, SlicesMayOutliveTheEngine) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 1"), OpenTestDataset(TestShards({20})));
+  StepStream::Result slice = std::optional<SlicePtr>();
+  {
+    StepEngine engine({.threads = 2});
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.count = 50, .core_end = 1});
+    ASSERT_THAT(stream, IsOk());
+    slice = (*stream)->Next();
+  }
+  ASSERT_TRUE(slice.ok() && slice->has_value());
+  EXPECT_EQ((**slice)->step(), 0);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,405 @@
+#include "server/server.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/checksum/crc32c.h"
+#include "core/pipeline/step_engine.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "gtest/gtest.h"
+#include "proto/framing/element_spec.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A server over 20 records in two shards, and a plain generated stub.
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<std::string> shards = TestShards({12, 8});
+    folder_.Write("a-0.tfrecord", shards[0]);
+    folder_.Write("a-1.tfrecord", shards[1]);
+    Restart({});
+  }
+
+  void Restart(FeedServiceOptions service) {
+    stub_ = nullptr;
+    server_ = nullptr;
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(OpenCatalogue(), {.listen = "127.0.0.1:0", .service = service});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    ASSERT_GT(server_->port(), 0);
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    stub_ = v1::Systole::NewStub(channel_);
+  }
+
+  Catalogue OpenCatalogue() const {
+    v1::ServerConfig config;
+    v1::DatasetConfig& dataset = *config.add_datasets();
+    dataset.set_name("test");
+    dataset.add_shards(folder_ / "a-*.tfrecord");
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    EXPECT_THAT(catalogue, IsOk());
+    return *std::move(catalogue);
+  }
+
+  static v1::FeedSpec Spec(const std::string& more = "") {
+    return SpecFromText(
+        absl::StrCat("dataset: 'test' seed: 3 shuffle { mode: GLOBAL } "
+                     "global_batch: 4 num_cores: 2 epochs: 2 ",
+                     more, AllOutputs()));
+  }
+
+  grpc::Status Resolve(const v1::FeedSpec& spec, v1::ResolveFeedResponse& response) {
+    grpc::ClientContext context;
+    v1::ResolveFeedRequest request;
+    *request.mutable_spec() = spec;
+    return stub_->ResolveFeed(&context, request, &response);
+  }
+
+  using Digests = std::map<std::pair<int64_t, int>, std::string>;
+
+  // Reads a stream with generated code, checks every chunk, and puts the slices together.
+  grpc::Status Read(const v1::StreamStepsRequest& request, Digests& digests,
+                    bool* drained = nullptr) {
+    v1::ResolveFeedResponse feed;
+    EXPECT_TRUE(Resolve(request.spec(), feed).ok());
+    const absl::StatusOr<SliceLayout> layout = LayoutOf(feed);
+    EXPECT_THAT(layout, IsOk());
+    std::map<std::pair<int64_t, int>, std::vector<uint8_t>> slices;
+    grpc::ClientContext context;
+    const auto reader = stub_->StreamSteps(&context, request);
+    v1::Chunk chunk;
+    while (reader->Read(&chunk)) {
+      if (chunk.draining()) {
+        if (drained != nullptr) *drained = true;
+        continue;
+      }
+      EXPECT_EQ(chunk.crc32c(),
+                Crc32c(absl::string_view(chunk.data().data(), chunk.data().size())));
+      std::vector<uint8_t>& slice = slices[{chunk.step(), chunk.core()}];
+      slice.resize(static_cast<size_t>(layout->slice_bytes()));
+      const SliceTensor& tensor = layout->tensors()[static_cast<size_t>(chunk.tensor())];
+      EXPECT_LE(chunk.offset() + static_cast<int64_t>(chunk.data().size()),
+                tensor.spec.num_bytes());
+      std::copy(chunk.data().begin(), chunk.data().end(),
+                slice.begin() + tensor.offset + chunk.offset());
+    }
+    for (const auto& [place, slice] : slices) digests[place] = SliceDigest(*layout, slice.data());
+    return reader->Finish();
+  }
+
+  static v1::StreamStepsRequest Request(const v1::FeedSpec& spec, int64_t first_step,
+                                        int64_t count) {
+    v1::StreamStepsRequest request;
+    *request.mutable_spec() = spec;
+    request.set_first_step(first_step);
+    request.set_count(count);
+    return request;
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Systole::Stub> stub_;
+};
+
+TEST_F(ServerTest, ListsAndDescribesItsCatalogue) {
+  grpc::ClientContext list_context;
+  v1::ListDatasetsResponse list;
+  ASSERT_TRUE(stub_->ListDatasets(&list_context, {}, &list).ok());
+  ASSERT_EQ(list.datasets_size(), 1);
+  EXPECT_EQ(list.datasets(0).name(), "test");
+  EXPECT_EQ(list.datasets(0).num_records(), 20);
+  EXPECT_EQ(list.datasets(0).num_shards(), 2);
+
+  grpc::ClientContext context;
+  v1::DescribeDatasetRequest request;
+  request.set_dataset("test");
+  v1::DescribeDatasetResponse response;
+  ASSERT_TRUE(stub_->DescribeDataset(&context, request, &response).ok());
+  EXPECT_EQ(response.summary().fingerprint(), list.datasets(0).fingerprint());
+  ASSERT_EQ(response.shards_size(), 2);
+  EXPECT_EQ(response.shards(1).name(), "a-1.tfrecord");  // Never a path.
+  EXPECT_EQ(response.shards(1).num_records(), 8);
+  ASSERT_EQ(response.features_size(), 6);
+  EXPECT_EQ(response.features(0).name(), "image");
+  EXPECT_EQ(response.features(0).kind(), "bytes");
+}
+
+TEST_F(ServerTest, ResolveSaysWhatAFeedYields) {
+  v1::ResolveFeedResponse response;
+  ASSERT_TRUE(Resolve(Spec(), response).ok());
+  EXPECT_EQ(response.steps_per_epoch(), 5);
+  EXPECT_EQ(response.total_steps(), 10);
+  EXPECT_EQ(response.num_records(), 20);
+  EXPECT_EQ(response.identity().content_version(), ContentVersion());
+  const absl::StatusOr<SliceLayout> layout = LayoutOf(response);
+  ASSERT_THAT(layout, IsOk());
+  EXPECT_EQ(response.bytes_per_step(), 2 * layout->payload_bytes());
+}
+
+TEST_F(ServerTest, WhatArrivesIsWhatThePipelineMade) {
+  Digests digests;
+  ASSERT_TRUE(Read(Request(Spec(), 0, 100), digests).ok());
+  EXPECT_EQ(digests.size(), 20u);
+
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(Spec(), OpenTestDataset(TestShards({12, 8})));
+  ASSERT_THAT(plan, IsOk());
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(*plan, {.count = 100, .core_end = 2});
+  ASSERT_THAT(stream, IsOk());
+  for (const auto& [place, digest] : digests) {
+    StepStream::Result slice = (*stream)->Next();
+    ASSERT_TRUE(slice.ok() && slice->has_value());
+    EXPECT_EQ((**slice)->step(), place.first);
+    EXPECT_EQ((**slice)->core(), place.second);
+    EXPECT_EQ(SliceDigest((**slice)->layout(), (**slice)->data()), digest);
+  }
+}
+
+TEST_F(ServerTest, CoreRangesAndStridesSelect) {
+  Digests whole;
+  ASSERT_TRUE(Read(Request(Spec(), 0, 100), whole).ok());
+  v1::StreamStepsRequest request = Request(Spec(), 1, 3);
+  request.set_stride(2);
+  request.set_core_begin(1);
+  request.set_core_end(2);
+  Digests some;
+  ASSERT_TRUE(Read(request, some).ok());
+  ASSERT_EQ(some.size(), 3u);
+  for (const int64_t step : {1, 3, 5}) {
+    EXPECT_EQ((some[{step, 1}]), (whole[{step, 1}])) << step;
+  }
+}
+
+TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
+  const v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 outputs { name: 'big' feature: "
+      "'image' dtype: FLOAT32 transforms { decode_jpeg {} } transforms { resize { height: 300 "
+      "width: 400 } } }");  // 5.76 MB a step.
+  Digests digests;
+  ASSERT_TRUE(Read(Request(spec, 0, 2), digests).ok());
+  EXPECT_EQ(digests.size(), 2u);
+}
+
+// Error paths.
+
+TEST_F(ServerTest, BadSpecsAreRefusedBeforeAnythingIsStreamed) {
+  v1::ResolveFeedResponse response;
+  v1::FeedSpec spec = Spec();
+  spec.set_dataset("nobody");
+  const grpc::Status unknown = Resolve(spec, response);
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(unknown.error_message(), AllOf(HasSubstr("'nobody'"), HasSubstr("'test'")));
+
+  spec = Spec();
+  spec.set_num_cores(3);
+  const grpc::Status cores = Resolve(spec, response);
+  EXPECT_EQ(cores.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(cores.error_message(), HasSubstr("num_cores is 3"));
+
+  grpc::ClientContext context;
+  const auto reader = stub_->StreamSteps(&context, Request(spec, 0, 1));
+  v1::Chunk chunk;
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, BytesThatAreNoRequestAreRefused) {
+  grpc::GenericStub generic(channel_);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const grpc::Slice garbage("\xff\xff\xff");
+  const grpc::ByteBuffer request(&garbage, 1);
+  const auto call =
+      generic.PrepareUnaryCall(&context, "/systole.v1.Systole/StreamSteps", request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, AnotherIdentityThanExpectedIsRefused) {
+  v1::ResolveFeedResponse feed;
+  ASSERT_TRUE(Resolve(Spec(), feed).ok());
+  v1::StreamStepsRequest request = Request(Spec(), 0, 1);
+  Digests digests;
+  *request.mutable_expected() = feed.identity();
+  EXPECT_TRUE(Read(request, digests).ok());
+
+  request.mutable_expected()->set_content_version("systole-0");
+  EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  request.mutable_expected()->clear_content_version();  // Told to accept any.
+  EXPECT_TRUE(Read(request, digests).ok());
+
+  *request.mutable_expected() = feed.identity();
+  request.mutable_expected()->set_dataset_fingerprint(1);
+  EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  *request.mutable_expected() = feed.identity();
+  request.mutable_expected()->set_order_fingerprint(1);
+  EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(ServerTest, AShardReplacedWhileServedEndsTheFeedAndIsNamed) {
+  folder_.Write("b", TestShards({30})[0]);
+  std::filesystem::rename(folder_ / "b", folder_ / "a-1.tfrecord");
+  Digests digests;
+  const grpc::Status status = Read(Request(Spec("on_corrupt: MASK"), 0, 100), digests);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("a-1.tfrecord"));
+}
+
+TEST_F(ServerTest, MaskedRecordsAreCountedAndListed) {
+  std::string shard = TestShards({12, 8})[1];
+  folder_.Write("a-1.tfrecord", WithFlippedBit(shard, shard.size() * 4));
+  Restart({});
+  Digests digests;
+  ASSERT_TRUE(Read(Request(Spec("on_corrupt: MASK"), 0, 100), digests).ok());
+  EXPECT_EQ(digests.size(), 20u);
+  grpc::ClientContext context;
+  v1::ServerStatusResponse status;
+  ASSERT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
+  EXPECT_EQ(status.steps_served(), 10);
+  EXPECT_EQ(status.examples_made(), 40);
+  EXPECT_GT(status.payload_bytes_sent(), 0);
+  ASSERT_EQ(status.datasets_size(), 1);
+  EXPECT_EQ(status.datasets(0).masked_examples(), 2);
+  ASSERT_EQ(status.datasets(0).damaged_records_size(), 1);
+  EXPECT_EQ(status.datasets(0).damaged_records(0).shard(), "a-1.tfrecord");
+  EXPECT_GE(status.datasets(0).damaged_records(0).record(), 12);
+
+  const grpc::Status fail = Read(Request(Spec(), 0, 100), digests);
+  EXPECT_EQ(fail.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(fail.error_message(), AllOf(HasSubstr("a-1.tfrecord"), HasSubstr("offset")));
+}
+
+TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
+  Restart({.max_streams = 0});
+  Digests digests;
+  const grpc::Status status = Read(Request(Spec(), 0, 1), digests);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("0 streams"));
+}
+
+// Drain.
+
+TEST_F(ServerTest, DrainEndsAStreamBetweenTwoStepsWithANotice) {
+  v1::FeedSpec spec = Spec();
+  spec.set_epochs(0);
+  grpc::ClientContext context;
+  const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
+  v1::Chunk chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  bool drained = false;
+  std::thread drain([&] { drained = server_->Drain(absl::Seconds(30)); });
+  int64_t last_step = chunk.step();
+  int last_core = chunk.core();
+  while (reader->Read(&chunk)) {
+    if (chunk.draining()) break;
+    last_step = chunk.step();
+    last_core = chunk.core();
+  }
+  EXPECT_TRUE(chunk.draining());
+  EXPECT_EQ(chunk.step(), last_step + 1);
+  EXPECT_EQ(last_core, 1);
+  EXPECT_TRUE(reader->Finish().ok());
+  drain.join();
+  EXPECT_TRUE(drained);
+}
+
+TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
+  v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' global_batch: 16 num_cores: 1 outputs { name: 'big' feature: 'image' dtype: "
+      "FLOAT32 transforms { decode_jpeg {} } transforms { resize { height: 300 width: 400 } } }");
+  grpc::ClientContext context;
+  const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
+  v1::Chunk chunk;
+  ASSERT_TRUE(reader->Read(&chunk));  // And no more.
+  server_->Drain(absl::Milliseconds(300));
+  context.TryCancel();
+}
+
+// Addresses.
+
+TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
+  for (const std::string listen : {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80"}) {
+    EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure")));
+  }
+  EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = "0.0.0.0:0", .insecure = true}), IsOk());
+}
+
+TEST_F(ServerTest, WhatIsNoAddressIsRefused) {
+  for (const std::string listen : {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:http"}) {
+    EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want HOST:PORT")));
+  }
+}
+
+TEST_F(ServerTest, ATakenPortIsUnavailable) {
+  EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = server_->address()}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("taken")));
+}
+
+TEST_F(ServerTest, ServesOnAUnixSocket) {
+  const std::string address = "unix:" + (folder_ / "socket");
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(OpenCatalogue(), {.listen = address});
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ((*server)->address(), address);
+  EXPECT_EQ((*server)->port(), 0);
+  stub_ = v1::Systole::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  Digests digests;
+  EXPECT_TRUE(Read(Request(Spec(), 0, 2), digests).ok());
+  EXPECT_EQ(digests.size(), 4u);
+  stub_ = nullptr;
+}
+
+// Catalogue.
+
+TEST_F(ServerTest, BadCataloguesAreRefused) {
+  const auto open = [](const std::string& text) {
+    v1::ServerConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
+    return Catalogue::Open(config, {}).status();
+  };
+  const std::string shards = absl::StrCat("shards: '", folder_ / "a-*.tfrecord", "'");
+  EXPECT_THAT(open(""), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no dataset")));
+  EXPECT_THAT(open(absl::StrCat("datasets { name: 'a/b' ", shards, "}")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a/b'")));
+  EXPECT_THAT(
+      open(absl::StrCat("datasets { name: 'a' ", shards, "} datasets { name: 'a' ", shards, "}")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("named twice")));
+  EXPECT_THAT(open("datasets { name: 'a' shards: '/nowhere/*.tfrecord' }"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/*.tfrecord")));
+}
+
+}  // namespace
+}  // namespace systole
