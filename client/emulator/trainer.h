@@ -69,6 +69,7 @@ class Trainer {
   // Steps taken.
   int64_t steps() const { return steps_; }
   const Model& model() const { return model_; }
+  const TrainerOptions& options() const { return options_; }
   // A hash of the parameters and running statistics: equal runs have equal ones.
   uint64_t WeightsHash();
   // Core `core`'s replica of the parameters. Writing to it is for tests.
