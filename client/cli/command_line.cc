@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_code.h"
@@ -126,6 +127,13 @@ int RunCommandLine(absl::Span<const std::string> args,
     added.emplace_back(subcommand, command.get());
   }
 
+  // CLI11 would only say that a subcommand is missing.
+  if (!args.empty() && !absl::StartsWith(args[0], "-") &&
+      app.get_subcommand_no_throw(args[0]) == nullptr) {
+    console.err << "systole: there is no command '" << args[0] << "'; `systole --help` lists them"
+                << std::endl;
+    return kExitUsage;
+  }
   // CLI11 takes the arguments last first.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {

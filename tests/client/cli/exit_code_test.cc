@@ -1,0 +1,29 @@
+#include "client/cli/exit_code.h"
+
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+TEST(ExitCodeTest, FollowsTheTableInTheHeader) {
+  EXPECT_EQ(ExitCodeFor(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeFor(absl::DataLossError("")), 1);
+  EXPECT_EQ(ExitCodeFor(absl::InvalidArgumentError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::AlreadyExistsError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::PermissionDeniedError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::UnauthenticatedError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::NotFoundError("")), 3);
+  EXPECT_EQ(ExitCodeFor(absl::UnavailableError("")), 4);
+  EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), 4);
+  EXPECT_EQ(ExitCodeFor(absl::InternalError("")), 5);
+  EXPECT_EQ(ExitCodeFor(absl::UnknownError("")), 5);
+  EXPECT_EQ(ExitCodeFor(absl::UnimplementedError("")), 5);
+  EXPECT_EQ(ExitCodeFor(absl::AbortedError("")), 5);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), 5);
+}
+
+}  // namespace
+}  // namespace systole

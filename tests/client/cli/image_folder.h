@@ -1,0 +1,72 @@
+// A small tree of JPEGs in folders of classes, and shards packed from it, for tests.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CLIENT_CLI_IMAGE_FOLDER_H_
+#define SYSTOLE_TESTS_CLIENT_CLI_IMAGE_FOLDER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/packer.h"
+#include "core/image/jpeg_encoder.h"
+#include "core/record/record_reader.h"
+#include "core/status/check.h"
+#include "core/storage/file_source.h"
+#include "tests/core/storage/temp_folder.h"
+
+namespace systole {
+
+// A JPEG of a soft pattern that `key` decides.
+inline std::string TestJpeg(int width, int height, int channels, int key,
+                            JpegEncoderOptions options = {}) {
+  std::vector<uint8_t> pixels;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < channels; ++c) {
+        pixels.push_back(static_cast<uint8_t>(key * 37 + x * 2 + y * 3 + c * 40));
+      }
+    }
+  }
+  const auto jpeg = EncodeJpeg(pixels, width, height, channels, options);
+  SYSTOLE_CHECK(jpeg.ok());
+  return *jpeg;
+}
+
+// Writes `per_class` images of 40 x 30 pixels for each class; image k of a class has key k.
+inline void FillImageFolder(const TempFolder& folder, const std::vector<std::string>& classes,
+                            int per_class) {
+  for (const std::string& name : classes) {
+    std::filesystem::create_directory(folder / name);
+    for (int k = 0; k < per_class; ++k) {
+      folder.Write(absl::StrCat(name, "/", k, ".jpg"), TestJpeg(40, 30, 3, k));
+    }
+  }
+}
+
+inline absl::StatusOr<PackReport> PackQuietly(const std::string& dir, const std::string& prefix,
+                                              const PackOptions& options) {
+  return Pack(
+      dir, prefix, options, [](int64_t) {}, [](int64_t) {});
+}
+
+// The payloads of a shard.
+inline std::vector<std::string> ReadPayloads(const std::string& path) {
+  std::vector<std::string> payloads;
+  const auto source = FileSource::Open(path);
+  SYSTOLE_CHECK(source.ok());
+  auto reader = RecordReader::Create(**source);
+  SYSTOLE_CHECK(reader.ok());
+  while (true) {
+    const auto payload = reader->Next();
+    SYSTOLE_CHECK(payload.ok());
+    if (!payload->has_value()) return payloads;
+    payloads.emplace_back(**payload);
+  }
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_CLI_IMAGE_FOLDER_H_

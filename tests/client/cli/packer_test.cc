@@ -1,0 +1,240 @@
+#include "client/cli/packer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/checksum/xxh3.h"
+#include "core/example/example_parser.h"
+#include "core/image/jpeg_decoder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/image_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// One packed record, taken apart.
+struct Packed {
+  std::string image;
+  std::string class_name;
+  int64_t label = -1;
+  std::vector<int64_t> size;
+};
+
+Packed TakeApart(const std::string& payload) {
+  const absl::StatusOr<ExampleView> example = ExampleView::Parse(payload);
+  SYSTOLE_CHECK(example.ok());
+  Packed packed;
+  packed.image = std::string(*example->Find("image").BytesAt(0));
+  packed.class_name = std::string(*example->Find("class").BytesAt(0));
+  packed.size.resize(example->Find("size").count());
+  SYSTOLE_CHECK(example->Find("size").CopyInt64s(absl::MakeSpan(packed.size)).ok());
+  SYSTOLE_CHECK(example->Find("label").CopyInt64s(absl::MakeSpan(&packed.label, 1)).ok());
+  return packed;
+}
+
+std::vector<Packed> ReadAll(const PackReport& report) {
+  std::vector<Packed> all;
+  for (const PackedShard& shard : report.shards) {
+    for (const std::string& payload : ReadPayloads(shard.path)) all.push_back(TakeApart(payload));
+  }
+  return all;
+}
+
+TEST(PackerTest, RecordsHoldTheFilesAsTheyAre) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"rose", "daisy"}, 6);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "sub/flowers", {.plan = {.shards = 3, .validation = 0.5}});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(report->classes, ElementsAre("daisy", "rose"));
+  EXPECT_EQ(report->train_images, 6);
+  EXPECT_EQ(report->validation_images, 6);
+  ASSERT_THAT(report->shards, SizeIs(6));
+  EXPECT_EQ(report->shards[0].path, out / "sub/flowers-train-00000-of-00003.tfrecord");
+  EXPECT_EQ(report->shards[5].path, out / "sub/flowers-validation-00002-of-00003.tfrecord");
+  EXPECT_EQ(report->shards[0].records, 2);
+  EXPECT_EQ(report->shards[0].bytes, std::filesystem::file_size(report->shards[0].path));
+
+  std::map<std::string, int> seen;
+  for (const Packed& packed : ReadAll(*report)) {
+    EXPECT_EQ(packed.label, packed.class_name == "daisy" ? 0 : 1);
+    EXPECT_THAT(packed.size, ElementsAre(30, 40, 3));
+    ++seen[packed.class_name + packed.image];
+  }
+  EXPECT_THAT(seen, SizeIs(12));
+  for (int k = 0; k < 6; ++k) {
+    EXPECT_EQ(seen["daisy" + TestJpeg(40, 30, 3, k)], 1);
+    EXPECT_EQ(seen["rose" + TestJpeg(40, 30, 3, k)], 1);
+  }
+}
+
+TEST(PackerTest, BytesDependOnFilesAndOptionsAlone) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b", "c"}, 9);
+  const auto digests = [&](const std::string& prefix, int threads, uint64_t seed) {
+    PackOptions options = {.plan = {.shards = 4, .validation = 0.2, .seed = seed},
+                           .resize_short = 20,
+                           .threads = threads};
+    const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / prefix, options);
+    SYSTOLE_CHECK(report.ok());
+    std::vector<uint64_t> digests;
+    for (const PackedShard& shard : report->shards) {
+      digests.push_back(Xxh3(ReadWholeFile(shard.path)));
+    }
+    return digests;
+  };
+  const std::vector<uint64_t> once = digests("first", /*threads=*/1, /*seed=*/3);
+  EXPECT_EQ(digests("second", /*threads=*/4, /*seed=*/3), once);
+  EXPECT_EQ(digests("first", /*threads=*/2, /*seed=*/3), once);  // Over the old shards.
+  EXPECT_NE(digests("third", /*threads=*/1, /*seed=*/4), once);
+}
+
+TEST(PackerTest, ResizeShrinksAndLeavesSmallImagesAlone) {
+  const TempFolder images, out;
+  std::filesystem::create_directory(images / "a");
+  const std::string large = TestJpeg(120, 90, 3, 1);
+  const std::string small = TestJpeg(40, 30, 3, 1);
+  images.Write("a/large.jpg", large);
+  images.Write("a/small.jpg", small);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}, .resize_short = 30});
+  ASSERT_THAT(report, IsOk());
+  std::vector<Packed> all = ReadAll(*report);
+  std::sort(all.begin(), all.end(), [&](const Packed& a, const Packed& b) {
+    return (a.image == small) > (b.image == small);
+  });
+  EXPECT_EQ(all[0].image, small);
+  EXPECT_NE(all[1].image, large);
+  EXPECT_THAT(all[1].size, ElementsAre(30, 40, 3));
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  const absl::StatusOr<ImageInfo> info = decoder->ReadHeader(all[1].image);
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->width, 40);
+  EXPECT_EQ(info->height, 30);
+}
+
+TEST(PackerTest, QualityEncodesEveryImageAnew) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 2);
+  const absl::StatusOr<PackReport> low =
+      PackQuietly(images.path(), out / "low", {.plan = {.shards = 1}, .quality = 10});
+  const absl::StatusOr<PackReport> high =
+      PackQuietly(images.path(), out / "high", {.plan = {.shards = 1}, .quality = 95});
+  ASSERT_THAT(low, IsOk());
+  ASSERT_THAT(high, IsOk());
+  EXPECT_LT(low->shards[0].bytes, high->shards[0].bytes);
+}
+
+TEST(PackerTest, RawStoresPixelsAndGreyBecomesRgb) {
+  const TempFolder images, out;
+  std::filesystem::create_directory(images / "a");
+  images.Write("a/grey.jpg", TestJpeg(40, 30, 1, 1));
+  const absl::StatusOr<PackReport> kept =
+      PackQuietly(images.path(), out / "kept", {.plan = {.shards = 1}});
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_THAT(ReadAll(*kept)[0].size, ElementsAre(30, 40, 1));
+  const absl::StatusOr<PackReport> raw =
+      PackQuietly(images.path(), out / "raw", {.plan = {.shards = 1}, .raw = true});
+  ASSERT_THAT(raw, IsOk());
+  const Packed packed = ReadAll(*raw)[0];
+  EXPECT_THAT(packed.size, ElementsAre(30, 40, 3));
+  ASSERT_THAT(packed.image, SizeIs(30 * 40 * 3));
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  const std::string jpeg = TestJpeg(40, 30, 1, 1);
+  ASSERT_THAT(decoder->ReadHeader(jpeg), IsOk());
+  std::vector<uint8_t> pixels(packed.image.size());
+  ASSERT_THAT(decoder->Decode(WholeImage(30, 40), absl::MakeSpan(pixels)), IsOk());
+  EXPECT_EQ(packed.image, std::string(pixels.begin(), pixels.end()));
+}
+
+TEST(PackerTest, BrokenFileIsAnErrorThatNamesItAndWritesNothing) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b"}, 3);
+  const std::string jpeg = TestJpeg(40, 30, 3, 1);
+  images.Write("b/cut.jpg", jpeg.substr(0, jpeg.size() / 2));
+  EXPECT_THAT(
+      PackQuietly(images.path(), out / "p", {.plan = {.shards = 2}}),
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr("1 of 7"), HasSubstr("b/cut.jpg"), HasSubstr("--skip-bad"))));
+  EXPECT_THAT(out.List(), IsEmpty());
+}
+
+TEST(PackerTest, SkipBadLeavesFilesOutAndListsThem) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b"}, 3);
+  images.Write("a/notes.txt", "no picture");
+  images.Write("b/empty.jpg", "");
+  const absl::StatusOr<PackReport> report = PackQuietly(
+      images.path(), out / "p", {.plan = {.shards = 2}, .skip_bad = true, .threads = 2});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->train_images, 6);
+  ASSERT_THAT(report->skipped, SizeIs(2));
+  EXPECT_EQ(report->skipped[0].path, images / "a/notes.txt");
+  EXPECT_EQ(report->skipped[1].path, images / "b/empty.jpg");
+  EXPECT_NE(report->skipped[1].cause, "");
+}
+
+TEST(PackerTest, NothingButBadFilesIsAnErrorEvenWithSkipBad) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 0);
+  images.Write("a/notes.txt", "no picture");
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}, .skip_bad = true}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 1")));
+}
+
+TEST(PackerTest, ShardsOfAnotherPackingAreNotLeftAmongTheNewOnes) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 4);
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 4}}), IsOk());
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 2}}),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("-of-00004.tfrecord")));
+  EXPECT_THAT(PackQuietly(images.path(), out / "other", {.plan = {.shards = 2}}), IsOk());
+}
+
+TEST(PackerTest, ReportsTwoStepsForEachFile) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 4);
+  int64_t total = 0;
+  int64_t done = 0;
+  ASSERT_THAT(Pack(
+                  images.path(), out / "p", {.plan = {.shards = 1}}, [&](int64_t n) { total = n; },
+                  [&](int64_t more) { done += more; }),
+              IsOk());
+  EXPECT_EQ(total, 8);
+  EXPECT_EQ(done, 8);
+}
+
+TEST(PackerTest, OptionsOutOfRangeAreRefused) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 1);
+  const struct {
+    PackOptions options;
+    std::string message;
+  } cases[] = {
+      {{.plan = {.shards = 1}, .resize_short = 0}, "--resize-short is 0"},
+      {{.plan = {.shards = 1}, .resize_short = 16385}, "--resize-short is 16385"},
+      {{.plan = {.shards = 1}, .quality = 0}, "--quality is 0"},
+      {{.plan = {.shards = 1}, .quality = 101}, "--quality is 101"},
+      {{.plan = {.shards = 1}, .quality = 90, .raw = true}, "--raw"},
+      {{.plan = {.shards = 2}}, "only 1 train images"},
+      {{.plan = {.shards = 1}, .threads = 0}, "thread"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(PackQuietly(images.path(), out / "p", c.options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.message)));
+  }
+}
+
+}  // namespace
+}  // namespace systole

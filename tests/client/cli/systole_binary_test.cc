@@ -1,0 +1,190 @@
+// Drives the real `systole` program (path in $SYSTOLE_BINARY): what a user or a script sees of it.
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/image_folder.h"
+#include "tests/core/record/shard_builder.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+// Every argument reaches the program as it is: patterns are not for the shell.
+Outcome RunSystole(const std::vector<std::string>& args) {
+  const char* binary = std::getenv("SYSTOLE_BINARY");
+  SYSTOLE_CHECK(binary != nullptr);
+  const TempFolder folder;
+  std::string command = absl::StrCat("'", binary, "'");
+  for (const std::string& arg : args) absl::StrAppend(&command, " '", arg, "'");
+  absl::StrAppend(&command, " >'", folder / "out", "' 2>'", folder / "err", "'");
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadWholeFile(folder / "out"),
+          ReadWholeFile(folder / "err")};
+}
+
+// Flips a bit in the middle of the file.
+void Damage(const std::string& path) {
+  const std::string bytes = ReadWholeFile(path);
+  ShardBuilder().AddRaw(WithFlippedBit(bytes, bytes.size() / 2 * 8)).WriteTo(path);
+}
+
+TEST(SystoleBinaryTest, MakesPacksIndexesInspectsAndVerifies) {
+  const TempFolder folder;
+  const Outcome made =
+      RunSystole({"make-flowers", folder / "images", "--images", "25", "--seed", "2"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("daisy 5\n"), HasSubstr("25 images")));
+  EXPECT_EQ(made.err, "");  // Not a terminal: no progress bar.
+
+  const Outcome packed =
+      RunSystole({"pack", folder / "images", folder / "packed/flowers", "--shards", "3",
+                  "--resize-short", "64", "--validation", "0.2"});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("5 classes, 20 train images, 5 validation images"));
+
+  const Outcome indexed = RunSystole({"index", folder / "packed/*"});
+  EXPECT_EQ(indexed.exit_code, 0) << indexed.err;
+  EXPECT_THAT(indexed.out, AllOf(HasSubstr("flowers-train-00002-of-00003.tfrecord  7 records"),
+                                 HasSubstr("4 shards, 25 records")));
+  EXPECT_TRUE(std::filesystem::exists(folder / "packed/flowers-train-00000-of-00003.tfrecord.idx"));
+
+  const Outcome inspected = RunSystole({"inspect", folder / "packed/flowers-train-*"});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out,
+              AllOf(HasSubstr("3 shards, 20 records"), HasSubstr("JPEG 64"), HasSubstr("label")));
+  const Outcome record =
+      RunSystole({"inspect", folder / "packed/flowers-train-*", "--record", "19"});
+  EXPECT_EQ(record.exit_code, 0) << record.err;
+  EXPECT_THAT(record.out, HasSubstr("train-00002-of-00003.tfrecord: record 6 at byte offset"));
+
+  const Outcome verified = RunSystole({"verify", folder / "packed/*"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("25 JPEGs decoded, 0 bad records"));
+}
+
+TEST(SystoleBinaryTest, JsonIsOneObjectOnOneLine) {
+  const TempFolder folder;
+  const std::vector<std::vector<std::string>> command_lines = {
+      {"make-flowers", folder / "images", "--images", "5", "--json"},
+      {"pack", folder / "images", folder / "p", "--shards", "2", "--json"},
+      {"index", folder / "p*", "--json"},
+      {"inspect", folder / "p*", "--json"},
+      {"inspect", folder / "p*", "--record", "0", "--json"},
+      {"verify", folder / "p*", "--json"},
+  };
+  for (const std::vector<std::string>& args : command_lines) {
+    const Outcome outcome = RunSystole(args);
+    EXPECT_EQ(outcome.exit_code, 0) << args[0] << ": " << outcome.err;
+    EXPECT_THAT(outcome.out, MatchesRegex("\\{[^\n]*\\}\n")) << args[0];
+  }
+}
+
+TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a"}, 3);
+  ASSERT_EQ(RunSystole({"pack", folder.path(), folder / "p", "--shards", "1"}).exit_code, 0);
+  const std::string shard = folder / "p-train-00000-of-00001.tfrecord";
+  Damage(shard);
+  const Outcome verified = RunSystole({"verify", shard});
+  EXPECT_EQ(verified.exit_code, 1);
+  EXPECT_THAT(verified.out, StartsWith(absl::StrCat(shard, ": record 1 at byte offset ")));
+  EXPECT_THAT(verified.err, HasSubstr("1 of 3 records are damaged"));
+  const Outcome json = RunSystole({"verify", shard, "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_THAT(json.out, HasSubstr("\"record\":1,\"offset\":"));
+  EXPECT_EQ(RunSystole({"inspect", shard, "--record", "1"}).exit_code, 1);
+  EXPECT_EQ(RunSystole({"inspect", shard}).exit_code, 1);
+  EXPECT_EQ(RunSystole({"inspect", shard, "--record", "0"}).exit_code, 0);
+
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
+  const Outcome indexed = RunSystole({"index", shard});  // Framing is all that an index looks at.
+  EXPECT_EQ(indexed.exit_code, 1);
+  EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
+}
+
+TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a"}, 2);
+  folder.Write("a/broken.jpg", "no JPEG");
+  const Outcome refused = RunSystole({"pack", folder.path(), folder / "p", "--shards", "1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("a/broken.jpg"));
+  const Outcome skipped =
+      RunSystole({"pack", folder.path(), folder / "p", "--shards", "1", "--skip-bad"});
+  EXPECT_EQ(skipped.exit_code, 0);
+  EXPECT_THAT(skipped.out, HasSubstr(absl::StrCat("skipped ", folder / "a/broken.jpg: ")));
+}
+
+TEST(SystoleBinaryTest, WrongUsageExitsWithTwo) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a"}, 2);
+  const std::vector<std::vector<std::string>> command_lines = {
+      {},
+      {"no-such-command"},
+      {"verify"},
+      {"verify", "x", "--no-such-option"},
+      {"verify", "x", "--threads", "-1"},
+      {"make-flowers", folder / "x", "--images", "0"},
+      {"make-flowers", folder / "x", "--images", "many"},
+      {"pack", folder.path(), folder / "p"},
+      {"pack", folder.path(), folder / "p", "--shards", "3"},
+      {"pack", folder.path(), folder / "p", "--shards", "1", "--quality", "500"},
+      {"pack", folder.path(), folder / "p", "--shards", "1", "--validation", "2"},
+      {"inspect", "x", "--record", "first"},
+      {"index", folder / "a/0.jpg", "--index-dir", folder / "no such folder"},
+  };
+  for (const std::vector<std::string>& args : command_lines) {
+    const Outcome outcome = RunSystole(args);
+    EXPECT_EQ(outcome.exit_code, 2) << testing::PrintToString(args) << outcome.err;
+    EXPECT_NE(outcome.err, "") << testing::PrintToString(args);
+    EXPECT_EQ(outcome.out, "") << testing::PrintToString(args);
+  }
+}
+
+TEST(SystoleBinaryTest, NothingThereExitsWithThree) {
+  const TempFolder folder;
+  const std::string empty = folder.Write("empty.tfrecord", "");
+  const std::vector<std::vector<std::string>> command_lines = {
+      {"verify", folder / "none-*"},
+      {"index", folder / "none-*"},
+      {"inspect", folder / "none-*"},
+      {"inspect", empty, "--record", "0"},
+      {"pack", folder / "none", folder / "p", "--shards", "1"},
+  };
+  for (const std::vector<std::string>& args : command_lines) {
+    const Outcome outcome = RunSystole(args);
+    EXPECT_EQ(outcome.exit_code, 3) << testing::PrintToString(args) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith(absl::StrCat("systole ", args[0], ": ")));
+  }
+}
+
+TEST(SystoleBinaryTest, HelpOfEverySubcommandHasAnExample) {
+  for (const char* command : {"make-flowers", "pack", "index", "inspect", "verify"}) {
+    const Outcome outcome = RunSystole({command, "--help"});
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("--json"),
+                                   HasSubstr(absl::StrCat("Example:\n  systole ", command, " "))));
+  }
+  EXPECT_EQ(RunSystole({"--version"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace systole
