@@ -1,0 +1,237 @@
+#include "tests/client/fake_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/checksum/crc32c.h"
+#include "core/status/check.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/server_context.h"
+#include "proto/framing/element_spec.h"
+#include "proto/framing/status_bridge.h"
+
+namespace systole {
+namespace {
+
+// A tensor of examples first, one of examples last, and the one that is always there.
+SliceLayout LayoutOf(const FakeFeed& feed) {
+  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(
+      {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},
+       {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {3, feed.per_core_batch}},
+        .batch_axis = 1},
+       {.spec = {.name = "x",
+                 .dtype = DType::kUint8,
+                 .shape = {feed.per_core_batch, feed.example_bytes}}}});
+  SYSTOLE_CHECK(layout.ok());
+  return *std::move(layout);
+}
+
+}  // namespace
+
+uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place) {
+  const uint64_t mixed = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 +
+                         static_cast<uint64_t>(core) * 0xbf58476d1ce4e5b9 +
+                         static_cast<uint64_t>(tensor) * 0x94d049bb133111eb +
+                         static_cast<uint64_t>(place) * 0xd6e8feb86659fd93;
+  return static_cast<uint8_t>(mixed >> 40);
+}
+
+std::string WrongBytesOf(const Step& step) {
+  for (int core = step.core_begin(); core < step.core_end(); ++core) {
+    for (int tensor = 0; tensor < static_cast<int>(step.layout().tensors().size()); ++tensor) {
+      const absl::Span<const uint8_t> bytes = step.Tensor(core, tensor).bytes();
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        if (bytes[i] != FakeByte(step.number(), core, tensor, static_cast<int64_t>(i))) {
+          return absl::StrCat("step ", step.number(), ", core ", core, ", tensor ", tensor,
+                              ", byte ", i);
+        }
+      }
+    }
+  }
+  return "";
+}
+
+v1::FeedSpec SpecOf(const FakeFeed& feed) {
+  v1::FeedSpec spec;
+  spec.set_dataset("fake");
+  spec.set_epochs(1);
+  spec.set_num_cores(feed.num_cores);
+  spec.set_global_batch(feed.num_cores * feed.per_core_batch);
+  v1::Output& output = *spec.add_outputs();
+  output.set_name("x");
+  output.set_feature("x");
+  return spec;
+}
+
+// The ordinary synchronous service over generated messages, so that the client is also held against
+// another encoder than ours.
+class FakeServer::Service : public v1::Systole::Service {
+ public:
+  explicit Service(FakeFeed feed) : feed_(std::move(feed)), layout_(LayoutOf(feed_)) {}
+
+  grpc::Status ResolveFeed(grpc::ServerContext*, const v1::ResolveFeedRequest*,
+                           v1::ResolveFeedResponse* answer) override {
+    DescribeLayout(layout_, *answer);
+    answer->set_steps_per_epoch(feed_.total_steps);
+    answer->set_total_steps(feed_.total_steps);
+    answer->set_bytes_per_step(layout_.payload_bytes() * feed_.num_cores);
+    *answer->mutable_identity() = Identity();
+    return feed_.resolve ? ToGrpcStatus(feed_.resolve(*answer)) : grpc::Status::OK;
+  }
+
+  grpc::Status StreamSteps(grpc::ServerContext* context, const v1::StreamStepsRequest* request,
+                           grpc::ServerWriter<v1::Chunk>* writer) override {
+    int stream = 0;
+    {
+      MutexLock lock(mu_);
+      stream = static_cast<int>(requests_.size());
+      requests_.push_back(*request);
+    }
+    if (request->has_expected() &&
+        request->expected().SerializeAsString() != Identity().SerializeAsString()) {
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");
+    }
+    int chunk = 0;
+    for (int64_t i = 0; i < request->count(); ++i) {
+      const int64_t step = request->first_step() + i * std::max<int64_t>(1, request->stride());
+      if (feed_.total_steps > 0 && step >= feed_.total_steps) break;
+      for (int core = request->core_begin(); core < request->core_end(); ++core) {
+        for (int tensor = 0; tensor < static_cast<int>(layout_.tensors().size()); ++tensor) {
+          std::optional<grpc::Status> end =
+              WriteTensor({step, core, tensor}, stream, chunk, *context, *writer);
+          if (end.has_value()) return *end;
+        }
+      }
+      MutexLock lock(mu_);
+      ++steps_written_;
+    }
+    return grpc::Status::OK;
+  }
+
+  std::vector<v1::StreamStepsRequest> requests() const {
+    MutexLock lock(mu_);
+    return requests_;
+  }
+  int64_t steps_written() const {
+    MutexLock lock(mu_);
+    return steps_written_;
+  }
+  int64_t chunks_written() const {
+    MutexLock lock(mu_);
+    return chunks_written_;
+  }
+  void WaitForChunks(int64_t chunks) const {
+    MutexLock lock(mu_);
+    while (chunks_written_ < chunks) changed_.Wait(mu_);
+  }
+  void Stop() {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+
+ private:
+  v1::FeedIdentity Identity() const {
+    v1::FeedIdentity identity;
+    identity.set_dataset_fingerprint(feed_.dataset_fingerprint);
+    identity.set_order_fingerprint(feed_.order_fingerprint);
+    identity.set_content_version(feed_.content_version);
+    return identity;
+  }
+
+  // The status to end the stream with, if it is to end.
+  std::optional<grpc::Status> WriteTensor(const ChunkHeader& tensor, int stream, int& chunk,
+                                          grpc::ServerContext& context,
+                                          grpc::ServerWriter<v1::Chunk>& writer) {
+    const int64_t bytes = layout_.tensors()[static_cast<size_t>(tensor.tensor)].spec.num_bytes();
+    for (int64_t offset = 0; offset < bytes; offset += feed_.chunk_bytes) {
+      FakeChunk piece = {.header = tensor};
+      piece.header.offset = offset;
+      piece.data.resize(static_cast<size_t>(std::min(feed_.chunk_bytes, bytes - offset)));
+      for (size_t i = 0; i < piece.data.size(); ++i) {
+        piece.data[i] =
+            FakeByte(tensor.step, tensor.core, tensor.tensor, offset + static_cast<int64_t>(i));
+      }
+      piece.header.crc32c = Crc32c(AsChars(piece.data));
+      if (feed_.spoil) feed_.spoil(stream, chunk, piece);
+      ++chunk;
+      if (piece.hang) {
+        Hang(context);
+        return grpc::Status(grpc::StatusCode::CANCELLED, "");
+      }
+      if (!piece.skip && !writer.Write(MessageOf(piece))) {
+        return grpc::Status(grpc::StatusCode::CANCELLED, "");
+      }
+      if (!piece.skip) {
+        MutexLock lock(mu_);
+        ++chunks_written_;
+        changed_.SignalAll();
+      }
+      if (piece.end.has_value()) return ToGrpcStatus(*piece.end);
+    }
+    return std::nullopt;
+  }
+
+  void Hang(const grpc::ServerContext& context) {
+    MutexLock lock(mu_);
+    // Nobody signals a client's going.
+    while (!stopping_ && !context.IsCancelled()) changed_.WaitFor(mu_, absl::Milliseconds(2));
+  }
+
+  static absl::string_view AsChars(const std::vector<uint8_t>& data) {
+    return absl::string_view(reinterpret_cast<const char*>(data.data()), data.size());
+  }
+
+  static v1::Chunk MessageOf(const FakeChunk& piece) {
+    v1::Chunk message;
+    message.set_step(piece.header.step);
+    message.set_core(piece.header.core);
+    message.set_tensor(piece.header.tensor);
+    message.set_offset(piece.header.offset);
+    message.set_crc32c(piece.header.crc32c);
+    message.set_draining(piece.header.draining);
+    message.set_data(std::string(AsChars(piece.data)));
+    return message;
+  }
+
+  const FakeFeed feed_;
+  const SliceLayout layout_;
+  mutable Mutex mu_;
+  mutable CondVar changed_;
+  std::vector<v1::StreamStepsRequest> requests_ ABSL_GUARDED_BY(mu_);
+  int64_t steps_written_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t chunks_written_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+FakeServer::FakeServer(FakeFeed feed, const std::string& address)
+    : service_(std::make_unique<Service>(std::move(feed))) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  SYSTOLE_CHECK(server_ != nullptr && port != 0);
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeServer::~FakeServer() {
+  service_->Stop();
+  server_->Shutdown(std::chrono::system_clock::now());
+}
+
+std::vector<v1::StreamStepsRequest> FakeServer::requests() const { return service_->requests(); }
+int64_t FakeServer::steps_written() const { return service_->steps_written(); }
+int64_t FakeServer::chunks_written() const { return service_->chunks_written(); }
+void FakeServer::WaitForChunks(int64_t chunks) const { service_->WaitForChunks(chunks); }
+
+std::string DeadAddress() {
+  const FakeServer server((FakeFeed()));
+  return server.address();
+}
+
+}  // namespace systole

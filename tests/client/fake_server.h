@@ -1,0 +1,95 @@
+// A Systole server without data: every byte is a function of (step, core, tensor, place), and it
+// misbehaves on command. In the test's process, on a free port of 127.0.0.1.
+//
+// Thread-safe.
+#ifndef SYSTOLE_TESTS_CLIENT_FAKE_SERVER_H_
+#define SYSTOLE_TESTS_CLIENT_FAKE_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/step.h"
+#include "core/batch/slice_layout.h"
+#include "core/flow/mutex.h"
+#include "grpcpp/server.h"
+#include "proto/framing/chunk.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// A chunk before it is sent, for a test to spoil.
+struct FakeChunk {
+  ChunkHeader header;
+  std::vector<uint8_t> data;
+  // After this chunk the stream ends with this status.
+  std::optional<absl::Status> end;
+  // Neither this chunk nor any other is sent; the stream stays open.
+  bool hang = false;
+  // This chunk is not sent.
+  bool skip = false;
+};
+
+struct FakeFeed {
+  int num_cores = 2;
+  int64_t per_core_batch = 4;
+  // Elements of one example's tensor `x` (uint8).
+  int64_t example_bytes = 100;
+  int64_t total_steps = 20;  // 0 = without end.
+  int64_t chunk_bytes = 150;
+  uint64_t dataset_fingerprint = 11;
+  uint64_t order_fingerprint = 22;
+  std::string content_version = "fake-1";
+  // Called for each chunk with the number of the stream (from 0, over all streams of this server)
+  // and of the chunk in it. On one thread per stream.
+  std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
+  // Changes the answer to ResolveFeed, or refuses.
+  std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;
+};
+
+// The spec that a FakeFeed serves.
+v1::FeedSpec SpecOf(const FakeFeed& feed);
+
+// The byte at `place` of tensor `tensor`.
+uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place);
+
+// Whether every tensor of `step` holds FakeByte()s; otherwise where it does not.
+std::string WrongBytesOf(const Step& step);
+
+class FakeServer {
+ public:
+  // Listens. `address`: "127.0.0.1:0" or where another one was.
+  explicit FakeServer(FakeFeed feed, const std::string& address = "127.0.0.1:0");
+  // Ends every stream as a killed process would: at once.
+  ~FakeServer();
+
+  // "127.0.0.1:PORT".
+  const std::string& address() const { return address_; }
+
+  // What was asked of StreamSteps so far, in order.
+  std::vector<v1::StreamStepsRequest> requests() const;
+  // Steps of which the last chunk was handed to gRPC.
+  int64_t steps_written() const;
+  int64_t chunks_written() const;
+  // Waits until so many chunks were handed to gRPC.
+  void WaitForChunks(int64_t chunks) const;
+
+ private:
+  class Service;
+
+  std::unique_ptr<Service> service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// A port of 127.0.0.1 on which nobody listens, as an address.
+std::string DeadAddress();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_FAKE_SERVER_H_
