@@ -5,13 +5,13 @@
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/flow/worker_pool.h"
 #include "core/numeric/simd_target.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
@@ -33,7 +33,7 @@ struct Flags {
   std::string port_file;
   std::vector<std::string> datasets;
   std::string config;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = UsableProcessors();
   uint64_t memory_budget = static_cast<uint64_t>(StepEngineOptions().memory_budget_bytes);
   std::string index_dir;
   double drain_timeout_s = 10;

@@ -30,6 +30,9 @@ constexpr int kMaxMetadataBytes = 16 << 10;
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
+// What Shutdown() may take beyond its deadline when every client reads.
+constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
+
 bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:"); }
 
 absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
@@ -97,10 +100,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
 }
 
 Server::~Server() {
-  if (server_ == nullptr || drained_) return;
-  service_->StartDraining();
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
+  if (server_ == nullptr) return;
+  if (shutdown_thread_ == nullptr) {
+    service_->StartDraining();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  // Else Drain() has called Shutdown(), and the thread's destructor waits for it.
 }
 
 bool Server::Drain(absl::Duration timeout) {
@@ -112,30 +118,22 @@ bool Server::Drain(absl::Duration timeout) {
   server_->GetHealthCheckService()->SetServingStatus(false);
   service_->StartDraining();
   // Shutdown() holds its caller, whatever the deadline says, until a client that stopped reading is
-  // given up by the kernel. So it runs on a thread that this function can leave behind: it and all
-  // it uses then live to the end of the process.
+  // given up by the kernel. So it runs on a thread of its own.
   const auto progress = std::make_shared<Progress>();
-  auto thread = std::make_unique<WorkerPool>(1);
-  thread->Submit([progress, server = server_, timeout] {
-    server->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
-    server->Wait();
+  shutdown_thread_ = std::make_unique<WorkerPool>(1);
+  shutdown_thread_->Submit([this, progress, timeout] {
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+    server_->Wait();
     MutexLock lock(progress->mu);
     progress->done = true;
     progress->changed.Signal();
   });
-  const absl::Time deadline = absl::Now() + timeout + absl::Milliseconds(200);
-  {
-    MutexLock lock(progress->mu);
-    while (!progress->done && absl::Now() < deadline) {
-      progress->changed.WaitFor(progress->mu, deadline - absl::Now());
-    }
-    drained_ = true;
-    if (!progress->done) {
-      thread.release();
-      return false;
-    }
+  const absl::Time deadline = absl::Now() + timeout + kShutdownGrace;
+  MutexLock lock(progress->mu);
+  while (!progress->done && absl::Now() < deadline) {
+    progress->changed.WaitFor(progress->mu, deadline - absl::Now());
   }
-  return true;
+  return progress->done;
 }
 
 }  // namespace systole

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/flow/worker_pool.h"
 #include "grpcpp/server.h"
 #include "server/catalogue.h"
 #include "server/feed_service.h"
@@ -31,7 +32,7 @@ class Server {
   //   Unavailable      the address is taken or not this machine's.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const ServerOptions& options);
-  // Ends every call at once.
+  // Ends every call at once, unless Drain() has been called.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -53,8 +54,8 @@ class Server {
   const std::unique_ptr<FeedService> service_;
   std::string address_;
   int port_ = 0;
-  std::shared_ptr<grpc::Server> server_;
-  bool drained_ = false;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<WorkerPool> shutdown_thread_;  // Of Drain(). Last: it uses what is above.
 };
 
 }  // namespace systole

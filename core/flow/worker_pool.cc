@@ -1,5 +1,7 @@
 #include "core/flow/worker_pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -8,6 +10,12 @@
 #include "core/status/check.h"
 
 namespace systole {
+
+int UsableProcessors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
 
 WorkerPool::WorkerPool(int threads) {
   SYSTOLE_CHECK(threads > 0);

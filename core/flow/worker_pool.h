@@ -16,6 +16,10 @@
 
 namespace systole {
 
+// Processors this process may run on (its affinity mask, which a container sets), at least 1: how
+// many threads to use if nobody says.
+int UsableProcessors();
+
 // Smaller runs first; equal ones run in the order of Submit().
 using TaskPriority = int64_t;
 

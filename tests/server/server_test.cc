@@ -341,9 +341,9 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
   grpc::ClientContext context;
   const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
   v1::Chunk chunk;
-  ASSERT_TRUE(reader->Read(&chunk));  // And no more.
-  server_->Drain(absl::Milliseconds(300));
-  context.TryCancel();
+  ASSERT_TRUE(reader->Read(&chunk));        // And no more.
+  server_->Drain(absl::Milliseconds(300));  // Whatever it says: it returns.
+  context.TryCancel();  // Or the destructor could wait for the kernel to give this client up.
 }
 
 // Addresses.
