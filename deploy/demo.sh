@@ -70,7 +70,7 @@ say "server (log: $dir/server.log)"
 rm -f "$dir/port"
 build/release/systole-server --listen 127.0.0.1:0 --port-file "$dir/port" \
   --dataset "flowers=$data/flowers-train-*.tfrecord" \
-  --dataset "flowers-eval=$data/flowers-validation-*.tfrecord" \
+  --dataset "flowers-validation=$data/flowers-validation-*.tfrecord" \
   >"$dir/server.log" 2>&1 </dev/null &
 server_pid=$!
 for _ in {1..600}; do
