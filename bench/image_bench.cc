@@ -49,7 +49,7 @@ std::string MakePhotograph(uint64_t seed) {
   CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
   std::vector<float> light(kWidth * kHeight, 128.0f);
   for (int cell = 128; cell >= 1; cell /= 2)
-    AddOctave(rng, cell, 60.0f * cell / 64 + 22.0f, &light);
+    AddOctave(rng, cell, 60.0f * cell / 64 + 36.0f, &light);
   std::vector<uint8_t> pixels(kWidth * kHeight * 3);
   for (int c = 0; c < 3; ++c) {
     std::vector<float> tint(kWidth * kHeight, 0.0f);

@@ -140,7 +140,7 @@ void FinishRowKernel(const float* top, const float* bottom, float weight, const 
     case PixelType::kFloat32:
       return FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat32());
     case PixelType::kBfloat16:
-      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreBf16());
+      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreNumberBf16());
   }
 }
 
@@ -159,15 +159,23 @@ HWY_EXPORT(FinishRowKernel);
 
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
+// 255 times this plus this is still a number: no output is infinite or NaN.
+constexpr float kMaxFactor = 1e30f;
 // Byte shuffle that makes a 32-bit lane of one byte: the three upper ones are cleared.
 constexpr uint32_t kWiden = 0x80808000u;
 
 absl::Status CheckFactor(const std::vector<float>& factor, int channels, const char* name) {
-  if (factor.size() == 1 || factor.size() == static_cast<size_t>(channels)) {
-    return absl::OkStatus();
+  if (factor.size() != 1 && factor.size() != static_cast<size_t>(channels)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "BilinearResizerOptions.", name, " has ", factor.size(), " entries, want 1 or ", channels));
   }
-  return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.", name, " has ",
-                                                 factor.size(), " entries, want 1 or ", channels));
+  for (const float value : factor) {
+    if (!(std::fabs(value) <= kMaxFactor)) {  // NaN too.
+      return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.", name, " contains ",
+                                                     value, ", want at most ", kMaxFactor));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<float> Pattern(const std::vector<float>& factor, int channels) {
@@ -225,12 +233,14 @@ void BilinearResizer::FillTaps(int in, int out, std::vector<Tap>* taps) {
   taps->resize(out);
   const float scale = static_cast<float>(in) / static_cast<float>(out);
   for (int i = 0; i < out; ++i) {
-    const float source = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
-    const float floor = std::floor(source);
+    const float source = (static_cast<float>(i) + 0.5f) * scale - 0.5f;  // >= -0.5
+    int floor = static_cast<int>(source);
+    if (static_cast<float>(floor) > source) --floor;
+    const float weight = source - static_cast<float>(floor);
+    const int ceil = weight > 0 ? floor + 1 : floor;
     // The outer min is never needed with TensorFlow's sizes; it keeps rounding from leaving the
     // image.
-    (*taps)[i] = {std::min(std::max(static_cast<int>(floor), 0), in - 1),
-                  std::min(static_cast<int>(std::ceil(source)), in - 1), source - floor};
+    (*taps)[i] = {std::min(std::max(floor, 0), in - 1), std::min(ceil, in - 1), weight};
   }
 }
 

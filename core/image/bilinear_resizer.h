@@ -27,7 +27,7 @@ struct BilinearResizerOptions {
   int width = 0;
   // 1 or 3, interleaved, in and out.
   int channels = 3;
-  // Of 1 or `channels` entries each.
+  // Of 1 or `channels` entries each, none beyond +-1e30.
   std::vector<float> scale = {1.0f};
   std::vector<float> bias = {0.0f};
   // kUint8 rounds half to even (TensorFlow's resize would hand out floats).

@@ -241,7 +241,14 @@ void JpegDecoder::State::StartStep(State* s) {
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
   if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
   s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
-  if (s->crop.y > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(s->crop.y));
+  int skip = s->crop.y;
+  if (!s->options.fancy_upsampling) {
+    // Plain upsampling of 4:2:0 makes two rows at a time; skipping to between them gives other
+    // pixels.
+    s->skip_rows = skip % (cinfo->max_v_samp_factor * DCTSIZE);
+    skip -= s->skip_rows;
+  }
+  if (skip > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(skip));
 }
 
 void JpegDecoder::State::RowsStep(State* s) {

@@ -22,17 +22,23 @@ namespace HWY_NAMESPACE {
 // RoundToBf16 of the floats whose bits these are (D: a uint32_t tag); the result is in the low 16
 // bits of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
 // version 1.0.
+// The first is for values that cannot be NaN.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
+  return hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd));
+}
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const auto upper = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(upper, hn::Set(d, 1u));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd));
+  const auto rounded = RoundNumberToBf16Bits(d, bits);
   // Signed comparison, which every target has: the magnitude's top bit is clear.
   const hn::RebindToSigned<D> di;
   const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
   const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
-  return hn::IfThenElse(is_nan, hn::Or(upper, hn::Set(d, 0x0040u)), rounded);
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d, 0x0040u));
+  return hn::IfThenElse(is_nan, quiet, rounded);
 }
 
 // RoundToBf16Flush, likewise.
@@ -95,6 +101,17 @@ struct StoreBf16 {
     const hn::RebindToUnsigned<D> du;
     const hn::Rebind<uint16_t, D> d16;
     StoreAnywhere(hn::TruncateTo(d16, RoundToBf16Bits(du, hn::BitCast(du, value))), d16, out);
+  }
+};
+// For values that cannot be NaN.
+struct StoreNumberBf16 {
+  using Value = uint16_t;
+  template <class D>
+  HWY_INLINE void operator()(D /*d*/, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> d16;
+    StoreAnywhere(hn::TruncateTo(d16, RoundNumberToBf16Bits(du, hn::BitCast(du, value))), d16, out);
   }
 };
 

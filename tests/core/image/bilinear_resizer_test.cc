@@ -1,5 +1,6 @@
 #include "core/image/bilinear_resizer.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -199,6 +200,10 @@ TEST(BilinearResizerTest, BadOptionsAndSizesAreNamed) {
               StatusIs(kInvalid, HasSubstr("scale has 2 entries")));
   EXPECT_THAT(create({.height = 1, .width = 1, .bias = {}}),
               StatusIs(kInvalid, HasSubstr("bias has 0 entries")));
+  EXPECT_THAT(create({.height = 1, .width = 1, .scale = {1, NAN, 1}}),
+              StatusIs(kInvalid, HasSubstr("scale contains nan")));
+  EXPECT_THAT(create({.height = 1, .width = 1, .bias = {-INFINITY}}),
+              StatusIs(kInvalid, HasSubstr("bias contains -inf")));
   EXPECT_THAT(create({.height = 1, .width = 1, .element_stride = 0}),
               StatusIs(kInvalid, HasSubstr("element_stride is 0")));
   auto resizer = BilinearResizer::Create({.height = 2, .width = 2});

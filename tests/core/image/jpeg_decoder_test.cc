@@ -131,6 +131,26 @@ TEST(JpegDecoderTest, CropEqualsCutOfWholeImageWithPlainUpsampling) {
   ExpectCropsEqualCutsOfWhole({.fancy_upsampling = false}, 20);
 }
 
+// Every first row: skipping into the middle of a block or of a pair of rows has its own paths in
+// libjpeg (progressive 4:2:0 with plain upsampling gives other pixels when asked for it directly).
+TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
+  for (const bool fancy : {true, false}) {
+    JpegDecoder decoder = MakeDecoder({.fancy_upsampling = fancy});
+    for (const JpegKind& kind : AllJpegKinds()) {
+      const std::string jpeg = MakeJpeg(kind, 131, 60, 11);
+      const Decoded decoded = DecodeWhole(jpeg, {.fancy_upsampling = fancy});
+      const std::vector<uint8_t> whole = Expected(decoded, 3);
+      for (int y = 0; y < 57; ++y) {
+        const CropRect crop = {y, y * 5 % 90, 3, 41};
+        std::vector<uint8_t> out(3 * 41 * 3);
+        ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+        ASSERT_THAT(decoder.Decode(crop, absl::MakeSpan(out)), IsOk());
+        ASSERT_EQ(out, Cut(whole, 131, 3, crop.y, crop.x, 3, 41)) << kind.name << " row " << y;
+      }
+    }
+  }
+}
+
 TEST(JpegDecoderTest, DctAndUpsamplingOptionsChangePixels) {
   const std::string jpeg = MakeJpeg(k420, 64, 64, 1);
   JpegDecoder plain = MakeDecoder();
