@@ -128,12 +128,14 @@ int RunCommandLine(absl::Span<const std::string> args,
   }
 
   // CLI11 would only say that a subcommand is missing.
+  const auto is_named = [&](const auto& command) { return command->name() == args[0]; };
   if (!args.empty() && !absl::StartsWith(args[0], "-") &&
-      app.get_subcommand_no_throw(args[0]) == nullptr) {
+      std::none_of(commands.begin(), commands.end(), is_named)) {
     console.err << "systole: there is no command '" << args[0] << "'; `systole --help` lists them"
                 << std::endl;
     return kExitUsage;
   }
+
   // CLI11 takes the arguments last first.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
