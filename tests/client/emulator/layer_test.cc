@@ -98,8 +98,8 @@ TEST(LayerTest, Conv2dEqualsItsDefinition) {
       MatrixUnit<float> unit;
       DeviceArray<float> out(images * plan.output.size());
       layer->Forward(0, {.images = images, .matrix_unit = &unit}, in.data(), out.data());
-      EXPECT_THAT(out.span(), Pointwise(testing::FloatNear(2e-4f),
-                                        Convolve(plan, in, weights, images)))
+      EXPECT_THAT(out.span(),
+                  Pointwise(testing::FloatNear(2e-4f), Convolve(plan, in, weights, images)))
           << shape << " " << conv;
     }
   }
@@ -117,8 +117,7 @@ std::vector<float> Pooled(const std::string& input, const std::string& pool,
 TEST(LayerTest, PoolsTakeTheirWindowsAndIgnorePadding) {
   const std::vector<float> values = {-1, -2, -3, -4, -5, -6, -7, -8, -9};  // 3 x 3.
   EXPECT_THAT(Pooled("[3, 3, 1]", "max_pool {}", values), ElementsAre(-1, -3, -7, -9));
-  EXPECT_THAT(Pooled("[3, 3, 1]", "average_pool {}", values),
-              ElementsAre(-3, -4.5f, -7.5f, -9));
+  EXPECT_THAT(Pooled("[3, 3, 1]", "average_pool {}", values), ElementsAre(-3, -4.5f, -7.5f, -9));
   EXPECT_THAT(Pooled("[3, 3, 1]", "max_pool { padding: VALID }", values), ElementsAre(-1));
   EXPECT_THAT(Pooled("[3, 3, 1]", "max_pool { stride: 1 padding: VALID }", values),
               ElementsAre(-1, -2, -4, -5));
@@ -139,10 +138,10 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
 
 // Means and variances over valid examples of all shards; an invalid one changes nothing.
 TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
-  const absl::StatusOr<Model> model =
-      ParseModel("input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
-                 " softmax_cross_entropy {} } optimizer { learning_rate: 1e-9 }",
-                 "m");
+  const absl::StatusOr<Model> model = ParseModel(
+      "input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
+      " softmax_cross_entropy {} } optimizer { learning_rate: 1e-9 }",
+      "m");
   ASSERT_THAT(model, IsOk());
   Network<float> network(*model, {.num_cores = 2, .images_per_shard = 2}, nullptr);
   const float values[2][4] = {{1, 10, 3, 20}, {5, 60, 777, -777}};
@@ -166,8 +165,7 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   const std::vector<int64_t> labels = {2, 1, 99};
   const std::vector<uint8_t> valid = {1, 1, 0};
   float d_logits[9];
-  const LossSums<float> sums =
-      SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 2.0f, d_logits);
+  const LossSums<float> sums = SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 2.0f, d_logits);
   const double z = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
   EXPECT_NEAR(sums.loss, std::log(z) - 3 + 50, 1e-5);
   EXPECT_EQ(sums.correct, 1);

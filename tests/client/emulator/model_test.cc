@@ -15,8 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kTail[] =
-    " loss { softmax_cross_entropy {} } optimizer { learning_rate: 0.1 }";
+constexpr char kTail[] = " loss { softmax_cross_entropy {} } optimizer { learning_rate: 0.1 }";
 
 std::string Text(const std::string& input, const std::string& layers) {
   return absl::StrCat("input: ", input, " ", layers, kTail);
@@ -61,9 +60,9 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
 TEST(ModelTest, SamePaddingPutsTheOddSurplusBehind) {
   const auto pad_of = [](int input, int kernel, int stride) {
     return ParseModel(Text(absl::StrCat("[", input, ", ", input, ", 1]"),
-                           absl::StrCat("layers { conv2d { filters: 1 kernel: ", kernel,
-                                        " stride: ", stride,
-                                        " } } layers { flatten {} } layers { dense { units: 2 } }")),
+                           absl::StrCat(
+                               "layers { conv2d { filters: 1 kernel: ", kernel, " stride: ", stride,
+                               " } } layers { flatten {} } layers { dense { units: 2 } }")),
                       "m")
         ->layers[0]
         .window.pad_top;
@@ -110,9 +109,9 @@ TEST(ModelTest, LayerThatDoesNotFitIsNamedWithItsShape) {
                  "m"),
       IsInvalid(AllOf(HasSubstr("layer 1 (conv2d 'big')"), HasSubstr("[4,4,8]"),
                       HasSubstr("5x5 window"))));
-  EXPECT_THAT(ParseModel(Text("[4, 4, 3]", "layers { dense { units: 2 } }"), "m"),
-              IsInvalid(AllOf(HasSubstr("layer 0 (dense)"), HasSubstr("[4,4,3]"),
-                              HasSubstr("flatten"))));
+  EXPECT_THAT(
+      ParseModel(Text("[4, 4, 3]", "layers { dense { units: 2 } }"), "m"),
+      IsInvalid(AllOf(HasSubstr("layer 0 (dense)"), HasSubstr("[4,4,3]"), HasSubstr("flatten"))));
   EXPECT_THAT(ParseModel(Text("[4, 4, 3]", "layers { conv2d { filters: 2 } }"), "m"),
               IsInvalid(AllOf(HasSubstr("last layer"), HasSubstr("[4,4,2]"))));
 }
