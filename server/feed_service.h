@@ -35,7 +35,6 @@ struct FeedServiceOptions {
 // Counters since the start, written by streams.
 struct ServiceCounters {
   std::atomic<int64_t> active_streams = 0;
-  std::atomic<int64_t> slices_served = 0;
   std::atomic<int64_t> steps_served = 0;
   std::atomic<int64_t> payload_bytes_sent = 0;
   std::atomic<bool> draining = false;

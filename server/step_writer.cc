@@ -1,14 +1,9 @@
 #include "server/step_writer.h"
 
-#include <algorithm>
-#include <optional>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "core/batch/slice_layout.h"
-#include "core/checksum/crc32c.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
 
@@ -40,45 +35,29 @@ void StepWriter::OnSlice(StepStream::Result result) {
     Finish(grpc::Status::OK);
     return;
   }
-  slice_ = **std::move(result);
-  tensor_ = 0;
-  offset_ = 0;
-  if (counters_.draining && slice_->core() == range_.core_begin) {
+  const SlicePtr slice = **std::move(result);
+  core_ = slice->core();
+  if (counters_.draining && core_ == range_.core_begin) {
     // Between two steps: what the client has is whole, the rest another server will send.
     notice_sent_ = true;
-    message_ = EncodeChunk({.step = slice_->step(), .draining = true}, {}, nullptr);
-    slice_ = nullptr;
+    message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
     StartWrite(&message_);
     return;
   }
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice);
   WriteChunk();
 }
 
 void StepWriter::WriteChunk() {
-  const SliceTensor& tensor = slice_->layout().tensors()[static_cast<size_t>(tensor_)];
-  const int64_t bytes = std::min(kChunkBytes, tensor.spec.num_bytes() - offset_);
-  const uint8_t* data = slice_->data() + tensor.offset + offset_;
-  const ChunkHeader header = {
-      .step = slice_->step(),
-      .core = slice_->core(),
-      .tensor = tensor_,
-      .offset = offset_,
-      .crc32c = Crc32c(
-          absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)))};
-  message_ = EncodeChunk(header, absl::MakeConstSpan(data, static_cast<size_t>(bytes)), slice_);
-  counters_.payload_bytes_sent += bytes;
-  offset_ += bytes;
-  if (offset_ == tensor.spec.num_bytes()) {
-    ++tensor_;
-    offset_ = 0;
-  }
+  int64_t payload_bytes = 0;
+  message_ = chunks_.Next(payload_bytes);
+  counters_.payload_bytes_sent += payload_bytes;
   StartWrite(&message_);
 }
 
 void StepWriter::OnWriteDone(bool ok) {
   message_.Clear();
   if (!ok) {
-    slice_ = nullptr;
     Finish(ToGrpcStatus(absl::CancelledError("the client is gone")));
     return;
   }
@@ -86,13 +65,12 @@ void StepWriter::OnWriteDone(bool ok) {
     Finish(grpc::Status::OK);
     return;
   }
-  if (tensor_ < static_cast<int>(slice_->layout().tensors().size())) {
+  if (!chunks_.done()) {
     WriteChunk();
     return;
   }
-  ++counters_.slices_served;
-  if (slice_->core() == range_.core_end - 1) ++counters_.steps_served;
-  slice_ = nullptr;
+  if (core_ == range_.core_end - 1) ++counters_.steps_served;
+  chunks_ = SliceChunks();  // Gives the slice back before the next one is asked for.
   AskForSlice();
 }
 

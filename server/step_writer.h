@@ -9,12 +9,12 @@
 #ifndef SYSTOLE_SERVER_STEP_WRITER_H_
 #define SYSTOLE_SERVER_STEP_WRITER_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "core/pipeline/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "proto/framing/slice_chunks.h"
 #include "server/feed_service.h"
 
 namespace systole {
@@ -41,10 +41,8 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const StepRange range_;
   ServiceCounters& counters_;
 
-  // What is being sent: the next byte is slice_'s tensor_ at offset_.
-  SlicePtr slice_;
-  int tensor_ = 0;
-  int64_t offset_ = 0;
+  SliceChunks chunks_;  // Of the slice being sent.
+  int core_ = 0;        // Its core.
   bool notice_sent_ = false;
   // Of the write under way: gRPC reads it until OnWriteDone.
   grpc::ByteBuffer message_;

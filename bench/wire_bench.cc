@@ -1,0 +1,296 @@
+// The wire alone: ready batches from a C++ server over loopback into the client's aligned memory,
+// against a raw TCP socket that moves the same bytes and against generated protobuf code. The three
+// take turns inside one iteration, so that the ratios hold on a machine whose speed drifts.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "client/feed_client.h"
+#include "core/batch/slice_layout.h"
+#include "core/flow/worker_pool.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/status/check.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "proto/framing/element_spec.h"
+#include "proto/framing/slice_chunks.h"
+#include "systole/v1/service.grpc.pb.h"
+
+namespace systole {
+namespace {
+
+constexpr int kCores = 8;
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+// Steps of `global_batch` images 224x224x3 in bf16, ready in memory. Two, so that no side finds all
+// of it in the cache.
+struct ReadySteps {
+  explicit ReadySteps(int64_t global_batch) {
+    const int64_t batch = global_batch / kCores;
+    absl::StatusOr<SliceLayout> created = SliceLayout::Create(
+        {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {batch, 224, 224, 3}}},
+         {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {batch}}},
+         {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {batch}}}});
+    SYSTOLE_CHECK(created.ok());
+    layout = *created;
+    for (AlignedBuffer& step : steps) {
+      step = *AlignedBuffer::Create(bytes());
+      for (int64_t i = 0; i < bytes(); ++i) step.data()[i] = static_cast<uint8_t>(i * 7);
+    }
+  }
+  int64_t bytes() const { return layout.slice_bytes() * kCores; }
+  const uint8_t* slice(int64_t step, int core) const {
+    return steps[step % 2].data() + core * layout.slice_bytes();
+  }
+
+  SliceLayout layout;
+  AlignedBuffer steps[2];
+};
+
+// Sends `count` steps from memory, framed as the real server frames them.
+class ReadyWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  ReadyWriter(const ReadySteps& ready, const v1::StreamStepsRequest& request)
+      : ready_(ready), step_(request.first_step()), end_(step_ + request.count()) {
+    OnWriteDone(true);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok || (chunks_.done() && !NextSlice())) {
+      Finish(grpc::Status::OK);
+      return;
+    }
+    int64_t payload_bytes = 0;
+    message_ = chunks_.Next(payload_bytes);
+    StartWrite(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  bool NextSlice() {
+    if (core_ == kCores) {
+      core_ = 0;
+      ++step_;
+    }
+    if (step_ == end_) return false;
+    chunks_ = SliceChunks(step_, core_, ready_.layout, ready_.slice(step_, core_), nullptr);
+    ++core_;
+    return true;
+  }
+
+  const ReadySteps& ready_;
+  int64_t step_;
+  const int64_t end_;
+  int core_ = 0;
+  SliceChunks chunks_;
+  grpc::ByteBuffer message_;
+};
+
+class ReadyService final
+    : public v1::Systole::WithCallbackMethod_ResolveFeed<
+          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
+ public:
+  explicit ReadyService(const ReadySteps& ready) : ready_(ready) {}
+  grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
+                                        const v1::ResolveFeedRequest*,
+                                        v1::ResolveFeedResponse* response) override {
+    DescribeLayout(ready_.layout, *response);
+    response->set_steps_per_epoch(1);
+    response->set_bytes_per_step(ready_.layout.payload_bytes() * kCores);
+    response->mutable_identity()->set_content_version("ready");
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext*,
+                                                          const grpc::ByteBuffer* bytes) override {
+    grpc::ByteBuffer copy(*bytes);
+    v1::StreamStepsRequest request;
+    SYSTOLE_CHECK(
+        (grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&copy, &request)
+             .ok()));
+    return new ReadyWriter(ready_, request);
+  }
+
+ private:
+  const ReadySteps& ready_;
+};
+
+// The way a first version would be written: one message a step, generated code on both ends.
+class GeneratedService final : public v1::Systole::Service {
+ public:
+  explicit GeneratedService(const ReadySteps& ready) : ready_(ready) {}
+  grpc::Status StreamSteps(grpc::ServerContext*, const v1::StreamStepsRequest* request,
+                           grpc::ServerWriter<v1::Chunk>* writer) override {
+    v1::Chunk chunk;
+    for (int64_t step = 0; step < request->count(); ++step) {
+      chunk.set_step(step);
+      chunk.set_data(ready_.slice(step, 0), static_cast<size_t>(ready_.bytes()));
+      if (!writer->Write(chunk)) break;
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  const ReadySteps& ready_;
+};
+
+struct RunningServer {
+  explicit RunningServer(grpc::Service& service) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+    SYSTOLE_CHECK(server != nullptr);
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port); }
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+};
+
+double FeedClientSeconds(const std::string& address, int64_t steps) {
+  v1::FeedSpec spec;
+  spec.set_dataset("ready");
+  spec.set_num_cores(kCores);
+  absl::StatusOr<std::unique_ptr<FeedClient>> client =
+      FeedClient::Create(spec, {.servers = {address}, .steps = steps + 1});
+  SYSTOLE_CHECK(client.ok());
+  SYSTOLE_CHECK((*client)->Next().ok());  // Connections and buffers are there now.
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < steps; ++i) {
+    absl::StatusOr<std::optional<Step>> step = (*client)->Next();
+    SYSTOLE_CHECK(step.ok() && step->has_value());
+    benchmark::DoNotOptimize((*step)->slice(0));
+  }
+  return Seconds(start);
+}
+
+double GeneratedSeconds(const std::string& address, int64_t steps, AlignedBuffer& destination) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  const auto stub = v1::Systole::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  v1::StreamStepsRequest request;
+  request.set_count(steps + 1);
+  const auto reader = stub->StreamSteps(&context, request);
+  v1::Chunk chunk;
+  SYSTOLE_CHECK(reader->Read(&chunk));
+  const auto start = std::chrono::steady_clock::now();
+  while (reader->Read(&chunk)) {
+    std::memcpy(destination.data(), chunk.data().data(), chunk.data().size());
+    benchmark::DoNotOptimize(destination.data());
+  }
+  const double seconds = Seconds(start);
+  SYSTOLE_CHECK(reader->Finish().ok());
+  return seconds;
+}
+
+// A connected pair of TCP sockets over loopback.
+std::pair<int, int> TcpPair() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  SYSTOLE_CHECK(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  SYSTOLE_CHECK(listen(listener, 1) == 0);
+  SYSTOLE_CHECK(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const int sender = socket(AF_INET, SOCK_STREAM, 0);
+  SYSTOLE_CHECK(connect(sender, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  const int receiver = accept(listener, nullptr, nullptr);
+  SYSTOLE_CHECK(receiver >= 0);
+  close(listener);
+  return {sender, receiver};
+}
+
+// The ceiling: 1 MiB writes, each received straight into its place in one of two aligned steps.
+double SocketSeconds(const ReadySteps& ready, int64_t steps, AlignedBuffer (&destination)[2]) {
+  const auto [sender, receiver] = TcpPair();
+  const int64_t bytes = ready.bytes();
+  const auto start = std::chrono::steady_clock::now();
+  {
+    WorkerPool sending(1);
+    sending.Submit([&ready, sender = sender, steps, bytes] {
+      for (int64_t step = 0; step < steps; ++step) {
+        for (int64_t at = 0; at < bytes;) {
+          const int64_t piece = std::min<int64_t>(bytes - at, 1 << 20);
+          const ssize_t sent =
+              send(sender, ready.slice(step, 0) + at, static_cast<size_t>(piece), 0);
+          SYSTOLE_CHECK(sent > 0);
+          at += sent;
+        }
+      }
+    });
+    for (int64_t step = 0; step < steps; ++step) {
+      uint8_t* to = destination[step % 2].data();
+      for (int64_t at = 0; at < bytes;) {
+        const ssize_t got = recv(receiver, to + at, static_cast<size_t>(bytes - at), 0);
+        SYSTOLE_CHECK(got > 0);
+        at += got;
+      }
+    }
+  }
+  const double seconds = Seconds(start);
+  close(sender);
+  close(receiver);
+  return seconds;
+}
+
+// One iteration = a round in which each way moves the same steps.
+void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
+  const ReadySteps ready(/*global_batch=*/state.range(0));
+  const int64_t steps = std::max<int64_t>(1, (int64_t{600} << 20) / ready.bytes());
+  ReadyService ready_service(ready);
+  GeneratedService generated_service(ready);
+  const RunningServer systole(ready_service);
+  const RunningServer generated(generated_service);
+  AlignedBuffer destination[2] = {*AlignedBuffer::Create(ready.bytes()),
+                                  *AlignedBuffer::Create(ready.bytes())};
+  std::vector<double> to_socket;
+  std::vector<double> to_generated;
+  double gb_per_s[3] = {};
+  for (auto _ : state) {
+    const double gb = static_cast<double>(ready.bytes() * steps) / 1e9;
+    const double socket_s = SocketSeconds(ready, steps, destination);
+    const double systole_s = FeedClientSeconds(systole.address(), steps);
+    const double generated_s = GeneratedSeconds(generated.address(), steps, destination[0]);
+    to_socket.push_back(socket_s / systole_s);
+    to_generated.push_back(generated_s / systole_s);
+    gb_per_s[0] += gb / socket_s;
+    gb_per_s[1] += gb / systole_s;
+    gb_per_s[2] += gb / generated_s;
+  }
+  const auto median = [](std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  };
+  const auto rounds = static_cast<double>(state.iterations());
+  state.counters["socket_GB/s"] = gb_per_s[0] / rounds;
+  state.counters["systole_GB/s"] = gb_per_s[1] / rounds;
+  state.counters["generated_GB/s"] = gb_per_s[2] / rounds;
+  state.counters["of_socket"] = median(to_socket);           // Wanted: at least 0.6.
+  state.counters["times_generated"] = median(to_generated);  // Wanted: at least 4.
+}
+BENCHMARK(BM_WireAgainstSocketAndGeneratedCode)
+    ->ArgName("global_batch")
+    ->Arg(128)  // 38.5 MB a step.
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace systole

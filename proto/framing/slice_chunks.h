@@ -1,0 +1,48 @@
+// Cuts one core's slice of a step into chunks, in the order the wire wants: tensors as in the
+// layout, offsets ascending.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_
+#define SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "core/batch/slice_layout.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace systole {
+
+class SliceChunks {
+ public:
+  // Nothing to send.
+  SliceChunks() = default;
+
+  // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it.
+  SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
+              std::shared_ptr<const void> owner)
+      : step_(step), core_(core), layout_(&layout), data_(data), owner_(std::move(owner)) {}
+
+  // Whether every byte has been cut.
+  bool done() const {
+    return layout_ == nullptr || tensor_ == static_cast<int>(layout_->tensors().size());
+  }
+
+  // The next chunk, with its CRC. `payload_bytes` gets the bytes of its data. REQUIRES: !done().
+  grpc::ByteBuffer Next(int64_t& payload_bytes);
+
+ private:
+  int64_t step_ = 0;
+  int core_ = 0;
+  const SliceLayout* layout_ = nullptr;
+  const uint8_t* data_ = nullptr;
+  std::shared_ptr<const void> owner_;
+  // The next byte to send.
+  int tensor_ = 0;
+  int64_t offset_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_
