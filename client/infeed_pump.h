@@ -25,7 +25,7 @@ class InfeedPump {
   // queue is closed, after an error with that error; a queue that is cancelled stops the pump and
   // cancels the others. REQUIRES: as many queues as the client has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
-  // Cancels the client and the queues unless the feed has ended, and waits for the thread.
+  // Cancels the client and the queues (what they still hold is dropped) and waits for the thread.
   ~InfeedPump();
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
