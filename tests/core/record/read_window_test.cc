@@ -77,13 +77,22 @@ TEST(ReadWindowTest, NearPeeksShareAReadAndFarOnesReadLittle) {
   EXPECT_EQ(source.bytes_read(), 39 * 16u);
 }
 
-TEST(ReadWindowTest, FailedReadIsPassedOnAndLeavesNoStaleBytes) {
-  const std::string bytes = Numbered(10'000);
-  ErrorSource source(bytes);
-  ReadWindow window = MustCreate(source, bytes.size(), 4096);
-  ASSERT_THAT(window.At(0, 16), IsOk());
+TEST(ReadWindowTest, FailedReadIsPassedOn) {
+  ErrorSource source(Numbered(10'000));
+  ReadWindow window = MustCreate(source, 10'000, 4096);
   source.FailAt(5000, absl::UnavailableError("store is away"));
   EXPECT_THAT(window.At(4096, 16), StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+  EXPECT_THAT(window.Peek(4990, 16), StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+  EXPECT_THAT(window.Piece(5000, 1), StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+}
+
+TEST(ReadWindowTest, FailedReadLeavesNoMixedBytesBehind) {
+  const std::string bytes = Numbered(10'000);
+  ErrorSource source(bytes);
+  source.CutAt(5000);
+  ReadWindow window = MustCreate(source, bytes.size(), 4096);
+  ASSERT_THAT(window.At(0, 16), IsOk());
+  EXPECT_FALSE(window.At(4096, 16).ok());  // Comes short, after it filled a part of the buffer.
   absl::StatusOr<const char*> at = window.At(16, 16);
   ASSERT_THAT(at, IsOk());
   EXPECT_EQ(std::string(*at, 16), bytes.substr(16, 16));

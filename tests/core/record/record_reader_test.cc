@@ -156,6 +156,15 @@ TEST(RecordReaderTest, ErrorsOfTheSourceArePassedOn) {
   EXPECT_THAT(RecordReader::Create(source), StatusIs(absl::StatusCode::kInternal, "no size"));
 }
 
+TEST(RecordReaderTest, ErrorOfTheSourceSticksThoughTheSourceRecovers) {
+  ErrorSource source(ShardBuilder().Add("abc").Build());
+  source.FailAt(0, absl::UnavailableError("store is away"));
+  RecordReader reader = MustCreate(source);
+  EXPECT_THAT(reader.Next(), StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+  source.FailAt(0, absl::OkStatus());
+  EXPECT_THAT(reader.Next(), StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+}
+
 TEST(RecordReaderTest, SourceThatShrankIsDataLoss) {
   ErrorSource source(ShardBuilder().Add("abc").Add("defg").Build());
   source.CutAt(25);

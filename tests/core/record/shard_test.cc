@@ -263,6 +263,13 @@ TEST(ReadRecordsTest, NeighboursShareAReadWithinTheBound) {
   EXPECT_EQ(faulty.source->num_reads(), 4);
 }
 
+TEST(ReadRecordsTest, WhatLiesBetweenRecordsApartIsNotRead) {
+  const Faulty faulty =
+      MakeFaulty(ShardBuilder().Add("a").Add(std::string(500, 'b')).Add("c").Build());
+  EXPECT_THAT(ReadAll(faulty.shard, {0, 2}, 1000), ElementsAre("0:a", "1:c"));
+  EXPECT_EQ(faulty.source->bytes_read(), 2 * 17u);
+}
+
 TEST(ReadRecordsTest, OrderAndRepetitionAreTheCallers) {
   const Shard shard = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build()).shard;
   EXPECT_THAT(ReadAll(shard, {2, 0, 1, 1, 0}, 1000),
