@@ -127,5 +127,4 @@ BENCHMARK(BM_MultiplyTransposed)
 }  // namespace
 }  // namespace systole::emulator
 
-BENCHMARK_MAIN();
 #endif  // HWY_ONCE
