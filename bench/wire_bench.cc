@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -162,12 +163,14 @@ struct RunningServer {
   std::unique_ptr<grpc::Server> server;
 };
 
-double FeedClientSeconds(const std::string& address, int64_t steps) {
+double FeedClientSeconds(const std::string& address, int64_t global_batch, int64_t steps) {
   v1::FeedSpec spec;
   spec.set_dataset("ready");
   spec.set_num_cores(kCores);
+  spec.set_global_batch(global_batch);
   absl::StatusOr<std::unique_ptr<FeedClient>> client =
       FeedClient::Create(spec, {.servers = {address}, .steps = steps + 1});
+  if (!client.ok()) std::fprintf(stderr, "%s\n", client.status().ToString().c_str());
   SYSTOLE_CHECK(client.ok());
   SYSTOLE_CHECK((*client)->Next().ok());  // Connections and buffers are there now.
   const auto start = std::chrono::steady_clock::now();
@@ -267,7 +270,7 @@ void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
   for (auto _ : state) {
     const double gb = static_cast<double>(ready.bytes() * steps) / 1e9;
     const double socket_s = SocketSeconds(ready, steps, destination);
-    const double systole_s = FeedClientSeconds(systole.address(), steps);
+    const double systole_s = FeedClientSeconds(systole.address(), state.range(0), steps);
     const double generated_s = GeneratedSeconds(generated.address(), steps, destination[0]);
     to_socket.push_back(socket_s / systole_s);
     to_generated.push_back(generated_s / systole_s);
