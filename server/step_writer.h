@@ -6,6 +6,8 @@
 // Exactly one thing is pending at any moment, a Next() or a write, and whoever completes it goes
 // on; so no lock is needed. A cancelled call cancels the stream, which completes the pending
 // Next().
+//
+// Thread-compatible.
 #ifndef SYSTOLE_SERVER_STEP_WRITER_H_
 #define SYSTOLE_SERVER_STEP_WRITER_H_
 
