@@ -241,14 +241,7 @@ void JpegDecoder::State::StartStep(State* s) {
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
   if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
   s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
-  int skip = s->crop.y;
-  if (!s->options.fancy_upsampling) {
-    // Plain upsampling of 4:2:0 makes two rows at a time; skipping to between them gives other
-    // pixels.
-    s->skip_rows = skip % (cinfo->max_v_samp_factor * DCTSIZE);
-    skip -= s->skip_rows;
-  }
-  if (skip > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(skip));
+  if (s->crop.y > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(s->crop.y));
 }
 
 void JpegDecoder::State::RowsStep(State* s) {
@@ -292,6 +285,9 @@ absl::StatusOr<JpegDecoder> JpegDecoder::Create(const JpegDecoderOptions& option
 absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   State* s = state_.get();
   jpeg_abort_decompress(&s->cinfo);
+  // With plain upsampling no colour converter is made, and jpeg_skip_scanlines (2.1) would write
+  // through the pointer to the last image's, which is freed: into this image's coefficients.
+  s->cinfo.cconvert = nullptr;
   s->phase = State::Phase::kIdle;
   s->cinfo.image_width = 0;
   s->cinfo.output_scanline = 0;
