@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/status/status_macros.h"
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
+#include "proto/textproto/textproto.h"
 
 namespace systole::emulator {
 namespace {
@@ -16,23 +14,6 @@ namespace {
 // A file could ask for any size; nothing real comes near these.
 constexpr int64_t kLargestEdge = 1 << 14;
 constexpr int64_t kMostElements = int64_t{1} << 28;
-
-// Keeps the first error of a text, with its place.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  explicit FirstError(absl::string_view file) : file_(file) {}
-  void AddError(int line, int column, const std::string& message) override {
-    if (status_.ok()) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", message));
-    }
-  }
-  absl::Status status() const { return status_; }
-
- private:
-  absl::string_view file_;
-  absl::Status status_;
-};
 
 absl::string_view KindName(v1::Layer::KindCase kind) {
   switch (kind) {
@@ -293,14 +274,8 @@ int64_t Model::training_macs() const {
 }
 
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file) {
-  FirstError error(file);
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
   v1::Model proto;
-  if (!parser.ParseFromString(std::string(text), &proto)) {
-    SYSTOLE_RETURN_IF_ERROR(error.status());
-    return absl::InvalidArgumentError(absl::StrCat(file, ": not a model"));
-  }
+  SYSTOLE_RETURN_IF_ERROR(ParseTextproto(text, file, proto));
   absl::StatusOr<Model> model = CompileModel(proto);
   if (!model.ok()) {
     return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));

@@ -72,12 +72,14 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
   SYSTOLE_RETURN_IF_ERROR(CheckOption("per_core_batch", options.per_core_batch, 1 << 20));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("shards_per_core", options.shards_per_core, 1 << 12));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("threads", options.threads, 1 << 10));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckOption("memory_limit_bytes", options.memory_limit_bytes, int64_t{1} << 42));
   if (options.per_core_batch % options.shards_per_core != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("TrainerOptions.per_core_batch is ", options.per_core_batch,
                      ", want a multiple of shards_per_core (", options.shards_per_core, ")"));
   }
-  // Per image first: that much is bounded by the model, and cannot overflow.
+  // One image on one core first: what is within the limit there cannot overflow times the batch.
   NetworkOptions one = {.num_cores = 1, .images_per_shard = 1};
   const int64_t images = options.num_cores * options.per_core_batch;
   const int64_t per_image = Network<float>::Bytes(model, one);

@@ -269,6 +269,7 @@ TEST(TrainerTest, OptionsOutOfRangeAreRefusedByName) {
                {{.per_core_batch = -1}, "per_core_batch is -1"},
                {{.shards_per_core = 0}, "shards_per_core is 0"},
                {{.threads = 0}, "threads is 0"},
+               {{.memory_limit_bytes = -1}, "memory_limit_bytes is -1"},
                {{.per_core_batch = 5, .shards_per_core = 2}, "multiple of shards_per_core (2)"}};
   for (const auto& c : cases) {
     EXPECT_THAT(Trainer::Create(model, c.options),
