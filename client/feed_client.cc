@@ -15,6 +15,8 @@ namespace {
 
 // Far beyond any feed, and sums of it with any number of steps per stream do not overflow.
 constexpr int64_t kMaxStep = int64_t{1} << 60;
+// Where a feed without end would end.
+constexpr int64_t kNoEnd = 2 * kMaxStep;
 // Servers, and with them lanes, sockets and streams.
 constexpr size_t kMaxServers = 256;
 // Places in the window: tiny steps do not need more to hide a hiccup.
@@ -32,9 +34,10 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
     return absl::InvalidArgumentError(
         absl::StrCat("first_step is ", options.first_step, ", want 0 to ", kMaxStep));
   }
-  if (options.steps < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("steps is ", options.steps, ", want 0 (all) or more"));
+  if (options.steps < 0 || options.epochs < 0 || (options.steps > 0 && options.epochs > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("steps is ", options.steps, ", epochs ",
+                                                   options.epochs,
+                                                   ", want 0 (all) or more, and one of them 0"));
   }
   const bool all_cores = options.core_begin == 0 && options.core_end == 0;
   if (!all_cores && (options.core_begin < 0 || options.core_begin >= options.core_end ||
@@ -93,17 +96,21 @@ absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v
   return shape;
 }
 
-// Where the feed ends for this client; the greatest number if it does not.
+// Where the feed ends for this client; kNoEnd if it does not.
 absl::StatusOr<int64_t> EndStep(const v1::ResolveFeedResponse& answer,
                                 const FeedClientOptions& options) {
-  const int64_t total =
-      answer.total_steps() == 0 ? kMaxStep * 2 : std::min(answer.total_steps(), kMaxStep * 2);
+  const int64_t total = answer.total_steps() == 0 ? kNoEnd : std::min(answer.total_steps(), kNoEnd);
   if (options.first_step > total) {
     return absl::InvalidArgumentError(absl::StrCat("the first step wanted is ", options.first_step,
                                                    ", but the feed has ", total, " steps"));
   }
-  if (options.steps == 0) return total;
-  return options.first_step + std::min(options.steps, total - options.first_step);
+  const int64_t left = total - options.first_step;
+  if (options.steps > 0) return options.first_step + std::min(options.steps, left);
+  if (options.epochs == 0 || answer.steps_per_epoch() == 0 ||
+      options.epochs > left / answer.steps_per_epoch()) {
+    return total;
+  }
+  return options.first_step + options.epochs * answer.steps_per_epoch();
 }
 
 absl::Status CheckToken(const ResumeToken& token, const v1::FeedIdentity& identity,
@@ -135,6 +142,7 @@ class FeedClient::Impl {
   // Constant after Create().
   v1::ResolveFeedResponse answer;
   std::shared_ptr<const StepShape> shape;
+  int64_t end_step = 0;
   int64_t window_steps = 0;
 };
 
@@ -150,12 +158,12 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
         CheckToken(*token, impl->answer.identity(), options.allow_mixed_content));
   }
   SYSTOLE_ASSIGN_OR_RETURN(StepShape shape, ShapeOf(impl->answer, spec, options));
-  SYSTOLE_ASSIGN_OR_RETURN(const int64_t end_step, EndStep(impl->answer, options));
+  SYSTOLE_ASSIGN_OR_RETURN(impl->end_step, EndStep(impl->answer, options));
   const int64_t lanes = static_cast<int64_t>(options.servers.size());
   impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
                                   std::max<int64_t>(2, lanes + 1), kMaxWindowSteps);
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
-  impl->lanes.Start(impl->shape, end_step, impl->window_steps);
+  impl->lanes.Start(impl->shape, impl->end_step, impl->window_steps);
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }
 
@@ -189,6 +197,8 @@ ResumeToken FeedClient::TokenAt(int64_t next_step) const {
 }
 
 int64_t FeedClient::next_step() const { return impl_->lanes.next_step(); }
+int64_t FeedClient::end_step() const { return impl_->end_step; }
+bool FeedClient::has_end() const { return impl_->end_step < kNoEnd; }
 const SliceLayout& FeedClient::layout() const { return impl_->shape->layout; }
 int FeedClient::core_begin() const { return impl_->shape->core_begin; }
 int FeedClient::core_end() const { return impl_->shape->core_end; }

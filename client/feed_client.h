@@ -37,8 +37,10 @@ struct FeedClientOptions {
 
   // The first step wanted, >= 0.
   int64_t first_step = 0;
-  // Steps wanted. 0: to the end of the feed, which a feed with 0 epochs does not have.
+  // Steps wanted, as a number or as so many epochs' worth of them; at most one of the two is set.
+  // Both 0: to the end of the feed, which a feed with 0 epochs does not have.
   int64_t steps = 0;
+  int64_t epochs = 0;
   // The cores wanted, core_begin .. core_end - 1. Both 0: all.
   int core_begin = 0;
   int core_end = 0;
@@ -121,6 +123,9 @@ class FeedClient {
   ResumeToken TokenAt(int64_t next_step) const;
   // The number of the step that Next() returns next.
   int64_t next_step() const;
+  // The first step that is not wanted; without meaning unless has_end().
+  int64_t end_step() const;
+  bool has_end() const;
 
   // The slice of one core. Valid as long as the client.
   const SliceLayout& layout() const;

@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeIndexCommand());
   commands.push_back(systole::MakeInspectCommand());
   commands.push_back(systole::MakeVerifyCommand());
+  commands.push_back(systole::MakeFeedCommand());
+  commands.push_back(systole::MakeTrainCommand());
   const std::vector<std::string> args(argv + 1, argv + argc);
   return systole::RunCommandLine(
       args, commands, SYSTOLE_VERSION,

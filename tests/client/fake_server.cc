@@ -76,7 +76,7 @@ class FakeServer::Service : public v1::Systole::Service {
   grpc::Status ResolveFeed(grpc::ServerContext*, const v1::ResolveFeedRequest*,
                            v1::ResolveFeedResponse* answer) override {
     DescribeLayout(layout_, *answer);
-    answer->set_steps_per_epoch(feed_.total_steps);
+    answer->set_steps_per_epoch(feed_.steps_per_epoch);
     answer->set_total_steps(feed_.total_steps);
     answer->set_bytes_per_step(layout_.payload_bytes() * feed_.num_cores);
     *answer->mutable_identity() = Identity();

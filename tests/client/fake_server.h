@@ -41,6 +41,7 @@ struct FakeFeed {
   // Elements of one example's tensor `x` (uint8).
   int64_t example_bytes = 100;
   int64_t total_steps = 20;  // 0 = without end.
+  int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;
   uint64_t order_fingerprint = 22;

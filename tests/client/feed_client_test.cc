@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,23 @@ TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {
       ASSERT_NE(client, nullptr);
       ExpectAllSteps(Drain(*client), first, steps == 0 ? 12 : std::min<int64_t>(12, first + steps));
     }
+  }
+}
+
+TEST(FeedClientTest, CountsInEpochsWhereAsked) {
+  const FakeFeed feed = {.total_steps = 35, .steps_per_epoch = 10};
+  const FakeServer server(feed);
+  const struct {
+    int64_t first_step, epochs, end;
+  } kCases[] = {{0, 1, 10},  {0, 3, 30},  {4, 2, 24},
+                {20, 2, 35}, {35, 1, 35}, {0, std::numeric_limits<int64_t>::max(), 35}};
+  for (const auto& test : kCases) {
+    FeedClientOptions options = Quick({server.address()});
+    options.first_step = test.first_step;
+    options.epochs = test.epochs;
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    ExpectAllSteps(Drain(*client), test.first_step, test.end);
   }
 }
 

@@ -1,0 +1,63 @@
+#include "client/cli/core_infeeds.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Steps in front of each core. One is worked on, one waits; what hides longer hiccups is the
+// client's window, which these only hold on to.
+constexpr int64_t kQueueSteps = 2;
+
+absl::StatusOr<int> IndexOf(const SliceLayout& layout, const std::string& name,
+                            const char* option) {
+  const int index = layout.IndexOf(name);
+  if (index >= 0) return index;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the spec has no output '", name, "'; add one, or name another with ", option));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoreInfeeds>> CoreInfeeds::Create(std::unique_ptr<FeedClient> client,
+                                                                 const TrainingOutputs& outputs) {
+  SYSTOLE_ASSIGN_OR_RETURN(const int image,
+                           IndexOf(client->layout(), outputs.image, "--image-output"));
+  SYSTOLE_ASSIGN_OR_RETURN(const int label,
+                           IndexOf(client->layout(), outputs.label, "--label-output"));
+  if (client->core_begin() != 0) {
+    return absl::InvalidArgumentError("a training run needs the slices of all cores");
+  }
+  return std::unique_ptr<CoreInfeeds>(new CoreInfeeds(std::move(client), image, label));
+}
+
+CoreInfeeds::CoreInfeeds(std::unique_ptr<FeedClient> client, int image, int label)
+    : client_(std::move(client)), image_(image), label_(label) {
+  std::vector<InfeedQueue*> queues;
+  for (int core = 0; core < client_->core_end(); ++core) {
+    queues_.push_back(std::make_unique<InfeedQueue>(kQueueSteps));
+    queues.push_back(queues_.back().get());
+  }
+  pump_ = std::make_unique<InfeedPump>(*client_, std::move(queues));
+}
+
+CoreInfeeds::~CoreInfeeds() = default;
+
+absl::StatusOr<std::optional<emulator::InfeedStep>> CoreInfeeds::Pop(int64_t core) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::optional<CoreStep> popped,
+                           queues_[static_cast<size_t>(core)]->Pop());
+  if (!popped.has_value()) return std::optional<emulator::InfeedStep>();
+  const auto owner = std::make_shared<const CoreStep>(*std::move(popped));
+  return emulator::InfeedStep{.step = owner->step,
+                              .inputs = {.image = owner->Tensor(image_),
+                                         .label = owner->Tensor(label_),
+                                         .valid = owner->Tensor(owner->layout->valid_index())},
+                              .bytes = owner->layout->payload_bytes(),
+                              .owner = owner};
+}
+
+}  // namespace systole

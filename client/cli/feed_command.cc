@@ -1,0 +1,191 @@
+// `systole feed`: drains a feed, to see what is in it and how fast it comes.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/feed_flags.h"
+#include "client/cli/json_writer.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/step_printer.h"
+#include "client/feed_client.h"
+#include "client/monotonic_clock.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// What has come so far.
+struct FeedReport {
+  int64_t first_step = 0;
+  int64_t steps = 0;
+  int64_t examples = 0;  // With `valid` = 1.
+  double seconds = 0;
+  FeedClientStats client;
+  std::string token;
+
+  double PerSecond(double amount) const { return seconds > 0 ? amount / seconds : 0; }
+  double megabytes() const { return static_cast<double>(client.payload_bytes) / 1e6; }
+
+  std::string ToText() const {
+    return absl::StrFormat(
+        "%d steps, %d examples, %.1f MB in %.2f s: %.1f steps/s, %.0f examples/s, %.1f MB/s\n",
+        steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
+        PerSecond(static_cast<double>(examples)), PerSecond(megabytes()));
+  }
+  std::string ToJson() const {
+    JsonWriter json;
+    json.BeginObject().Field("first_step", first_step).Field("steps", steps);
+    json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
+    json.Field("seconds", seconds);
+    json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
+    json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
+    json.Field("megabytes_per_second", PerSecond(megabytes()));
+    json.Field("streams_lost", client.streams_lost).Field("token", token);
+    return json.EndObject().text();
+  }
+};
+
+int64_t ValidExamples(const Step& step) {
+  int64_t valid = 0;
+  for (int core = step.core_begin(); core < step.core_end(); ++core) {
+    for (const uint8_t place : step.Tensor(core, step.layout().valid_index()).bytes()) {
+      valid += place != 0 ? 1 : 0;
+    }
+  }
+  return valid;
+}
+
+class FeedCommand final : public Command {
+ public:
+  std::string name() const override { return "feed"; }
+  std::string summary() const override {
+    return "Drain a feed: how fast it comes, and what is in it";
+  }
+  std::string example() const override {
+    return "systole feed --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto --steps 20";
+  }
+
+  void Declare(OptionList& options) override {
+    flags_.Declare(options);
+    options.Required("--spec", "FILE", &spec_, "The feed spec: textproto, or JSON if named .json");
+    options.Optional("--first-step", "K", &first_step_, "The first step wanted");
+    options.Optional("--resume", "TOKEN", &resume_,
+                     "Go on where this token was printed, instead of --first-step");
+    options.Optional("--steps", "N", &steps_,
+                     "Steps wanted; 0 = to the end of the feed. Default: one epoch");
+    options.Optional("--cores", "A:B", &cores_, "The cores A .. B-1 alone. Default: all");
+    options.FlagWithValue("--digest", "core", &digest_,
+                          "Print `step core hex` for each slice and nothing else; "
+                          "--digest=example: `step core slot hex`");
+    options.Optional("--print", "OUTPUT", &print_,
+                     "Print `step core values..` of this output and nothing else; - stands for an "
+                     "example that is padding or masked");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const StepPrinting printing, Printing());
+    if (console.json && printing != StepPrinting::kNothing) {
+      return absl::InvalidArgumentError(
+          "--json does not go with --digest or --print: each wants stdout for itself");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client, Connect());
+    SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
+                             StepPrinter::Create(printing, print_, client->layout()));
+    FeedReport report = {.first_step = client->next_step()};
+    const absl::Status status = Drain(*client, printer, console, report);
+    report.client = client->stats();
+    report.token = client->Token().Encode();
+    if (!status.ok()) {
+      console.err << "after " << report.steps << " steps; --resume " << report.token
+                  << " goes on there\n";
+      return status;
+    }
+    if (console.json) {
+      console.out << report.ToJson() << "\n";
+      return absl::OkStatus();
+    }
+    std::ostream& remarks = printing == StepPrinting::kNothing ? console.out : console.err;
+    remarks << report.ToText();
+    console.err << "--resume " << report.token << "\n";
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<StepPrinting> Printing() const {
+    if (!digest_.empty() && !print_.empty()) {
+      return absl::InvalidArgumentError(
+          "--digest does not go with --print: each wants stdout for itself");
+    }
+    if (!print_.empty()) return StepPrinting::kValues;
+    if (digest_.empty()) return StepPrinting::kNothing;
+    if (digest_ == "core") return StepPrinting::kDigest;
+    if (digest_ == "example") return StepPrinting::kExampleDigests;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--digest=", digest_, ": want --digest or --digest=example"));
+  }
+
+  absl::StatusOr<std::unique_ptr<FeedClient>> Connect() const {
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_RETURN_IF_ERROR(ParseCores(cores_, options));
+    if (steps_.has_value()) {
+      options.steps = *steps_;
+    } else {
+      options.epochs = 1;
+    }
+    if (resume_.empty()) {
+      options.first_step = first_step_.value_or(0);
+      return FeedClient::Create(spec, std::move(options));
+    }
+    if (first_step_.has_value()) {
+      return absl::InvalidArgumentError(
+          "--resume does not go with --first-step: the token says where to begin");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const ResumeToken token, ResumeToken::Decode(resume_));
+    return FeedClient::Resume(spec, token, std::move(options));
+  }
+
+  // `report` also counts what came before an error.
+  absl::Status Drain(FeedClient& client, const StepPrinter& printer, const Console& console,
+                     FeedReport& report) const {
+    const MonotonicClock clock = SteadyClock();
+    const absl::Duration begin = clock();
+    const int64_t steps = client.end_step() - client.next_step();
+    // A feed without end has no per cent.
+    ProgressBar bar(console.err, console.err_is_terminal && client.has_end(), "feeding", steps);
+    while (true) {
+      absl::StatusOr<std::optional<Step>> step = client.Next();
+      report.seconds = absl::ToDoubleSeconds(clock() - begin);
+      SYSTOLE_RETURN_IF_ERROR(step.status());
+      if (!step->has_value()) return absl::OkStatus();
+      ++report.steps;
+      report.examples += ValidExamples(**step);
+      printer.Print(**step, console.out);
+      // Whoever reads along sees a step when it is there.
+      console.out.flush();
+      if (!console.out) return absl::InternalError("cannot write to stdout");
+      bar.Add(1);
+    }
+  }
+
+  FeedFlags flags_;
+  std::string spec_;
+  std::optional<int64_t> first_step_;
+  std::string resume_;
+  std::optional<int64_t> steps_;
+  std::string cores_;
+  std::string digest_;
+  std::string print_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeFeedCommand() { return std::make_unique<FeedCommand>(); }
+
+}  // namespace systole

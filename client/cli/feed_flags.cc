@@ -1,0 +1,71 @@
+#include "client/cli/feed_flags.h"
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "core/status/status_macros.h"
+#include "proto/textproto/textproto.h"
+
+namespace systole {
+namespace {
+
+constexpr double kMaxSeconds = 86400 * 365;
+
+absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
+  // Written so that it also refuses what is no number.
+  if (!(seconds > 0 && seconds <= kMaxSeconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " ", seconds, ": want seconds, more than 0 and at most a year"));
+  }
+  return absl::Seconds(seconds);
+}
+
+}  // namespace
+
+void FeedFlags::Declare(OptionList& options) {
+  options.Required("--server", "A[,B..]", &servers_,
+                   "Servers of the same data, each HOST:PORT or unix:PATH; they share the work");
+  options.Optional("--connect-timeout", "SECONDS", &connect_timeout_s_,
+                   "How long to try for the first answer and the first step");
+  options.Optional("--retry-for", "SECONDS", &retry_for_s_,
+                   "How long to try for the next step after servers were lost");
+  options.Optional("--prefetch-bytes", "N", &prefetch_bytes_,
+                   "Memory for steps that wait; room for two is always taken");
+  options.Flag("--allow-mixed-content", &allow_mixed_content_,
+               "Accept servers of different content versions: steps may differ in a few bits");
+}
+
+absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
+  FeedClientOptions options;
+  options.servers = absl::StrSplit(servers_, ',');
+  SYSTOLE_ASSIGN_OR_RETURN(options.connect_timeout,
+                           Seconds("--connect-timeout", connect_timeout_s_));
+  SYSTOLE_ASSIGN_OR_RETURN(options.retry_for, Seconds("--retry-for", retry_for_s_));
+  options.prefetch_bytes = prefetch_bytes_;
+  options.allow_mixed_content = allow_mixed_content_;
+  return options;
+}
+
+absl::StatusOr<v1::FeedSpec> LoadSpec(const std::string& path) {
+  v1::FeedSpec spec;
+  SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, spec));
+  return spec;
+}
+
+absl::Status ParseCores(absl::string_view text, FeedClientOptions& options) {
+  if (text.empty()) return absl::OkStatus();
+  const std::vector<absl::string_view> ends = absl::StrSplit(text, ':');
+  if (ends.size() != 2 || !absl::SimpleAtoi(ends[0], &options.core_begin) ||
+      !absl::SimpleAtoi(ends[1], &options.core_end) || options.core_begin < 0 ||
+      options.core_begin >= options.core_end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cores ", text, ": want A:B, the cores A .. B-1, such as 0:4"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,42 @@
+// The options that `feed` and `train` share: which servers, and how to keep hold of them.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_FEED_FLAGS_H_
+#define SYSTOLE_CLIENT_CLI_FEED_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/command_line.h"
+#include "client/feed_client.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+class FeedFlags {
+ public:
+  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --allow-mixed-content.
+  void Declare(OptionList& options);
+
+  // InvalidArgument if a value is out of range.
+  absl::StatusOr<FeedClientOptions> ToOptions() const;
+
+ private:
+  std::string servers_;
+  double connect_timeout_s_ = 10;
+  double retry_for_s_ = 600;
+  int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
+  bool allow_mixed_content_ = false;
+};
+
+// The spec in `path`, textproto or JSON. Errors of LoadMessage.
+absl::StatusOr<v1::FeedSpec> LoadSpec(const std::string& path);
+
+// Stores "A:B" in the options' cores; "" means all. InvalidArgument if it is no such range.
+absl::Status ParseCores(absl::string_view text, FeedClientOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_FEED_FLAGS_H_

@@ -1,0 +1,168 @@
+// `systole train`: trains a model on emulated cores that are fed over the network.
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/core_infeeds.h"
+#include "client/cli/feed_flags.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/thread_count.h"
+#include "client/emulator/model.h"
+#include "client/emulator/trainer.h"
+#include "client/emulator/training_loop.h"
+#include "client/feed_client.h"
+#include "client/monotonic_clock.h"
+#include "core/status/status_macros.h"
+#include "proto/textproto/textproto.h"
+#include "systole/v1/model.pb.h"
+
+namespace systole {
+namespace {
+
+class TrainCommand final : public Command {
+ public:
+  std::string name() const override { return "train"; }
+  std::string summary() const override {
+    return "Train a model on emulated systolic cores, fed by servers";
+  }
+  std::string example() const override {
+    return "systole train --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
+           "--eval-spec deploy/specs/flowers-eval.textproto "
+           "--model deploy/models/flowers-cnn.textproto --epochs 5";
+  }
+
+  void Declare(OptionList& options) override {
+    flags_.Declare(options);
+    options.Required("--spec", "FILE", &spec_,
+                     "The training feed's spec; its num_cores is the number of cores emulated");
+    options.Optional("--eval-spec", "FILE", &eval_spec_,
+                     "The validation feed's spec, read once after each epoch");
+    options.Required("--model", "FILE", &model_, "The model, as textproto");
+    options.Optional("--epochs", "N", &epochs_, "Epochs to train");
+    options.Optional("--seed", "S", &seed_, "Of the initial weights");
+    options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
+    options.Optional("--image-output", "NAME", &outputs_.image, "The output the model takes");
+    options.Optional("--label-output", "NAME", &outputs_.label, "The output that holds the class");
+    options.Optional("--report-json", "FILE", &report_json_, "Also write the report here, as JSON");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(threads_));
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, TrainingSpec());
+    std::optional<v1::FeedSpec> eval_spec;
+    if (!eval_spec_.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(eval_spec, EvaluationSpec(spec));
+    }
+    v1::Model model_message;
+    SYSTOLE_RETURN_IF_ERROR(LoadMessage(model_, model_message));
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::CompileModel(model_message));
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    options.epochs = epochs_;
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreInfeeds> infeeds, Open(spec, options));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        emulator::Trainer trainer,
+        emulator::Trainer::Create(model,
+                                  {.num_cores = spec.num_cores(),
+                                   .per_core_batch = infeeds->client().layout().per_core_batch(),
+                                   .threads = threads,
+                                   .seed = seed_}));
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport report,
+                             Train(trainer, *infeeds, eval_spec, options, console));
+    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
+    if (report_json_.empty()) return absl::OkStatus();
+    std::ofstream file(report_json_, std::ios::trunc);
+    file << report.ToJson() << "\n";
+    file.close();
+    if (!file) return absl::InternalError(absl::StrCat("cannot write '", report_json_, "'"));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<v1::FeedSpec> TrainingSpec() const {
+    if (epochs_ < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--epochs ", epochs_, ": want 1 or more"));
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
+    if (spec.epochs() > 0 && spec.epochs() < epochs_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(spec_, " has epochs: ", spec.epochs(), ", but --epochs ", epochs_,
+                       " wants more; write epochs: 0 (without end) into the spec"));
+    }
+    return spec;
+  }
+
+  // One pass over the validation data is one epoch, whatever the spec says.
+  absl::StatusOr<v1::FeedSpec> EvaluationSpec(const v1::FeedSpec& training) const {
+    SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(eval_spec_));
+    if (spec.num_cores() != training.num_cores() ||
+        spec.global_batch() != training.global_batch()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          eval_spec_, " has global_batch: ", spec.global_batch(),
+          " over num_cores: ", spec.num_cores(), ", want ", training.global_batch(), " over ",
+          training.num_cores(), " as in ", spec_, ": the same emulated cores take both"));
+    }
+    return spec;
+  }
+
+  absl::StatusOr<std::unique_ptr<CoreInfeeds>> Open(const v1::FeedSpec& spec,
+                                                    const FeedClientOptions& options) const {
+    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, FeedClient::Create(spec, options));
+    return CoreInfeeds::Create(std::move(client), outputs_);
+  }
+
+  absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, CoreInfeeds& infeeds,
+                                                 const std::optional<v1::FeedSpec>& eval_spec,
+                                                 FeedClientOptions options,
+                                                 const Console& console) const {
+    emulator::TrainingLoopOptions loop = {
+        .epochs = epochs_,
+        .steps_per_epoch = infeeds.client().info().steps_per_epoch(),
+        .clock = SteadyClock()};
+    if (loop.steps_per_epoch == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          spec_, ": an epoch has no step, because the dataset's ",
+          infeeds.client().info().num_records(),
+          " records do not fill one global batch; make global_batch smaller, or tail: PAD"));
+    }
+    ProgressBar bar(console.err, console.err_is_terminal, "training",
+                    loop.epochs * loop.steps_per_epoch);
+    loop.on_step = [&](const emulator::TrainingProgress& progress) {
+      bar.Add(
+          1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
+    };
+    if (eval_spec.has_value()) {
+      options.epochs = 1;
+      loop.open_validation = [this, &eval_spec, options]() -> absl::StatusOr<emulator::PopInfeed> {
+        SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened, Open(*eval_spec, options));
+        return [shared = std::shared_ptr<CoreInfeeds>(std::move(opened))](int64_t core) {
+          return shared->Pop(core);
+        };
+      };
+    }
+    return emulator::RunTraining(
+        trainer, [&](int64_t core) { return infeeds.Pop(core); }, loop);
+  }
+
+  FeedFlags flags_;
+  std::string spec_;
+  std::string eval_spec_;
+  std::string model_;
+  int64_t epochs_ = 5;
+  uint64_t seed_ = 0;
+  int64_t threads_ = 0;
+  TrainingOutputs outputs_;
+  std::string report_json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTrainCommand() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace systole
