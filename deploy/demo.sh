@@ -97,15 +97,15 @@ train_pid=$!
 status=0
 wait "$train_pid" || status=$?
 train_pid=
-cat "$dir/report.txt"
 if [[ $status -ne 0 ]]; then
   say "training failed with exit status $status; the server's log:"
   tail -n 20 "$dir/server.log" >&2
   exit "$status"
 fi
 
-say "stopping the server"
+say "stopping the server (the report stays in $dir/report.txt)"
 stop "$server_pid"
 server_pid=
-# The last line of the report, also where the terminal shows stdout and stderr together.
-grep -E '^validation accuracy [01]\.[0-9]{3}$' "$dir/report.txt" | tail -n 1
+cat "$dir/report.txt"
+# Its last line is what this script promises as its own.
+tail -n 1 "$dir/report.txt" | grep -Eqx 'validation accuracy [01]\.[0-9]{3}'

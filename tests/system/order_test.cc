@@ -1,0 +1,133 @@
+// Which records an epoch holds, and what the trainer makes of them, asked of the real programs with
+// the specs and models that ship.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr int kImages = 150;  // Two full batches of 64 and one of 22.
+constexpr int kBatch = 64;
+
+std::string Shipped(const std::string& name) {
+  return (std::filesystem::path(SYSTOLE_SOURCE_DIR) / "deploy" / name).string();
+}
+
+class OrderTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder;
+    PackFlowers(*folder_, kImages, /*shards=*/4);
+    const std::string glob = *folder_ / "flowers-train-*.tfrecord";
+    // The images are their own validation set: what counts here is that it is asked for.
+    auto server = ServerProcess::Start({"--dataset", absl::StrCat("flowers=", glob), "--dataset",
+                                        absl::StrCat("flowers-validation=", glob)});
+    ASSERT_THAT(server, IsOk());
+    server_ = server->release();
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    delete folder_;
+  }
+
+  // The record ids of an epoch in the order they are fed; "-" for padding.
+  static std::vector<std::string> Ids(const std::string& spec) {
+    const Finished feed =
+        RunSystole({"feed", "--server", server_->address(), "--spec", spec, "--print", "id"});
+    EXPECT_EQ(feed.exit_code, 0) << feed.err;
+    std::vector<std::string> ids;
+    for (const std::string& line : Lines(feed.out)) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ');
+      ids.insert(ids.end(), words.begin() + 2, words.end());  // "step core id id ..".
+    }
+    return ids;
+  }
+
+  static Finished Train(const std::vector<std::string>& args) {
+    std::vector<std::string> all = {"train",
+                                    "--server",
+                                    server_->address(),
+                                    "--spec",
+                                    Shipped("specs/flowers.textproto"),
+                                    "--eval-spec",
+                                    Shipped("specs/flowers-eval.textproto"),
+                                    "--model",
+                                    Shipped("models/flowers-cnn.textproto"),
+                                    "--epochs",
+                                    "1"};
+    all.insert(all.end(), args.begin(), args.end());
+    return RunSystole(all);
+  }
+
+  static TempFolder* folder_;
+  static ServerProcess* server_;
+};
+TempFolder* OrderTest::folder_ = nullptr;
+ServerProcess* OrderTest::server_ = nullptr;
+
+TEST_F(OrderTest, PadFeedsEveryRecordExactlyOnce) {
+  std::vector<std::string> ids = Ids(Shipped("specs/record-ids.textproto"));
+  ASSERT_EQ(ids.size(), 3u * kBatch);
+  std::vector<int> times(kImages, 0);
+  for (const std::string& id : ids) {
+    int number;
+    if (id == "-") continue;
+    ASSERT_TRUE(absl::SimpleAtoi(id, &number) && number >= 0 && number < kImages) << id;
+    ++times[number];
+  }
+  EXPECT_EQ(times, std::vector<int>(kImages, 1));
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "-"), 3 * kBatch - kImages);
+}
+
+TEST_F(OrderTest, DropFeedsNMinusNModBRecordsAtMostOnce) {
+  const std::string spec = folder_->Write(
+      "drop.textproto", absl::StrReplaceAll(ReadWholeFile(Shipped("specs/record-ids.textproto")),
+                                            {{"tail: PAD", "tail: DROP"}}));
+  const std::vector<std::string> ids = Ids(spec);
+  EXPECT_EQ(ids.size(), size_t{kImages - kImages % kBatch});
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "-"), 0);
+}
+
+TEST_F(OrderTest, TrainingTwiceGivesTheSameLossesToTheLastBit) {
+  // JSON has every digit of a loss.
+  const auto losses = [](const std::string& json) {
+    std::vector<std::string> found;
+    const std::regex pattern("\"(loss|accuracy)\":[0-9][^,}]*");
+    for (std::sregex_iterator it(json.begin(), json.end(), pattern), end; it != end; ++it) {
+      found.push_back(it->str());
+    }
+    return found;
+  };
+  const Finished first = Train({"--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("\"training_seconds\":"));
+  EXPECT_EQ(losses(first.out).size(), 4u) << first.out;  // Of training and of validation.
+  EXPECT_EQ(losses(first.out), losses(Train({"--json", "--threads", "1"}).out));
+}
+
+TEST_F(OrderTest, ATrainingReportEndsWithTheValidationAccuracy) {
+  const Finished train = Train({});
+  ASSERT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(Lines(train.out).back(), MatchesRegex("validation accuracy [01]\\.[0-9]{3}"));
+}
+
+}  // namespace
+}  // namespace systole

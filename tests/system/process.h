@@ -1,0 +1,65 @@
+// One of the real programs, run as a child process of a test. It cannot outlive the test: it is
+// killed when its Process goes, and by the kernel if the test dies first.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
+#define SYSTOLE_TESTS_SYSTEM_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace systole {
+
+struct ProcessOptions {
+  // "NAME=VALUE", added to the environment of the test.
+  std::vector<std::string> environment;
+  // 0: stdout is kept until the end. Otherwise it is a pipe that holds so many bytes (at least
+  // 4096) for ReadLine(): a program that has filled it waits, which is how a test stops one in
+  // mid-stream.
+  int stdout_pipe_bytes = 0;
+};
+
+struct Finished {
+  // As a shell says it: 128 + signal for a process that a signal ended.
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+class Process {
+ public:
+  // `args[0]` is the program's path. Aborts the test if the program cannot be started.
+  explicit Process(const std::vector<std::string>& args, const ProcessOptions& options = {});
+  // Kills and reaps it if Wait() did not.
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Signal(int signal) const;
+  bool IsRunning();
+  // The next line of stdout with its newline; "" at the end. REQUIRES: stdout_pipe_bytes.
+  std::string ReadLine();
+  // What it has written to stderr so far.
+  std::string err() const;
+  // Waits for the end. `out` is what ReadLine() has not taken. A process still there after two
+  // minutes is stuck: it is killed, and its exit code says so (137).
+  Finished Wait();
+
+ private:
+  void Reap(int options);
+  std::string ReadRestOfPipe();
+
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  int wait_status_ = 0;
+  int out_fd_ = -1;  // A memory file, or the reading end of the pipe.
+  int err_fd_ = -1;  // A memory file.
+  bool out_is_pipe_ = false;
+  std::string unread_;  // Read from the pipe, not yet taken.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SYSTEM_PROCESS_H_

@@ -1,0 +1,65 @@
+// The real programs on real shards, as a user would run them: what every test here starts from.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_
+#define SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/system/process.h"
+
+namespace systole {
+
+// The paths of the programs under test.
+std::string SystoleProgram();
+std::string ServerProgram();
+
+// Runs `systole ARGS..` to its end.
+Finished RunSystole(const std::vector<std::string>& args, const ProcessOptions& options = {});
+
+// A systole-server on a port of its own choice, killed at the end.
+class ServerProcess {
+ public:
+  // `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..`; returns once it serves.
+  // Unavailable with its stderr if it ends instead.
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const std::vector<std::string>& args,
+                                                              const ProcessOptions& options = {});
+
+  // "127.0.0.1:PORT".
+  const std::string& address() const { return address_; }
+  Process& process() { return process_; }
+
+ private:
+  ServerProcess(const std::vector<std::string>& args, const ProcessOptions& options)
+      : process_(args, options) {}
+
+  Process process_;
+  std::string address_;
+};
+
+// Draws `images` flowers and packs them into `shards` train shards FOLDER/flowers-train-*. Aborts
+// the test if that fails.
+void PackFlowers(const TempFolder& folder, int images, int shards);
+
+// `count` records in one shard: record i is `record_bytes` bytes that depend on i and their place.
+std::string RawShard(int first, int count, int record_bytes);
+
+// A feed of augmented images with labels and record ids: 2 epochs, shuffled, 16 examples a step
+// over 8 cores. `extra` is further textproto, such as "tail: PAD".
+std::string FlowersSpec(const std::string& extra = "");
+
+// A feed of raw records, one step an epoch if there are 64 of them.
+std::string RawSpec(int record_bytes, int epochs);
+
+// Sorts lines that begin with "step core " by these numbers.
+std::string SortedByStepAndCore(const std::string& lines);
+
+std::vector<std::string> Lines(const std::string& text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_
