@@ -1,0 +1,77 @@
+// Our reading of a Chunk message against protobuf's: both refuse, or both see the same fields and
+// data. The first byte says into slices of which size the message is cut.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
+#include "proto/framing/chunk.h"
+#include "systole/v1/service.pb.h"
+#include "tests/proto/framing/sliced_message.h"
+
+namespace {
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "differs from protobuf: %s\n", what);
+  std::abort();
+}
+
+// Proto3's parser keeps groups and strings that are no UTF-8 in unknown fields; a Chunk has no
+// groups, and our reader refuses them, which is a difference that is meant. This finds the first
+// byte of the field in which protobuf would see one.
+bool HasGroup(absl::string_view bytes) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  while (const uint32_t tag = in.ReadTag()) {
+    uint64_t value = 0;
+    uint32_t word = 0;
+    switch (tag & 7) {
+      case 0:
+        if (!in.ReadVarint64(&value)) return false;
+        break;
+      case 1:
+        if (!in.Skip(8)) return false;
+        break;
+      case 2:
+        if (!in.ReadVarint32(&word) || !in.Skip(static_cast<int>(word))) return false;
+        break;
+      case 5:
+        if (!in.Skip(4)) return false;
+        break;
+      default:
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  systole::v1::Chunk theirs;
+  const bool accepted = theirs.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const absl::StatusOr<systole::ReceivedChunk> ours =
+      systole::ReceivedChunk::Parse(systole::SlicedMessage(bytes, 1 + data[0] % 64));
+  if (HasGroup(bytes)) return 0;
+  Require(ours.ok() == accepted, accepted ? "we refuse it" : "we accept it");
+  if (!accepted) return 0;
+  const systole::ChunkHeader& header = ours->header();
+  Require(header.step == theirs.step(), "step");
+  Require(header.core == theirs.core(), "core");
+  Require(header.tensor == theirs.tensor(), "tensor");
+  Require(header.offset == theirs.offset(), "offset");
+  Require(header.crc32c == theirs.crc32c(), "crc32c");
+  Require(header.draining == theirs.draining(), "draining");
+  Require(ours->data_bytes() == static_cast<int64_t>(theirs.data().size()), "length of data");
+  std::vector<uint8_t> copied(theirs.data().size());
+  const bool intact = ours->CopyTo(absl::MakeSpan(copied)).ok();
+  Require(std::string(copied.begin(), copied.end()) == theirs.data(), "data");
+  Require(intact == (systole::Crc32c(theirs.data()) == theirs.crc32c()), "the checksum's verdict");
+  return 0;
+}

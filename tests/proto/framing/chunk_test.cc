@@ -1,0 +1,250 @@
+#include "proto/framing/chunk.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "systole/v1/service.pb.h"
+#include "tests/proto/framing/sliced_message.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr ChunkHeader kHeader = {
+    .step = 300, .core = 5, .tensor = 2, .offset = int64_t{1} << 40, .crc32c = 0xdeadbeef};
+
+std::vector<uint8_t> Data(size_t bytes) {
+  std::vector<uint8_t> data(bytes);
+  for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i * 31 + 7);
+  return data;
+}
+
+uint32_t CrcOf(const std::vector<uint8_t>& data) {
+  return Crc32c(absl::string_view(reinterpret_cast<const char*>(data.data()), data.size()));
+}
+
+TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
+  for (const size_t bytes : {size_t{1}, size_t{127}, size_t{128}, size_t{1} << 20}) {
+    const std::vector<uint8_t> data = Data(bytes);
+    v1::Chunk chunk;
+    ASSERT_TRUE(chunk.ParseFromString(BytesOf(EncodeChunk(kHeader, data, nullptr))));
+    EXPECT_EQ(chunk.step(), 300);
+    EXPECT_EQ(chunk.core(), 5);
+    EXPECT_EQ(chunk.tensor(), 2);
+    EXPECT_EQ(chunk.offset(), int64_t{1} << 40);
+    EXPECT_EQ(chunk.crc32c(), 0xdeadbeefu);
+    EXPECT_FALSE(chunk.draining());
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), chunk.data().begin(), chunk.data().end(),
+                           [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
+  }
+}
+
+TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
+  const std::vector<uint8_t> data = Data(1000);
+  v1::Chunk chunk;
+  chunk.set_step(300);
+  chunk.set_core(5);
+  chunk.set_tensor(2);
+  chunk.set_offset(int64_t{1} << 40);
+  chunk.set_crc32c(0xdeadbeef);
+  chunk.set_data(data.data(), data.size());
+  EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
+}
+
+TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
+  const ChunkHeader headers[] = {
+      {},
+      {.step = INT64_MAX,
+       .core = INT32_MAX,
+       .tensor = INT32_MAX,
+       .offset = INT64_MAX,
+       .crc32c = UINT32_MAX,
+       .draining = true},
+      {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
+      {.step = -1, .core = -1, .tensor = -1, .offset = -1},
+  };
+  for (const ChunkHeader& header : headers) {
+    for (const size_t bytes : {0, 3}) {
+      const std::vector<uint8_t> data = Data(bytes);
+      const grpc::ByteBuffer message = EncodeChunk(header, data, nullptr);
+      const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(message);
+      ASSERT_THAT(chunk, IsOk());
+      EXPECT_EQ(chunk->header(), header);
+      EXPECT_EQ(chunk->data_bytes(), static_cast<int64_t>(bytes));
+      v1::Chunk parsed;
+      ASSERT_TRUE(parsed.ParseFromString(BytesOf(message)));
+      EXPECT_EQ(parsed.step(), header.step);
+      EXPECT_EQ(parsed.core(), header.core);
+      EXPECT_EQ(parsed.draining(), header.draining);
+    }
+  }
+}
+
+TEST(ChunkTest, TheDataAreSharedNotCopiedAndTheirOwnerIsKept) {
+  const std::vector<uint8_t> data = Data(100'000);
+  std::atomic<bool> dropped = false;
+  {
+    grpc::ByteBuffer message;
+    {
+      std::shared_ptr<const void> owner(&data, [&](const void*) { dropped = true; });
+      message = EncodeChunk(kHeader, data, std::move(owner));
+    }
+    EXPECT_FALSE(dropped);
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(message.Dump(&slices).ok());
+    ASSERT_EQ(slices.size(), 2u);
+    EXPECT_EQ(slices[1].begin(), data.data());
+  }
+  EXPECT_TRUE(dropped);
+}
+
+TEST(ChunkTest, AnOwnerOfNoDataIsDroppedAtOnce) {
+  bool dropped = false;
+  std::shared_ptr<const void> owner(&dropped, [&](const void*) { dropped = true; });
+  const grpc::ByteBuffer message = EncodeChunk(kHeader, {}, std::move(owner));
+  EXPECT_TRUE(dropped);
+}
+
+TEST(ChunkTest, GathersDataHoweverTheyAreSliced) {
+  const std::vector<uint8_t> data = Data(100);
+  ChunkHeader header = kHeader;
+  header.crc32c = CrcOf(data);
+  const std::string bytes = BytesOf(EncodeChunk(header, data, nullptr));
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage(bytes, piece));
+    ASSERT_THAT(chunk, IsOk());
+    EXPECT_EQ(chunk->header(), header);
+    std::vector<uint8_t> gathered(100);
+    ASSERT_THAT(chunk->CopyTo(absl::MakeSpan(gathered)), IsOk());
+    EXPECT_EQ(gathered, data);
+  }
+}
+
+TEST(ChunkTest, TheMessageMayGoBeforeTheChunk) {
+  const std::vector<uint8_t> data = Data(100);
+  ChunkHeader header = kHeader;
+  header.crc32c = CrcOf(data);
+  absl::StatusOr<ReceivedChunk> chunk = absl::UnknownError("");
+  {
+    const grpc::ByteBuffer message = SlicedMessage(BytesOf(EncodeChunk(header, data, nullptr)), 7);
+    chunk = ReceivedChunk::Parse(message);
+  }
+  ASSERT_THAT(chunk, IsOk());
+  std::vector<uint8_t> gathered(100);
+  EXPECT_THAT(chunk->CopyTo(absl::MakeSpan(gathered)), IsOk());
+}
+
+TEST(ChunkTest, EveryFlippedBitOfTheDataIsSeen) {
+  const std::vector<uint8_t> data = Data(20);
+  ChunkHeader header = kHeader;
+  header.crc32c = CrcOf(data);
+  for (size_t bit = 0; bit < 8 * data.size(); ++bit) {
+    std::vector<uint8_t> damaged = data;
+    damaged[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    const absl::StatusOr<ReceivedChunk> chunk =
+        ReceivedChunk::Parse(EncodeChunk(header, damaged, nullptr));
+    ASSERT_THAT(chunk, IsOk());
+    std::vector<uint8_t> gathered(20);
+    EXPECT_THAT(chunk->CopyTo(absl::MakeSpan(gathered)),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         AllOf(HasSubstr("step 300, core 5, tensor 2"), HasSubstr("CRC-32C"))));
+  }
+}
+
+TEST(ChunkTest, AMessageCutAnywhereIsNoChunk) {
+  const std::string bytes = BytesOf(EncodeChunk(kHeader, Data(10), nullptr));
+  int refused = 0;
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const absl::StatusOr<ReceivedChunk> chunk =
+        ReceivedChunk::Parse(SlicedMessage(bytes.substr(0, size), 3));
+    v1::Chunk parsed;
+    EXPECT_EQ(chunk.ok(), parsed.ParseFromString(bytes.substr(0, size))) << size;
+    refused += chunk.ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 20);
+}
+
+TEST(ChunkTest, FieldsMayComeInAnyOrderAndTheLastCounts) {
+  v1::Chunk first, second;
+  first.set_data("old data");
+  first.set_step(7);
+  first.set_crc32c(9);
+  second.set_core(3);
+  second.set_data("new");
+  second.set_step(8);
+  const std::string bytes = first.SerializeAsString() + second.SerializeAsString();
+  const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage(bytes, 4));
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(chunk->header().step, 8);
+  EXPECT_EQ(chunk->header().core, 3);
+  EXPECT_EQ(chunk->header().crc32c, 9u);
+  EXPECT_EQ(chunk->data_bytes(), 3);
+}
+
+TEST(ChunkTest, UnknownFieldsOfEveryWireTypeAreSkipped) {
+  // Fields 100 to 103: a varint, eight bytes, a text, four bytes; then step 7.
+  const std::string bytes(
+      "\xa0\x06\xff\x01"
+      "\xa9\x06"
+      "12345678"
+      "\xb2\x06\x03"
+      "abc"
+      "\xbd\x06"
+      "1234"
+      "\x08\x07",
+      4 + 10 + 6 + 6 + 2);
+  const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage(bytes, 5));
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(chunk->header().step, 7);
+}
+
+TEST(ChunkTest, WhatIsNoChunkIsRefused) {
+  const struct {
+    const char* why;
+    std::string bytes;
+  } kCases[] = {
+      {"field number 0", std::string("\x00\x01", 2)},
+      {"a varint of eleven bytes", std::string("\x08") + std::string(10, '\xff') + "\x01"},
+      {"a tag of more than 32 bits", "\x88\x80\x80\x80\x80\x80\x01\x01"},
+      {"data longer than the message",
+       "\x7a\x05"
+       "abc"},
+      {"data of nearly 2^64 bytes",
+       "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+       "abc"},
+      {"wire type 6", "\x0e\x01"},
+      {"wire type 7", "\x0f\x01"},
+  };
+  for (const auto& test : kCases) {
+    EXPECT_THAT(ReceivedChunk::Parse(SlicedMessage(test.bytes, 2)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a Chunk message")))
+        << test.why;
+  }
+}
+
+TEST(ChunkTest, AnEmptyMessageIsAChunkOfDefaults) {
+  const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage("", 1));
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(chunk->header(), ChunkHeader());
+  EXPECT_EQ(chunk->data_bytes(), 0);
+  EXPECT_THAT(chunk->CopyTo({}), IsOk());
+}
+
+TEST(ChunkTest, AMessageThatWasNeverFilledIsRefused) {
+  EXPECT_THAT(ReceivedChunk::Parse(grpc::ByteBuffer()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("without bytes")));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,40 @@
+#include "proto/framing/status_bridge.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+TEST(StatusBridgeTest, EveryCodeSurvivesTheWayThereAndBack) {
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+  EXPECT_THAT(FromGrpcStatus(grpc::Status::OK), IsOk());
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), "shard-3, offset 17");
+    EXPECT_EQ(static_cast<int>(ToGrpcStatus(status).error_code()), code);
+    EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
+  }
+}
+
+TEST(StatusBridgeTest, CodesHaveTheSameNames) {
+  EXPECT_EQ(ToGrpcStatus(absl::DataLossError("")).error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(ToGrpcStatus(absl::UnavailableError("")).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ToGrpcStatus(absl::NotFoundError("")).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(StatusBridgeTest, ALongMessageIsCut) {
+  const std::string message =
+      ToGrpcStatus(absl::InternalError(std::string(1 << 20, 'x'))).error_message();
+  EXPECT_EQ(message, std::string(kMaxStatusMessageBytes, 'x'));
+}
+
+TEST(StatusBridgeTest, ACodeThatNobodyKnowsIsNotOk) {
+  const grpc::Status strange(static_cast<grpc::StatusCode>(99), "strange");
+  EXPECT_THAT(FromGrpcStatus(strange), testing::Not(IsOk()));
+}
+
+}  // namespace
+}  // namespace systole
