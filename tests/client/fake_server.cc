@@ -18,14 +18,18 @@ namespace systole {
 namespace {
 
 // A tensor of examples first, one of examples last, and the one that is always there.
+std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
+  if (!feed.tensors.empty()) return feed.tensors;
+  return {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},
+          {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {3, feed.per_core_batch}},
+           .batch_axis = 1},
+          {.spec = {.name = "x",
+                    .dtype = DType::kUint8,
+                    .shape = {feed.per_core_batch, feed.example_bytes}}}};
+}
+
 SliceLayout LayoutOf(const FakeFeed& feed) {
-  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(
-      {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},
-       {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {3, feed.per_core_batch}},
-        .batch_axis = 1},
-       {.spec = {.name = "x",
-                 .dtype = DType::kUint8,
-                 .shape = {feed.per_core_batch, feed.example_bytes}}}});
+  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(TensorsOf(feed));
   SYSTOLE_CHECK(layout.ok());
   return *std::move(layout);
 }
@@ -154,7 +158,7 @@ class FakeServer::Service : public v1::Systole::Service {
       piece.data.resize(static_cast<size_t>(std::min(feed_.chunk_bytes, bytes - offset)));
       for (size_t i = 0; i < piece.data.size(); ++i) {
         piece.data[i] =
-            FakeByte(tensor.step, tensor.core, tensor.tensor, offset + static_cast<int64_t>(i));
+            feed_.byte(tensor.step, tensor.core, tensor.tensor, offset + static_cast<int64_t>(i));
       }
       piece.header.crc32c = Crc32c(AsChars(piece.data));
       if (feed_.spoil) feed_.spoil(stream, chunk, piece);

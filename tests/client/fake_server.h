@@ -35,6 +35,9 @@ struct FakeChunk {
   bool skip = false;
 };
 
+// The byte at `place` of tensor `tensor`.
+uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place);
+
 struct FakeFeed {
   int num_cores = 2;
   int64_t per_core_batch = 4;
@@ -46,6 +49,10 @@ struct FakeFeed {
   uint64_t dataset_fingerprint = 11;
   uint64_t order_fingerprint = 22;
   std::string content_version = "fake-1";
+  // The tensors of a slice, instead of `label`, `valid` and `x`.
+  std::vector<SliceTensor> tensors;
+  // The byte at a place.
+  std::function<uint8_t(int64_t step, int core, int tensor, int64_t place)> byte = FakeByte;
   // Called for each chunk with the number of the stream (from 0, over all streams of this server)
   // and of the chunk in it. On one thread per stream.
   std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
@@ -55,9 +62,6 @@ struct FakeFeed {
 
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
-
-// The byte at `place` of tensor `tensor`.
-uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place);
 
 // Whether every tensor of `step` holds FakeByte()s; otherwise where it does not.
 std::string WrongBytesOf(const Step& step);

@@ -1,0 +1,189 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/commands.h"
+#include "client/cli/feed_flags.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/command_run.h"
+#include "tests/client/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+class FeedCommandTest : public testing::Test {
+ protected:
+  CommandRun Feed(const std::string& server, std::vector<std::string> args) const {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(SpecOf(FakeFeed()), &text);
+    args.insert(args.begin(),
+                {"--server", server, "--spec", folder_.Write("spec.textproto", text)});
+    return RunCommand(MakeFeedCommand(), args);
+  }
+  CommandRun Feed(const FakeServer& server, std::vector<std::string> args) const {
+    return Feed(server.address(), std::move(args));
+  }
+
+  const TempFolder folder_;
+};
+
+std::vector<std::string> Lines(const std::string& text) {
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+TEST_F(FeedCommandTest, DrainsOneEpochAndReportsTheRate) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun run = Feed(server, {});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(StartsWith("10 steps, "), HasSubstr(" steps/s, "),
+                             HasSubstr(" examples/s, "), EndsWith(" MB/s\n")));
+  EXPECT_THAT(run.err, StartsWith("--resume systole1:"));
+}
+
+TEST_F(FeedCommandTest, DigestLinesAreAllThatStdoutHolds) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun run = Feed(server, {"--digest", "--steps", "3"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 6u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_THAT(lines[i], MatchesRegex(absl::StrCat(i / 2, " ", i % 2, " [0-9a-f]+")));
+  }
+  const CommandRun examples = Feed(server, {"--digest=example", "--steps", "1"});
+  EXPECT_THAT(Lines(examples.out)[5], MatchesRegex("0 1 1 [0-9a-f]+"));
+  EXPECT_EQ(Lines(examples.out).size(), 8u);
+}
+
+TEST_F(FeedCommandTest, StepsAndCoresNarrowIt) {
+  const FakeServer server((FakeFeed()));
+  const std::string whole = Feed(server, {"--digest", "--steps", "0"}).out;
+  EXPECT_EQ(Lines(whole).size(), 40u);  // To the end of the feed, which has two epochs.
+  std::string parts;
+  for (const char* range : {"0:1", "1:2"}) {
+    for (const std::string& line :
+         Lines(Feed(server, {"--digest", "--first-step", "4", "--steps", "1", "--cores", range})
+                   .out)) {
+      absl::StrAppend(&parts, line, "\n");
+    }
+  }
+  EXPECT_THAT(whole, HasSubstr(parts));
+  EXPECT_THAT(parts, StartsWith("4 0 "));
+}
+
+TEST_F(FeedCommandTest, ATokenGoesOn) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun head = Feed(server, {"--digest", "--steps", "7"});
+  const std::string token =
+      std::string(absl::StripAsciiWhitespace(head.err.substr(head.err.find("--resume ") + 9)));
+  const CommandRun tail = Feed(server, {"--digest", "--steps", "0", "--resume", token});
+  EXPECT_EQ(tail.exit_code, 0) << tail.err;
+  EXPECT_EQ(head.out + tail.out, Feed(server, {"--digest", "--steps", "0"}).out);
+}
+
+TEST_F(FeedCommandTest, PrintsTheValuesOfAnOutput) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun run = Feed(server, {"--print", "valid", "--steps", "1"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, MatchesRegex("0 0( [0-9]+){4}\n0 1( [0-9]+){4}\n"));
+}
+
+TEST_F(FeedCommandTest, JsonIsOneObject) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun run = Feed(server, {"--json", "--steps", "5"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(StartsWith("{\"first_step\":0,\"steps\":5,"),
+                             HasSubstr("\"megabytes_per_second\":"),
+                             HasSubstr("\"token\":\"systole1:"), EndsWith("}\n")));
+}
+
+TEST_F(FeedCommandTest, WrongUsageIsCode2) {
+  const FakeServer server((FakeFeed()));
+  const struct {
+    std::vector<std::string> args;
+    const char* message;
+  } kCases[] = {
+      {{"--digest", "--print", "x"}, "--digest does not go with --print"},
+      {{"--digest", "--json"}, "--json does not go with"},
+      {{"--digest=byte"}, "--digest=byte"},
+      {{"--print", "y"}, "it has label, valid, x"},
+      {{"--cores", "1"}, "--cores 1: want A:B"},
+      {{"--cores", "1:1"}, "--cores 1:1: want A:B"},
+      {{"--cores", "0:3"}, "0:2, the cores of the spec"},
+      {{"--first-step", "-1"}, "first_step is -1"},
+      {{"--first-step", "21"}, "the feed has 20 steps"},
+      {{"--resume", "nonsense"}, "token"},
+      {{"--resume", "nonsense", "--first-step", "2"}, "--resume does not go with"},
+      {{"--retry-for", "0"}, "--retry-for 0"},
+      {{"--connect-timeout", "nan"}, "--connect-timeout"},
+  };
+  for (const auto& test : kCases) {
+    const CommandRun run = Feed(server, test.args);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(test.message));
+    EXPECT_EQ(run.out, "");
+  }
+}
+
+TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
+  const struct {
+    absl::Status status;
+    int exit_code;
+  } kCases[] = {
+      {absl::DataLossError("shard-3"), 1},
+      {absl::InvalidArgumentError("no"), 2},
+      {absl::NotFoundError("no"), 3},
+      {absl::UnimplementedError("no"), 5},
+  };
+  for (const auto& test : kCases) {
+    const FakeServer server({.spoil = [&](int, int, FakeChunk& piece) {
+      if (piece.header.step == 2) piece.end = test.status;
+    }});
+    const CommandRun run = Feed(server, {"--digest"});
+    EXPECT_EQ(run.exit_code, test.exit_code) << run.err;
+    // What came before is told, and how to go on.
+    EXPECT_EQ(Lines(run.out).size(), 4u);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole1:"),
+                               HasSubstr(std::string(test.status.message()))));
+  }
+}
+
+TEST_F(FeedCommandTest, NobodyThereIsCode4) {
+  const CommandRun run = Feed(DeadAddress(), {"--connect-timeout", "0.2"});
+  EXPECT_EQ(run.exit_code, 4);
+  EXPECT_THAT(run.err, HasSubstr("Is systole-server running there"));
+}
+
+TEST_F(FeedCommandTest, AMissingSpecIsCode3) {
+  const CommandRun run = RunCommand(
+      MakeFeedCommand(), {"--server", "127.0.0.1:1", "--spec", folder_ / "none.textproto"});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("none.textproto"));
+}
+
+TEST(FeedFlagsTest, CoresAreAHalfOpenRange) {
+  FeedClientOptions options;
+  ASSERT_THAT(ParseCores("", options), IsOk());
+  EXPECT_EQ(options.core_end, 0);
+  ASSERT_THAT(ParseCores("2:5", options), IsOk());
+  EXPECT_EQ(options.core_begin, 2);
+  EXPECT_EQ(options.core_end, 5);
+  for (const char* wrong : {"2", ":", "2:", ":2", "2:5:7", "5:2", "a:b", "-1:2", "0:0"}) {
+    EXPECT_THAT(ParseCores(wrong, options), Not(IsOk())) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace systole
