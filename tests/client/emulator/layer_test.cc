@@ -105,6 +105,72 @@ TEST(LayerTest, Conv2dEqualsItsDefinition) {
   }
 }
 
+// What one layer computes forward and backward, in one list.
+template <typename T>
+std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
+  // Multiples of 1/16 up to 2: bf16 holds them, and f32 their products' sums. So no sum is rounded,
+  // and the order of it does not matter.
+  std::mt19937 random(5);
+  const auto numbers = [&random](int64_t size) {
+    DeviceArray<T> out(size);
+    for (int64_t i = 0; i < size; ++i) {
+      out[i] = static_cast<T>(static_cast<int>(random() % 65) - 32) / 16;
+    }
+    return out;
+  };
+  const DeviceArray<T> in = numbers(images * plan.input.size());
+  const DeviceArray<T> d_out = numbers(images * plan.output.size());
+  const DeviceArray<T> weights = numbers(plan.weights), biases = numbers(plan.biases);
+  DeviceArray<T> out(images * plan.output.size()), d_in(images * plan.input.size());
+  DeviceArray<T> d_weights(plan.weights), d_biases(plan.biases);
+  const auto layer = MakeLayer<T>(plan, images, true,
+                                  {.weights = weights.span(),
+                                   .biases = biases.span(),
+                                   .weight_gradients = d_weights.span(),
+                                   .bias_gradients = d_biases.span(),
+                                   .statistics = {}});
+  MatrixUnit<T> unit;
+  std::vector<double> all;
+  // Twice: nothing of the first pass may be left in the second.
+  for (int pass = 0; pass < 2; ++pass) {
+    const StepContext<T> step = {.images = images, .training = true, .matrix_unit = &unit};
+    layer->Forward(0, step, in.data(), out.data());
+    layer->Backward(0, step, in.data(), d_out.data(), d_in.data());
+    for (const auto* array : {&out, &d_in, &d_weights, &d_biases}) {
+      all.insert(all.end(), array->span().begin(), array->span().end());
+    }
+  }
+  return all;
+}
+
+// Together with the gradient test (which holds the f64 layers against differences) this covers the
+// f32 ones.
+TEST(LayerTest, ExactLayersEqualTheRealOnesWhereNothingIsRounded) {
+  for (const std::string shape : {"[7, 6, 3]", "[5, 9, 17]"}) {
+    for (const std::string layer :
+         {"conv2d { filters: 4 bias: true }", "conv2d { filters: 18 kernel: 5 bias: true }",
+          "conv2d { filters: 3 stride: 2 }", "conv2d { filters: 5 stride: 3 padding: VALID }",
+          "conv2d { filters: 5 kernel: 2 padding: VALID }", "conv2d { filters: 40 kernel: 1 }",
+          "conv2d { filters: 7 kernel: 1 stride: 2 }", "max_pool {}",
+          "max_pool { window: 3 stride: 1 }", "relu {}"}) {
+      const LayerPlan plan = PlanOf(shape, layer);
+      EXPECT_EQ(ForwardAndBackward<float>(plan, 3), ForwardAndBackward<double>(plan, 3))
+          << shape << " " << layer;
+    }
+  }
+  const LayerPlan dense = PlanOf("[70]", "dense { units: 33 }");
+  EXPECT_EQ(ForwardAndBackward<float>(dense, 5), ForwardAndBackward<double>(dense, 5));
+}
+
+TEST(LayerTest, AveragePoolSpreadsItsGradientOverThePlacesInside) {
+  const LayerPlan plan = PlanOf("[3, 3, 1]", "average_pool {}");
+  const auto layer = MakeLayer<float>(plan, 1, true, {});
+  const float in[9] = {}, d_out[] = {4, 4, 4, 4};
+  float d_in[9];
+  layer->Backward(0, {.images = 1}, in, d_out, d_in);
+  EXPECT_THAT(d_in, ElementsAre(1, 1, 2, 1, 1, 2, 2, 2, 4));
+}
+
 std::vector<float> Pooled(const std::string& input, const std::string& pool,
                           const std::vector<float>& values) {
   const LayerPlan plan = PlanOf(input, pool);
@@ -174,6 +240,28 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   EXPECT_NEAR(d_logits[3], 0.5, 1e-7);
   EXPECT_NEAR(d_logits[4], -0.5, 1e-7);
   for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // The label 99 was not looked at.
+}
+
+// exp would overflow and log would see 0; the largest logit is taken off first.
+TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
+  const float logits[] = {1e4f, -1e4f, 0, 3e38f, 0, -3e38f};
+  const std::vector<int64_t> labels = {1, 0};
+  const std::vector<uint8_t> valid = {1, 1};
+  float d_logits[6];
+  const LossSums<float> sums = SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 1.0f, d_logits);
+  EXPECT_FLOAT_EQ(sums.loss, 2e4f);
+  EXPECT_EQ(sums.correct, 1);
+  EXPECT_THAT(d_logits, ElementsAre(1, -1, 0, 0, 0, 0));
+}
+
+TEST(SoftmaxCrossEntropyTest, EqualLogitsCountTheFirstAsTheGuess) {
+  const float logits[] = {2, 2, 2, 2};
+  const std::vector<uint8_t> valid = {1, 1};
+  EXPECT_EQ(SoftmaxCrossEntropy<float>(logits, 2, {0, 1}, valid, 1.0f, nullptr).correct, 1);
+  EXPECT_NEAR(SoftmaxCrossEntropy<double>(std::vector<double>(4, 2.0).data(), 2, {0, 1}, valid, 1.0,
+                                          nullptr)
+                  .loss,
+              2 * std::log(2.0), 1e-12);
 }
 
 // Every function of the vector unit gives the same bits on every instruction set.

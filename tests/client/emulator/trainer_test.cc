@@ -85,6 +85,14 @@ TEST(TrainerTest, InstructionSetChangesNoBit) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
+// The numbers themselves, so that a compiler, an optimisation level or a machine that changes a bit
+// is found out. They change only when the numerics do, on purpose.
+TEST(TrainerTest, RunOfASeedIsTheSameEverywhere) {
+  const std::vector<double> run = RunCnn({.num_cores = 8, .per_core_batch = 2, .seed = 3});
+  EXPECT_THAT(run, testing::ElementsAre(1.51778817f, 1.47303081f, 1.27821898f, 1.54062533f,
+                                        3022185768351313));
+}
+
 TEST(TrainerTest, EightCoresEqualOneCoreWithTheSameEightShards) {
   const std::vector<double> eight = RunCnn({.num_cores = 8, .per_core_batch = 2});
   EXPECT_EQ(RunCnn({.num_cores = 1, .per_core_batch = 16, .shards_per_core = 8}), eight);

@@ -1,0 +1,39 @@
+// A model's text is input like any other: whatever it says, it is refused or it trains. Small
+// models take two steps on zeros; nothing may overflow, and no allocation may exceed the limit.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "client/emulator/model.h"
+#include "client/emulator/trainer.h"
+#include "core/status/check.h"
+
+using systole::DType;
+using systole::emulator::CoreInputs;
+using systole::emulator::Model;
+using systole::emulator::Trainer;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  const absl::StatusOr<Model> model = systole::emulator::ParseModel(text, "fuzz");
+  if (!model.ok() || model->training_macs() > 1000000) return 0;
+  absl::StatusOr<Trainer> trainer =
+      Trainer::Create(*model, {.num_cores = 2, .memory_limit_bytes = 1 << 20});
+  if (!trainer.ok()) return 0;
+  const std::vector<uint8_t> pixels(static_cast<size_t>(model->input.size()));
+  const std::vector<int64_t> shape = {1, model->input.size()}, one = {1};
+  const int64_t label = 1;
+  const uint8_t valid = 1;
+  const CoreInputs inputs = {
+      .image = {.dtype = DType::kUint8, .shape = shape, .data = pixels.data()},
+      .label = {.dtype = DType::kInt64,
+                .shape = one,
+                .data = reinterpret_cast<const uint8_t*>(&label)},
+      .valid = {.dtype = DType::kUint8, .shape = one, .data = &valid}};
+  const std::vector<CoreInputs> cores = {inputs, inputs};
+  for (int step = 0; step < 2; ++step) SYSTOLE_CHECK(trainer->Step(cores).ok());
+  SYSTOLE_CHECK(trainer->Evaluate(cores).ok());
+  return 0;
+}
