@@ -133,6 +133,62 @@ TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
   EXPECT_THAT(skipped.out, HasSubstr(absl::StrCat("skipped ", folder / "a/broken.jpg: ")));
 }
 
+TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a", "b"}, 2);
+  const Outcome packed =
+      RunSystole({"pack", folder.path(), folder / "p", "--shards", "1", "--raw"});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  const Outcome inspected = RunSystole({"inspect", folder / "p-*"});
+  EXPECT_THAT(inspected.out,
+              AllOf(HasSubstr("bytes   count 1  bytes 3600\n"),
+                    HasSubstr("features of 4 records looked at"), Not(HasSubstr("JPEG"))));
+
+  // Records of 784 bytes that are no tf.train.Example: served as they are, so not damaged as such.
+  const std::string digits =
+      folder.Write("digits", ShardBuilder().Add(std::string(784, '\x07')).Build());
+  const Outcome parsed = RunSystole({"verify", digits});
+  EXPECT_EQ(parsed.exit_code, 1);
+  EXPECT_THAT(parsed.out, StartsWith(absl::StrCat(digits, ": record 0 at byte offset 0: ")));
+  EXPECT_EQ(RunSystole({"verify", digits, "--framing-only"}).exit_code, 0);
+  const Outcome shown = RunSystole({"inspect", digits});
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_THAT(shown.out, HasSubstr("1 are no tf.train.Example"));
+  EXPECT_THAT(RunSystole({"inspect", digits, "--record", "0"}).out,
+              AllOf(HasSubstr("784 bytes of payload"), HasSubstr("no tf.train.Example: ")));
+}
+
+TEST(SystoleBinaryTest, IndexFilesGoWhereTheyAreAskedTo) {
+  const TempFolder folder, index;
+  const std::string shard = folder.Write("shard", ShardBuilder().Add("a").Add("bc").Build());
+  const Outcome indexed = RunSystole({"index", shard, "--index-dir", index.path(), "--json"});
+  EXPECT_EQ(indexed.exit_code, 0) << indexed.err;
+  EXPECT_THAT(indexed.out, AllOf(HasSubstr("\"records\":2"), HasSubstr("\"damaged\":0"),
+                                 HasSubstr(absl::StrCat("\"index\":\"", index.path(), "/shard-"))));
+  EXPECT_THAT(folder.List(), testing::ElementsAre("shard"));
+  EXPECT_FALSE(index.List().empty());
+}
+
+TEST(SystoleBinaryTest, TwoRunsPackTheSameBytes) {
+  const TempFolder folder;
+  for (const char* name : {"one", "two"}) {
+    ASSERT_EQ(RunSystole({"make-flowers", folder / name, "--images", "10", "--seed", "9",
+                          "--threads", name[0] == 'o' ? "1" : "3"})
+                  .exit_code,
+              0);
+    ASSERT_EQ(RunSystole({"pack", folder / name, absl::StrCat(folder / name, "-packed/p"),
+                          "--shards", "2", "--validation", "0.5", "--seed", "4"})
+                  .exit_code,
+              0);
+  }
+  for (const char* shard : {"train-00000-of-00002", "train-00001-of-00002",
+                            "validation-00000-of-00002", "validation-00001-of-00002"}) {
+    EXPECT_EQ(ReadWholeFile(absl::StrCat(folder / "one-packed/p-", shard, ".tfrecord")),
+              ReadWholeFile(absl::StrCat(folder / "two-packed/p-", shard, ".tfrecord")))
+        << shard;
+  }
+}
+
 TEST(SystoleBinaryTest, WrongUsageExitsWithTwo) {
   const TempFolder folder;
   FillImageFolder(folder, {"a"}, 2);
