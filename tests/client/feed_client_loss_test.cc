@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "client/feed_client.h"
+#include "core/flow/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/drained_feed.h"
@@ -161,6 +162,35 @@ TEST(FeedClientLossTest, AServerThatComesBackWithOtherDataIsRefused) {
   server = std::make_unique<FakeServer>(feed, address);
   EXPECT_THAT(Drain(*client).end,
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("000000000000000c")));
+}
+
+TEST(FeedClientLossTest, ServersThatComeAndGoChangeNothing) {
+  const FakeFeed feed = {.total_steps = 0};
+  std::unique_ptr<FakeServer> servers[] = {std::make_unique<FakeServer>(feed),
+                                           std::make_unique<FakeServer>(feed)};
+  const std::string addresses[] = {servers[0]->address(), servers[1]->address()};
+  FeedClientOptions options = Quick({addresses[0], addresses[1]});
+  options.prefetch_bytes = 0;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  int64_t step = 0;
+  for (int round = 0; round < 20; ++round) {
+    // Steps are taken on another thread while a server goes and comes.
+    WorkerPool trainer(1);
+    trainer.Submit([&] {
+      for (int i = 0; i < 50; ++i, ++step) {
+        const absl::StatusOr<std::optional<Step>> next = client->Next();
+        ASSERT_THAT(next, IsOk());
+        ASSERT_TRUE(next->has_value());
+        ASSERT_EQ((*next)->number(), step);
+        ASSERT_EQ(WrongBytesOf(**next), "");
+      }
+    });
+    std::unique_ptr<FakeServer>& restarted = servers[round % 2];
+    restarted.reset();
+    restarted = std::make_unique<FakeServer>(feed, addresses[round % 2]);
+  }
+  EXPECT_EQ(step, 20 * 50);
 }
 
 TEST(FeedClientLossTest, OneOfTwoServersMayBeMissingFromTheStart) {
