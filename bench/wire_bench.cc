@@ -1,6 +1,7 @@
 // The wire alone: ready batches from a C++ server over loopback into the client's aligned memory,
 // against a raw TCP socket that moves the same bytes and against generated protobuf code. The three
-// take turns inside one iteration, so that the ratios hold on a machine whose speed drifts.
+// take turns inside one iteration, so that the ratios hold on a machine whose speed drifts. The
+// generated way runs in a process of its own, because ours tunes the allocator (KeepFreedMemory).
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -10,17 +11,21 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "benchmark/benchmark.h"
 #include "client/feed_client.h"
 #include "core/batch/slice_layout.h"
 #include "core/flow/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/memory/allocator.h"
 #include "core/status/check.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/server.h"
@@ -33,6 +38,9 @@ namespace systole {
 namespace {
 
 constexpr int kCores = 8;
+
+// wire_bench --generated GLOBAL_BATCH STEPS prints the seconds of the generated way and ends.
+constexpr char kGeneratedFlag[] = "--generated";
 
 double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
@@ -163,16 +171,17 @@ struct RunningServer {
   std::unique_ptr<grpc::Server> server;
 };
 
-double FeedClientSeconds(const std::string& address, int64_t global_batch, int64_t steps) {
+double FeedClientSeconds(const std::string& address, int64_t global_batch, int64_t step_bytes,
+                         int64_t steps) {
   v1::FeedSpec spec;
   spec.set_dataset("ready");
   spec.set_num_cores(kCores);
   spec.set_global_batch(global_batch);
   absl::StatusOr<std::unique_ptr<FeedClient>> client =
-      FeedClient::Create(spec, {.servers = {address}, .steps = steps + 1});
-  if (!client.ok()) std::fprintf(stderr, "%s\n", client.status().ToString().c_str());
+      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * step_bytes});
   SYSTOLE_CHECK(client.ok());
-  SYSTOLE_CHECK((*client)->Next().ok());  // Connections and buffers are there now.
+  // The steady state is measured: afterwards the connection is there and every buffer was used.
+  for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < steps; ++i) {
     absl::StatusOr<std::optional<Step>> step = (*client)->Next();
@@ -254,14 +263,32 @@ double SocketSeconds(const ReadySteps& ready, int64_t steps, AlignedBuffer (&des
   return seconds;
 }
 
+// GeneratedSeconds in a new process, with the allocator as a program finds it.
+double GeneratedSecondsInNewProcess(int64_t global_batch, int64_t steps) {
+  const std::string command =
+      absl::StrCat("/proc/", getpid(), "/exe ", kGeneratedFlag, " ", global_batch, " ", steps);
+  FILE* pipe = popen(command.c_str(), "r");
+  SYSTOLE_CHECK(pipe != nullptr);
+  double seconds = 0;
+  SYSTOLE_CHECK(std::fscanf(pipe, "%lf", &seconds) == 1);
+  SYSTOLE_CHECK(pclose(pipe) == 0);
+  return seconds;
+}
+
+void PrintGeneratedSeconds(int64_t global_batch, int64_t steps) {
+  const ReadySteps ready(global_batch);
+  GeneratedService service(ready);
+  const RunningServer server(service);
+  AlignedBuffer destination = *AlignedBuffer::Create(ready.bytes());
+  std::printf("%.9f\n", GeneratedSeconds(server.address(), steps, destination));
+}
+
 // One iteration = a round in which each way moves the same steps.
 void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
   const ReadySteps ready(/*global_batch=*/state.range(0));
   const int64_t steps = std::max<int64_t>(1, (int64_t{600} << 20) / ready.bytes());
   ReadyService ready_service(ready);
-  GeneratedService generated_service(ready);
   const RunningServer systole(ready_service);
-  const RunningServer generated(generated_service);
   AlignedBuffer destination[2] = {*AlignedBuffer::Create(ready.bytes()),
                                   *AlignedBuffer::Create(ready.bytes())};
   std::vector<double> to_socket;
@@ -270,8 +297,9 @@ void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
   for (auto _ : state) {
     const double gb = static_cast<double>(ready.bytes() * steps) / 1e9;
     const double socket_s = SocketSeconds(ready, steps, destination);
-    const double systole_s = FeedClientSeconds(systole.address(), state.range(0), steps);
-    const double generated_s = GeneratedSeconds(generated.address(), steps, destination[0]);
+    const double systole_s =
+        FeedClientSeconds(systole.address(), state.range(0), ready.bytes(), steps);
+    const double generated_s = GeneratedSecondsInNewProcess(state.range(0), steps);
     to_socket.push_back(socket_s / systole_s);
     to_generated.push_back(generated_s / systole_s);
     gb_per_s[0] += gb / socket_s;
@@ -295,5 +323,37 @@ BENCHMARK(BM_WireAgainstSocketAndGeneratedCode)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
+// Ours alone, for a profiler to look at.
+void BM_Wire(benchmark::State& state) {
+  const ReadySteps ready(/*global_batch=*/state.range(0));
+  ReadyService service(ready);
+  const RunningServer server(service);
+  const int64_t steps = std::max<int64_t>(1, (int64_t{600} << 20) / ready.bytes());
+  for (auto _ : state) {
+    state.SetIterationTime(
+        FeedClientSeconds(server.address(), state.range(0), ready.bytes(), steps));
+  }
+  state.SetBytesProcessed(state.iterations() * steps * ready.bytes());
+}
+BENCHMARK(BM_Wire)
+    ->ArgName("global_batch")
+    ->Arg(128)
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+
+int Main(int argc, char** argv) {
+  if (argc == 4 && absl::string_view(argv[1]) == kGeneratedFlag) {
+    PrintGeneratedSeconds(std::atoll(argv[2]), std::atoll(argv[3]));
+    return 0;
+  }
+  KeepFreedMemory();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
 }  // namespace
 }  // namespace systole
+
+int main(int argc, char** argv) { return systole::Main(argc, argv); }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/flow/worker_pool.h"
+#include "core/memory/allocator.h"
 #include "core/numeric/simd_target.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
@@ -137,6 +138,7 @@ absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
 }
 
 int Main(int argc, char** argv) {
+  KeepFreedMemory();
   // Before any thread starts, so that all inherit the mask and only sigwait() sees the signals.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
