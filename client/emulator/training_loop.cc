@@ -88,7 +88,7 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
   for (int64_t step = 0; step < options_.steps_per_epoch; ++step) {
     SYSTOLE_ASSIGN_OR_RETURN(const PoppedStep popped, Pop(pop));
     if (popped.slices.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return absl::InvalidArgumentError(absl::StrCat(
           "the feed ended after ", epoch * options_.steps_per_epoch + step, " steps, want ",
           options_.epochs * options_.steps_per_epoch, " (", options_.epochs, " epochs of ",
           options_.steps_per_epoch, "); raise `epochs` in the feed spec (0: without end)"));

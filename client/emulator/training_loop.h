@@ -52,7 +52,7 @@ struct TrainingLoopOptions {
 
 // Trains for `epochs` epochs.
 //   InvalidArgument     an option out of range, or inputs that do not fit the model
-//   (Trainer::Step). FailedPrecondition  the feed ends too early, or cores are given different
+//   (Trainer::Step), or a feed that ends too early. FailedPrecondition  cores are given different
 //   steps. Any error of an infeed, unchanged.
 absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
                                            const TrainingLoopOptions& options);

@@ -126,7 +126,7 @@ TEST(TrainingLoopTest, ErrorsOfTheFeedArePassedOnAndItsEndIsNamed) {
   };
   ToyFeed feed(5, &now);
   EXPECT_THAT(run(feed, {.epochs = 2, .steps_per_epoch = 3}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("ended after 5 steps, want 6 (2 epochs of 3)")));
   feed.fails_at = 2;
   EXPECT_THAT(run(feed, {.epochs = 1, .steps_per_epoch = 5}),
