@@ -50,10 +50,11 @@ struct TrainingLoopOptions {
   std::function<void(const TrainingProgress&)> on_step;
 };
 
-// Trains for `epochs` epochs.
-//   InvalidArgument     an option out of range, or inputs that do not fit the model
-//   (Trainer::Step), or a feed that ends too early. FailedPrecondition  cores are given different
-//   steps. Any error of an infeed, unchanged.
+// Trains for `epochs` epochs. An infeed's error is passed on unchanged.
+//
+//   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
+//                       ends before the last epoch: its spec asks for too few.
+//   FailedPrecondition  cores are given different steps, or some a step and some none.
 absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
                                            const TrainingLoopOptions& options);
 
