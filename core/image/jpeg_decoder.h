@@ -19,7 +19,8 @@
 
 namespace systole {
 
-// "libjpeg-turbo-2.1.5": part of the content version, because another release may give other pixels.
+// "libjpeg-turbo-2.1.5": part of the content version, because another release may give other
+// pixels.
 std::string JpegLibraryVersion();
 
 // How coefficients become samples. The two differ by a few grey levels.
