@@ -77,7 +77,7 @@ struct FeedClientStats {
   int64_t payload_bytes = 0;
   // Steps that were received in full.
   int64_t steps_received = 0;
-  // Times a lane lost its stream to an error, a drain or silence.
+  // Times a lane lost its server to an error, a drain or silence, vain attempts included.
   int64_t streams_lost = 0;
 };
 

@@ -11,11 +11,13 @@
 #ifndef SYSTOLE_CLIENT_FEED_LANES_H_
 #define SYSTOLE_CLIENT_FEED_LANES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"

@@ -69,7 +69,6 @@ class SliceCursor {
   }
 
   bool AtEnd() const { return left_ == 0; }
-  size_t left() const { return left_; }
   int64_t position() const { return position_; }
 
   bool Byte(uint8_t& byte) {
@@ -87,6 +86,24 @@ class SliceCursor {
       if (byte < 0x80) return true;
     }
     return false;  // More than ten bytes.
+  }
+
+  // At most five bytes. Like protobuf, drops what the fifth holds beyond 32 bits.
+  bool Tag(uint32_t& tag) {
+    tag = 0;
+    for (int shift = 0; shift < 35; shift += 7) {
+      uint8_t byte = 0;
+      if (!Byte(byte)) return false;
+      tag |= static_cast<uint32_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+
+  // The length of what follows, which must be there. At most five bytes: protobuf knows no more.
+  bool Length(uint64_t& length) {
+    const int64_t begin = position_;
+    return Varint(length) && position_ - begin <= 5 && length <= left_;
   }
 
   bool Fixed32(uint32_t& value) {
@@ -135,7 +152,7 @@ bool SkipField(SliceCursor& cursor, uint32_t wire_type) {
     case kFixed64:
       return cursor.Skip(8);
     case kLengthDelimited:
-      return cursor.Varint(value) && value <= cursor.left() && cursor.Skip(value);
+      return cursor.Length(value) && cursor.Skip(value);
     case kFixed32:
       return cursor.Skip(4);
     default:
@@ -176,9 +193,9 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   ChunkHeader& header = chunk.header_;
   while (!cursor.AtEnd()) {
     const int64_t field_begin = cursor.position();
-    uint64_t tag = 0;
+    uint32_t tag = 0;
     uint64_t value = 0;
-    bool ok = cursor.Varint(tag) && tag >> 3 != 0 && tag >> 32 == 0;
+    bool ok = cursor.Tag(tag) && tag >> 3 != 0;
     if (ok) {
       switch (tag) {
         case kStep << 3 | kVarint:
@@ -205,7 +222,7 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
           header.draining = value != 0;
           break;
         case kData << 3 | kLengthDelimited:
-          ok = cursor.Varint(value) && value <= cursor.left();
+          ok = cursor.Length(value);
           if (ok) {
             chunk.data_begin_ = cursor.position();
             chunk.data_bytes_ = static_cast<int64_t>(value);

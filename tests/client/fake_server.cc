@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/checksum/crc32c.h"
@@ -220,7 +221,7 @@ FakeServer::FakeServer(FakeFeed feed, const std::string& address)
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   SYSTOLE_CHECK(server_ != nullptr && port != 0);
-  address_ = absl::StrCat("127.0.0.1:", port);
+  address_ = absl::StartsWith(address, "unix:") ? address : absl::StrCat("127.0.0.1:", port);
 }
 
 FakeServer::~FakeServer() {

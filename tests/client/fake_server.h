@@ -68,12 +68,12 @@ std::string WrongBytesOf(const Step& step);
 
 class FakeServer {
  public:
-  // Listens. `address`: "127.0.0.1:0" or where another one was.
+  // Listens. `address`: "127.0.0.1:0", where another one was, or "unix:PATH".
   explicit FakeServer(FakeFeed feed, const std::string& address = "127.0.0.1:0");
   // Ends every stream as a killed process would: at once.
   ~FakeServer();
 
-  // "127.0.0.1:PORT".
+  // What a client dials.
   const std::string& address() const { return address_; }
 
   // What was asked of StreamSteps so far, in order.

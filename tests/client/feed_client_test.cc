@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/drained_feed.h"
 #include "tests/client/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -48,6 +49,15 @@ TEST(FeedClientTest, SharesTheStepsAmongServers) {
   EXPECT_EQ(a.requests()[0].first_step(), 0);
   EXPECT_EQ(b.requests()[0].first_step(), 1);
   EXPECT_EQ(c.requests()[0].first_step(), 2);
+}
+
+TEST(FeedClientTest, ReachesAServerByItsUnixSocket) {
+  const TempFolder folder;
+  const FakeFeed feed;
+  const FakeServer server(feed, "unix:" + folder / "socket");
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
 }
 
 TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {

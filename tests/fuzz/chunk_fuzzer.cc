@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/checksum/crc32c.h"
+#include "google/protobuf/io/coded_stream.h"
 #include "proto/framing/chunk.h"
 #include "systole/v1/service.pb.h"
 #include "tests/proto/framing/sliced_message.h"
@@ -20,9 +21,8 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-// Proto3's parser keeps groups and strings that are no UTF-8 in unknown fields; a Chunk has no
-// groups, and our reader refuses them, which is a difference that is meant. This finds the first
-// byte of the field in which protobuf would see one.
+// Protobuf's parser skips groups, which proto3 does not have; ours refuses them. That difference is
+// meant, so messages with one are left out.
 bool HasGroup(absl::string_view bytes) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));

@@ -216,13 +216,16 @@ TEST(ChunkTest, WhatIsNoChunkIsRefused) {
   } kCases[] = {
       {"field number 0", std::string("\x00\x01", 2)},
       {"a varint of eleven bytes", std::string("\x08") + std::string(10, '\xff') + "\x01"},
-      {"a tag of more than 32 bits", "\x88\x80\x80\x80\x80\x80\x01\x01"},
+      {"a tag of seven bytes", "\x88\x80\x80\x80\x80\x80\x01\x01"},
       {"data longer than the message",
        "\x7a\x05"
        "abc"},
       {"data of nearly 2^64 bytes",
        "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
        "abc"},
+      {"a length of eight bytes", std::string("\x7a\x83\x80\x80\x80\x80\x80\x80\x00"
+                                              "abc",
+                                              12)},
       {"wire type 6", "\x0e\x01"},
       {"wire type 7", "\x0f\x01"},
   };
