@@ -15,8 +15,6 @@
 namespace systole {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
-
 // Plans kept: more feeds than this at once only cost the making of a plan now and then.
 constexpr size_t kMaxPlans = 64;
 
@@ -136,7 +134,7 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
                                                     const v1::ServerStatusRequest*,
                                                     v1::ServerStatusResponse* response) {
   const StepEngine::Stats stats = engine_.GetStats();
-  response->set_version(kVersion);
+  response->set_version(SYSTOLE_VERSION);
   response->set_content_version(ContentVersion());
   response->set_draining(counters_.draining);
   response->set_active_streams(counters_.active_streams);

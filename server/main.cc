@@ -152,6 +152,7 @@ int Main(int argc, char** argv) {
       "Serves TFRecord shards as ready batches over gRPC.\n\n"
       "Example:\n"
       "  systole-server --dataset flowers='data/flowers-train-*.tfrecord'\n");
+  app.set_version_flag("--version", SYSTOLE_VERSION);
   app.add_option("--listen", flags.listen, "HOST:PORT (port 0 = any) or unix:PATH")
       ->capture_default_str();
   app.add_flag("--insecure", flags.insecure,

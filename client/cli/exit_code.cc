@@ -7,10 +7,10 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kOk:
       return kExitOk;
     case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kFailedPrecondition:
       return kExitDamage;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kPermissionDenied:

@@ -9,22 +9,21 @@
 namespace systole {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDamage = 1;       // Bytes failed a check.
+inline constexpr int kExitDamage = 1;       // The data are damaged, or no longer what they were.
 inline constexpr int kExitUsage = 2;        // The command line or the spec cannot be served.
 inline constexpr int kExitNotFound = 3;     // No such file, shard or dataset.
 inline constexpr int kExitUnavailable = 4;  // No server answered in time; the same may work later.
 inline constexpr int kExitInternal = 5;     // Our bug, or the machine's (disk full, I/O error).
 
 // The one mapping:
-//   OK                                      0
-//   DataLoss                                1
-//   InvalidArgument, OutOfRange             2  what was asked for is wrong in itself
-//   FailedPrecondition, AlreadyExists       2  ... or does not fit what is there: a changed
-//   dataset,
-//                                              servers that differ, a token of another feed
-//   ResourceExhausted                       2  ... or is over a stated limit: repeating it is no
-//   use PermissionDenied, Unauthenticated       2  ... or is not allowed NotFound 3 Unavailable,
-//   DeadlineExceeded           4 everything else                         5
+//   0  OK
+//   1  DataLoss; FailedPrecondition: a shard that was replaced, servers that differ, a resume token of
+//      other data
+//   2  InvalidArgument, OutOfRange, AlreadyExists, PermissionDenied, Unauthenticated;
+//      ResourceExhausted: over a stated limit, so that repeating it is no use
+//   3  NotFound
+//   4  Unavailable, DeadlineExceeded
+//   5  everything else
 int ExitCodeFor(const absl::Status& status);
 
 }  // namespace systole

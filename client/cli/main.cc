@@ -9,8 +9,16 @@
 
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "core/memory/allocator.h"
+#include "core/numeric/simd_target.h"
 
 int main(int argc, char** argv) {
+  systole::KeepFreedMemory();
+  if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {
+    std::cerr << "systole: " << status.message() << "\n";
+    return systole::ExitCodeFor(status);
+  }
   std::vector<std::unique_ptr<systole::Command>> commands;
   commands.push_back(systole::MakeMakeFlowersCommand());
   commands.push_back(systole::MakePackCommand());

@@ -1,10 +1,7 @@
 #include "client/cli/thread_count.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
+#include "core/flow/worker_pool.h"
 
 namespace systole {
 
@@ -14,10 +11,7 @@ absl::StatusOr<int> ThreadCount(int64_t threads) {
     return absl::InvalidArgumentError(
         absl::StrCat("--threads is ", threads, ", want 0 (all processors) to ", kMost));
   }
-  if (threads > 0) return static_cast<int>(threads);
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
-  return std::max(1, CPU_COUNT(&allowed));
+  return threads > 0 ? static_cast<int>(threads) : UsableProcessors();
 }
 
 }  // namespace systole

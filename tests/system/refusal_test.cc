@@ -182,7 +182,7 @@ TEST_F(RefusalTest, AShardReplacedWhileServedEndsTheFeed) {
   folder_.Write("new", RawShard(500, 96, 784));
   std::filesystem::rename(folder_ / "new", folder_ / "raw-1.tfrecord");
   const Finished feed = Feed((*server)->address(), RawSpec(784, 1));
-  EXPECT_EQ(feed.exit_code, kUsage) << feed.err;
+  EXPECT_EQ(feed.exit_code, kDamage) << feed.err;
   EXPECT_THAT(feed.err, AllOf(HasSubstr("raw-1.tfrecord"), HasSubstr("replaced")));
 }
 

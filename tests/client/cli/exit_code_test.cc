@@ -10,7 +10,7 @@ TEST(ExitCodeTest, FollowsTheTableInTheHeader) {
   EXPECT_EQ(ExitCodeFor(absl::DataLossError("")), 1);
   EXPECT_EQ(ExitCodeFor(absl::InvalidArgumentError("")), 2);
   EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), 2);
-  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("")), 1);
   EXPECT_EQ(ExitCodeFor(absl::AlreadyExistsError("")), 2);
   EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), 2);
   EXPECT_EQ(ExitCodeFor(absl::PermissionDeniedError("")), 2);
