@@ -112,7 +112,7 @@ LayerRules SystoleRules() {
       .reserved_words = ReservedWords(),
       .system_headers = {"arpa/", "dirent.h", "fcntl.h", "glob.h", "immintrin.h", "linux/",
                          "netdb.h", "netinet/", "poll.h", "sched.h", "setjmp.h", "signal.h",
-                         "stdio.h", "sys/", "termios.h", "unistd.h", "xmmintrin.h"},
+                         "malloc.h", "stdio.h", "sys/", "termios.h", "unistd.h", "xmmintrin.h"},
       .refused_folder_names = {"util", "utils", "common", "helpers", "helper", "misc", "base"},
       .top_level = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
                     "bench", "client", "core", "deploy", "proto", "server", "tests"},

@@ -143,6 +143,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     int exit_code;
   } kCases[] = {
       {absl::DataLossError("shard-3"), 1},
+      {absl::FailedPreconditionError("changed"), 1},
       {absl::InvalidArgumentError("no"), 2},
       {absl::NotFoundError("no"), 3},
       {absl::UnimplementedError("no"), 5},
