@@ -1,4 +1,6 @@
 // systole-server: serves TFRecord shards as ready batches.
+#include <sys/resource.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -79,6 +81,14 @@ absl::Status WritePortFile(const std::string& path, int port) {
   return absl::OkStatus();
 }
 
+// A descriptor stays open for each shard; the usual soft limit is 1,024.
+void RaiseFileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -139,6 +149,7 @@ absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
 
 int Main(int argc, char** argv) {
   KeepFreedMemory();
+  RaiseFileLimit();
   // Before any thread starts, so that all inherit the mask and only sigwait() sees the signals.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
@@ -154,6 +165,7 @@ int Main(int argc, char** argv) {
       "  systole-server --dataset flowers='data/flowers-train-*.tfrecord'\n");
   app.set_version_flag("--version", SYSTOLE_VERSION);
   app.add_option("--listen", flags.listen, "HOST:PORT (port 0 = any) or unix:PATH")
+      ->take_last()  // So that a script's default can be overridden behind it.
       ->capture_default_str();
   app.add_flag("--insecure", flags.insecure,
                "Allow an address that other machines can reach. Nothing is encrypted.");
@@ -169,6 +181,7 @@ int Main(int argc, char** argv) {
   app.add_option("--memory-budget", flags.memory_budget,
                  "Bytes of batches in flight, such as 512MB or 4GB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 46, "1 MiB to 64 TiB"))
       ->capture_default_str();
   app.add_option("--index-dir", flags.index_dir,
                  "Folder for shard indexes; default: beside each shard")

@@ -205,6 +205,47 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
   EXPECT_EQ(digests.size(), 2u);
 }
 
+// Sends `request` to a method by name and returns the first bytes that come back.
+std::string CallByName(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                       const std::string& request) {
+  grpc::GenericStub generic(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = generic.PrepareCall(&context, method, &queue);
+  const auto wait = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return ok;
+  };
+  call->StartCall(nullptr);
+  EXPECT_TRUE(wait());
+  const grpc::Slice slice(request);
+  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+  EXPECT_TRUE(wait());
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  EXPECT_TRUE(wait());
+  grpc::Slice bytes;
+  EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  wait();
+  return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+}
+
+TEST_F(ServerTest, HealthSaysServing) {
+  // HealthCheckResponse { status: SERVING }, of grpc.health.v1.
+  EXPECT_EQ(CallByName(channel_, "/grpc.health.v1.Health/Check", ""), "\x08\x01");
+}
+
+TEST_F(ServerTest, ReflectionListsTheService) {
+  // ServerReflectionRequest { list_services: "" }, of grpc.reflection.v1alpha.
+  EXPECT_THAT(CallByName(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                         std::string("\x3a\x00", 2)),
+              HasSubstr("systole.v1.Systole"));
+}
+
 // Error paths.
 
 TEST_F(ServerTest, BadSpecsAreRefusedBeforeAnythingIsStreamed) {

@@ -1,0 +1,87 @@
+// The server's flags, as a user would set them.
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class ServerFlagsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    shard_ = folder_.Write("raw-0.tfrecord", RawShard(0, 64, 784));
+    spec_ = folder_.Write("raw.textproto", RawSpec(784, 1));
+  }
+  std::string Digest(const std::string& address) const {
+    const Finished feed = RunSystole({"feed", "--server", address, "--spec", spec_, "--digest"});
+    EXPECT_EQ(feed.exit_code, 0) << feed.err;
+    return feed.out;
+  }
+
+  const TempFolder folder_;
+  std::string shard_;
+  std::string spec_;
+};
+
+TEST_F(ServerFlagsTest, AConfigFileNamesDatasetsAsTheFlagDoes) {
+  // The dataset's name is the one that RawSpec() wants.
+  const std::string name = "raw";
+  const std::string config = folder_.Write(
+      "server.textproto", absl::StrCat("datasets { name: '", name, "' shards: '", shard_, "' }"));
+  const auto by_flag = ServerProcess::Start({"--dataset", absl::StrCat(name, "=", shard_)});
+  const auto by_file = ServerProcess::Start({"--config", config});
+  ASSERT_THAT(by_flag, IsOk());
+  ASSERT_THAT(by_file, IsOk());
+  const std::string digest = Digest((*by_flag)->address());
+  EXPECT_NE(digest, "");
+  EXPECT_EQ(Digest((*by_file)->address()), digest);
+}
+
+TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
+  const std::string config = folder_.Write("server.textproto", "datasets {\n  nmae: 'raw' }");
+  const auto server = ServerProcess::Start({"--config", config});
+  EXPECT_THAT(server, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("server.textproto:2:"), HasSubstr("nmae"))));
+}
+
+TEST_F(ServerFlagsTest, IndexesGoWhereTheFlagSays) {
+  const TempFolder indexes;
+  const auto server = ServerProcess::Start(
+      {"--dataset", absl::StrCat("raw=", shard_), "--index-dir", indexes.path()});
+  ASSERT_THAT(server, IsOk());
+  EXPECT_FALSE(std::ifstream(shard_ + ".idx").good());
+  EXPECT_THAT(indexes.List(), testing::Contains(testing::StartsWith("raw-0.tfrecord-")));
+}
+
+TEST_F(ServerFlagsTest, AUnixSocketServesTheSameBytes) {
+  const auto tcp = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_)});
+  ASSERT_THAT(tcp, IsOk());
+  const std::string address = absl::StrCat("unix:", folder_ / "socket");
+  // The last --listen counts.
+  const auto unix_socket =
+      ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), "--listen", address});
+  ASSERT_THAT(unix_socket, IsOk());
+  EXPECT_EQ(Digest(address), Digest((*tcp)->address()));
+}
+
+TEST_F(ServerFlagsTest, BadValuesAreUsage) {
+  for (const std::string flag : {"--threads=0", "--memory-budget=-1", "--drain-timeout=-1"}) {
+    const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), flag});
+    EXPECT_THAT(server, StatusIs(absl::StatusCode::kUnavailable, HasSubstr(flag.substr(0, 6))))
+        << flag;
+  }
+}
+
+}  // namespace
+}  // namespace systole
