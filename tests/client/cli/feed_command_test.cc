@@ -142,10 +142,8 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     absl::Status status;
     int exit_code;
   } kCases[] = {
-      {absl::DataLossError("shard-3"), 1},
-      {absl::FailedPreconditionError("changed"), 1},
-      {absl::InvalidArgumentError("no"), 2},
-      {absl::NotFoundError("no"), 3},
+      {absl::DataLossError("shard-3"), 1},   {absl::FailedPreconditionError("changed"), 1},
+      {absl::InvalidArgumentError("no"), 2}, {absl::NotFoundError("no"), 3},
       {absl::UnimplementedError("no"), 5},
   };
   for (const auto& test : kCases) {
