@@ -17,8 +17,8 @@ inline constexpr int kExitInternal = 5;     // Our bug, or the machine's (disk f
 
 // The one mapping:
 //   0  OK
-//   1  DataLoss; FailedPrecondition: a shard that was replaced, servers that differ, a resume token of
-//      other data
+//   1  DataLoss; FailedPrecondition: a shard that was replaced, servers that differ, a resume token
+//      of other data
 //   2  InvalidArgument, OutOfRange, AlreadyExists, PermissionDenied, Unauthenticated;
 //      ResourceExhausted: over a stated limit, so that repeating it is no use
 //   3  NotFound
