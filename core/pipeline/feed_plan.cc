@@ -47,7 +47,14 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("outputs has ", spec.outputs_size(), " entries, want 1 to ", kMaxOutputs));
   }
-  // Enumerations are open in proto3: a newer client may send a value this server does not know.
+  // A newer client may send fields and, since enumerations are open in proto3, values that this
+  // server does not know. Ignored, they would give other bytes than the ones asked for.
+  v1::FeedSpec known = spec;
+  known.DiscardUnknownFields();
+  if (known.ByteSizeLong() != spec.ByteSizeLong()) {
+    return absl::InvalidArgumentError(
+        "the spec has a field that is not known to this version; update the server");
+  }
   if (!v1::Tail_IsValid(spec.tail()) || !v1::OnCorrupt_IsValid(spec.on_corrupt()) ||
       !v1::Shuffle::Mode_IsValid(spec.shuffle().mode())) {
     return absl::InvalidArgumentError(absl::StrCat(

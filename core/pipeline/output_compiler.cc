@@ -152,6 +152,10 @@ class Chain {
     if (channels != 1 && channels != 3) {
       return Bad("decode_jpeg", absl::StrCat("channels is ", channels, ", want 1 or 3"));
     }
+    if (!v1::DecodeJpeg::Dct_IsValid(decode.dct())) {
+      return Bad("decode_jpeg", absl::StrCat("has dct ", static_cast<int>(decode.dct()),
+                                             ", which is not known to this version"));
+    }
     plan_.source = OutputPlan::Source::kJpeg;
     plan_.image.jpeg.dct =
         decode.dct() == v1::DecodeJpeg::IFAST ? JpegDct::kIfast : JpegDct::kIslow;

@@ -159,6 +159,28 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
       "channels is 2");
 }
 
+TEST_F(FeedPlanTest, WhatANewerClientSaysIsRefusedAndNotIgnored) {
+  const v1::FeedSpec good =
+      SpecFromText(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 ", AllOutputs()));
+  ASSERT_THAT(FeedPlan::Create(good, dataset_), IsOk());
+
+  v1::FeedSpec field = good;
+  field.GetReflection()->MutableUnknownFields(&field)->AddVarint(1000, 1);
+  v1::FeedSpec nested_field = good;
+  v1::Resize& resize = *nested_field.mutable_outputs(2)->mutable_transforms(1)->mutable_resize();
+  resize.GetReflection()->MutableUnknownFields(&resize)->AddVarint(1000, 1);
+  for (const v1::FeedSpec& spec : {field, nested_field}) {
+    EXPECT_THAT(FeedPlan::Create(spec, dataset_), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                           HasSubstr("not known to this version")));
+  }
+
+  v1::FeedSpec dct = good;
+  dct.mutable_outputs(0)->mutable_transforms(0)->mutable_decode_jpeg()->set_dct(
+      static_cast<v1::DecodeJpeg::Dct>(7));
+  EXPECT_THAT(FeedPlan::Create(dct, dataset_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dct 7")));
+}
+
 TEST(DatasetTest, RecordsThatAreNoExamplesCanBeFedWhole) {
   const std::shared_ptr<Dataset> dataset =
       OpenTestDataset({ShardBuilder().Add("\xff\xff\xff").Add("\xff\xff\xfe").Build()});
