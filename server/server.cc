@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/flow/mutex.h"
@@ -38,8 +39,9 @@ bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:")
 absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
   const size_t colon = listen.rfind(':');
   const absl::string_view port = colon == absl::string_view::npos ? "" : listen.substr(colon + 1);
-  const bool good_port = !port.empty() && port.size() <= 5 &&
-                         port.find_first_not_of("0123456789") == absl::string_view::npos;
+  int number = 0;
+  const bool good_port = port.find_first_not_of("0123456789") == absl::string_view::npos &&
+                         absl::SimpleAtoi(port, &number) && number < 65536;
   if (colon == absl::string_view::npos || colon == 0 || !good_port) {
     return absl::InvalidArgumentError(absl::StrCat(
         "listen address '", listen, "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
@@ -48,7 +50,10 @@ absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
 }
 
 bool IsLoopback(absl::string_view host) {
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+  if (host == "localhost" || host == "[::1]") return true;
+  // A name may begin with "127." too, and lead anywhere.
+  return absl::StartsWith(host, "127.") &&
+         host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
 
 }  // namespace

@@ -390,7 +390,8 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
 // Addresses.
 
 TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
-  for (const std::string listen : {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80"}) {
+  for (const std::string listen :
+       {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "127.example.com:80"}) {
     EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure")));
   }
@@ -398,7 +399,8 @@ TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
 }
 
 TEST_F(ServerTest, WhatIsNoAddressIsRefused) {
-  for (const std::string listen : {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:http"}) {
+  for (const std::string listen :
+       {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:http", "127.0.0.1:65536"}) {
     EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want HOST:PORT")));
   }
