@@ -30,6 +30,10 @@ constexpr int64_t kExamplesPerTask = 8;
 // does not starve the others.
 constexpr int64_t kMinBudgetParts = 4;
 
+// Slices of two steps that a stream may have begun. More would not keep a client busier, and what
+// stands around a tiny slice is larger than the bytes that the budget counts.
+constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
+
 }  // namespace
 
 // A slice being made. Its tasks share it; the last one to finish publishes it.
@@ -178,23 +182,39 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     if (!stream.ended.ok() || stream.next_to_make >= stream.num_slices) return false;
     // Two steps ahead, or enough to keep every thread busy, is as much as ever helps.
     const int64_t cores = stream.range.core_end - stream.range.core_begin;
-    const int64_t ahead = std::max<int64_t>(2 * cores, 4 * pool_->num_threads());
+    const int64_t ahead =
+        std::max<int64_t>(std::min(2 * cores, kMaxSlicesOfTwoSteps), 4 * pool_->num_threads());
     if (static_cast<int64_t>(stream.pending.size()) >= ahead) return false;
-    const int64_t parts = std::max(kMinBudgetParts, static_cast<int64_t>(streams_.size()));
-    const int64_t share = buffers_.budget_bytes() / parts;
     return stream.held_bytes == 0 ||
-           stream.held_bytes + stream.plan->layout().slice_bytes() <= share;
+           stream.held_bytes + stream.plan->layout().slice_bytes() <= Share();
   }
 
-  // Begins slices, the least advanced stream first, until nobody may or the budget is used up.
+  // What one stream may hold of the budget, in bytes.
+  int64_t Share() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return buffers_.budget_bytes() /
+           std::max(kMinBudgetParts, static_cast<int64_t>(streams_.size()));
+  }
+
+  // A stream that holds nothing goes first, then the least advanced one.
+  static bool GoesBefore(const State& a, const State& b) {
+    if ((a.held_bytes == 0) != (b.held_bytes == 0)) return a.held_bytes == 0;
+    return a.virtual_time < b.virtual_time;
+  }
+
+  // Begins slices, for whoever goes first, until nobody may or the budget is used up.
   void MakeMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    // The smallest slice for which there was no room. Behind it only streams that hold nothing may
+    // still begin one: what is too large for now must not stop them.
+    int64_t refused_bytes = std::numeric_limits<int64_t>::max();
     while (!stopping_) {
       std::shared_ptr<State> next;
       for (const std::shared_ptr<State>& stream : streams_) {
-        if (MayMakeMore(*stream) &&
-            (next == nullptr || stream->virtual_time < next->virtual_time)) {
-          next = stream;
+        if (!MayMakeMore(*stream)) continue;
+        if (refused_bytes != std::numeric_limits<int64_t>::max() &&
+            (stream->held_bytes != 0 || stream->plan->layout().slice_bytes() >= refused_bytes)) {
+          continue;
         }
+        if (next == nullptr || GoesBefore(*stream, *next)) next = stream;
       }
       if (next == nullptr) return;
       absl::StatusOr<std::optional<AlignedBuffer>> buffer =
@@ -209,9 +229,44 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
         pool_->Submit([self = shared_from_this(), next, failed] { self->Publish(next, failed); });
         continue;
       }
-      if (!buffer->has_value()) return;
+      if (!buffer->has_value()) {
+        if (next->held_bytes == 0) TakeBackLookAhead();
+        refused_bytes = next->plan->layout().slice_bytes();
+        continue;
+      }
       Begin(next, *std::move(*buffer));
     }
+  }
+
+  // The budget is used up and a stream has nothing at all. Its turn would never come if all others
+  // wait too, as trainers of one job wait for the slowest. So the stream that is furthest over its
+  // share, which shrank when others came, gives its last slice back. It is made again in its turn.
+  void TakeBackLookAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (taking_back_) return;
+    State* victim = nullptr;
+    for (const std::shared_ptr<State>& stream : streams_) {
+      // One whose consumer waits moves on by itself.
+      if (!stream->ended.ok() || stream->done != nullptr || stream->pending.empty() ||
+          stream->pending.back()->slice == nullptr || stream->held_bytes <= Share() ||
+          stream->held_bytes <= stream->plan->layout().slice_bytes()) {
+        continue;
+      }
+      if (victim == nullptr || stream->held_bytes > victim->held_bytes) victim = stream.get();
+    }
+    if (victim == nullptr) return;
+    std::shared_ptr<PendingSlice> slice = std::move(victim->pending.back());
+    victim->pending.pop_back();
+    slice->dropped = true;
+    --victim->next_to_make;
+    victim->virtual_time -= static_cast<double>(victim->plan->layout().per_core_batch());
+    taking_back_ = true;
+    // A thread of the pool destroys it, without the lock that TakeBack() wants.
+    pool_->Submit([self = shared_from_this(), slice = std::move(slice)]() mutable {
+      slice.reset();
+      MutexLock lock(self->mu_);
+      self->taking_back_ = false;
+      self->MakeMore();
+    });
   }
 
   void Begin(const std::shared_ptr<State>& stream, AlignedBuffer buffer)
@@ -301,6 +356,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   std::list<std::shared_ptr<State>> streams_ ABSL_GUARDED_BY(mu_);
   double now_ ABSL_GUARDED_BY(mu_) = 0;  // Start tag of the latest slice begun by a thread.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool taking_back_ ABSL_GUARDED_BY(mu_) = false;  // A slice is on its way back.
   std::atomic<int64_t> examples_made_ = 0;
   std::vector<ExampleMaker> makers_;  // One for each thread, used by it alone.
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop().

@@ -290,6 +290,68 @@ TEST(StepEngineTest, AStreamThatKeepsItsSlicesDoesNotStopAnother) {
   EXPECT_EQ(DrainAll(engine, plan, {.count = 5, .core_end = 4}).size(), 20u);
 }
 
+TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudget) {
+  const auto plan =
+      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
+  const int64_t budget = 8 * plan->layout().slice_bytes();
+  StepEngine engine({.threads = 2, .memory_budget_bytes = budget});
+  std::vector<std::unique_ptr<StepStream>> paused;
+  for (int i = 0; i < 4; ++i) {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.count = 50, .core_end = 4});
+    ASSERT_THAT(stream, IsOk());
+    paused.push_back(*std::move(stream));
+  }
+  ASSERT_EQ(engine.GetStats().memory_used_bytes, budget);
+  // Trainers of one job wait for each other: if the fifth starved, all would.
+  const StepRange range = {.count = 5, .core_end = 4};
+  const Digests digests = DrainAll(engine, plan, range);
+  EXPECT_EQ(digests.size(), 20u);
+  // And the look-ahead that was taken from the others comes all the same.
+  for (const std::unique_ptr<StepStream>& stream : paused) {
+    for (const auto& [place, digest] : digests) {
+      StepStream::Result slice = stream->Next();
+      ASSERT_TRUE(slice.ok() && slice->has_value());
+      EXPECT_EQ(std::make_pair((**slice)->step(), (**slice)->core()), place);
+      EXPECT_EQ(SliceDigest((**slice)->layout(), (**slice)->data()), digest);
+    }
+  }
+}
+
+TEST(StepEngineTest, AStreamThatWaitsForALotOfMemoryDoesNotStopThoseThatNeedLittle) {
+  const std::shared_ptr<Dataset> dataset = OpenTestDataset(TestShards({20}));
+  const std::string id = "outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
+  const auto small = MakePlan("dataset: 'test' global_batch: 4 num_cores: 4 " + id, dataset);
+  const auto large =
+      MakePlan("dataset: 'test' tail: PAD global_batch: 64 num_cores: 1 " + id, dataset);
+  StepEngine engine({.threads = 2, .memory_budget_bytes = large->layout().slice_bytes()});
+  absl::StatusOr<std::unique_ptr<StepStream>> keeper =
+      engine.Open(small, {.count = 50, .core_end = 4});
+  ASSERT_THAT(keeper, IsOk());
+  StepStream::Result kept = (*keeper)->Next();
+  absl::StatusOr<std::unique_ptr<StepStream>> waiting = engine.Open(large, {});
+  ASSERT_THAT(waiting, IsOk());
+  EXPECT_EQ(DrainAll(engine, small, {.count = 5, .core_end = 4}).size(), 20u);
+  // It moves as soon as there is room.
+  kept = std::optional<SlicePtr>();
+  keeper->reset();
+  EXPECT_THAT((*waiting)->Next(), IsOk());
+}
+
+TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
+  const auto plan = MakePlan(
+      "dataset: 'test' global_batch: 65536 num_cores: 65536 tail: PAD "
+      "outputs { name: 'id' feature: 'record_id' dtype: INT64 }",
+      OpenTestDataset(TestShards({1})));
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(plan, {.count = 2, .core_end = 65536});
+  ASSERT_THAT(stream, IsOk());
+  // What stands around a slice is far larger than its 128 bytes, and no budget counts it.
+  EXPECT_LE(engine.GetStats().memory_used_bytes, 1024 * plan->layout().slice_bytes());
+  EXPECT_THAT((*stream)->Next(), IsOk());
+}
+
 TEST(StepEngineTest, ASliceLargerThanTheBudgetIsRefused) {
   const auto plan =
       MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
