@@ -58,6 +58,17 @@ absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values
   return absl::OkStatus();
 }
 
+int64_t ExampleBytes(const SliceTensor& tensor) {
+  return tensor.spec.num_bytes() / tensor.per_core_batch();
+}
+
+// Whether `status` says something of the record's bytes. A read that failed does not: were it
+// masked, what a feed holds would depend on a bad moment of a disk.
+bool IsDamage(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kDataLoss ||
+         status.code() == absl::StatusCode::kResourceExhausted;
+}
+
 PixelType PixelTypeOf(DType dtype) {
   if (dtype == DType::kFloat32) return PixelType::kFloat32;
   return dtype == DType::kBfloat16 ? PixelType::kBfloat16 : PixelType::kUint8;
@@ -76,6 +87,11 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
   scratch.plan = plan;
   scratch.features.resize(plan->parser().names().size());
   for (const OutputPlan& output : plan->outputs()) {
+    const int64_t example_bytes =
+        ExampleBytes(plan->layout().tensors()[static_cast<size_t>(output.tensor)]);
+    if (output.layout != v1::NHWC && example_scratch_.size() < example_bytes) {
+      SYSTOLE_ASSIGN_OR_RETURN(example_scratch_, AlignedBuffer::Create(example_bytes));
+    }
     scratch.transformers.emplace_back();
     if (output.source != OutputPlan::Source::kJpeg &&
         output.source != OutputPlan::Source::kRawPixels) {
@@ -103,7 +119,11 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
   absl::Status status;
   const absl::StatusOr<absl::string_view> payload = dataset.ReadRecord(record, record_scratch_);
   if (!payload.ok()) {
-    status = payload.status();  // Names its place already.
+    status = payload.status();
+    if (!IsDamage(status)) {  // Else it names its place already.
+      status =
+          absl::Status(status.code(), absl::StrCat(dataset.Where(record), ": ", status.message()));
+    }
   } else {
     status = FillOutputs(*plan, *scratch, place.epoch, record, *payload, slot, slice);
     if (!status.ok()) {
@@ -119,7 +139,7 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
     slice[valid.offset + slot] = 1;
     return absl::OkStatus();
   }
-  if (plan->spec().on_corrupt() != v1::MASK) return status;
+  if (plan->spec().on_corrupt() != v1::MASK || !IsDamage(status)) return status;
   ClearExample(layout, slot, slice);
   dataset.damage().Add(
       {.shard = std::string(shard.base_name()),
@@ -139,13 +159,10 @@ absl::Status ExampleMaker::FillOutputs(const FeedPlan& plan, PlanScratch& scratc
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
-    const int64_t example_bytes = tensor.spec.num_bytes() / tensor.per_core_batch();
+    const int64_t example_bytes = ExampleBytes(tensor);
     // Batch-major outputs are written straight into their place; the others go through scratch.
     uint8_t* place = slice + tensor.offset + slot * example_bytes;
     const bool in_place = output.layout == v1::NHWC;
-    if (!in_place && example_scratch_.size() < example_bytes) {
-      SYSTOLE_ASSIGN_OR_RETURN(example_scratch_, AlignedBuffer::Create(example_bytes));
-    }
     const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : example_scratch_.data(),
                                                    static_cast<size_t>(example_bytes));
 

@@ -27,9 +27,9 @@ class ExampleMaker {
   // plan->layout().slice_bytes(). Padding is zeros; so is a record that cannot be used if the spec
   // says MASK, and then it is put down in the dataset's damage log.
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
-  //   record,
-  //                       output and cause.
+  //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
+  // and what the storage says of a read that failed, which is never masked.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t slot, uint8_t* slice);
 
@@ -54,7 +54,8 @@ class ExampleMaker {
                            absl::Span<uint8_t> out);
 
   AlignedBuffer record_scratch_;
-  AlignedBuffer example_scratch_;  // One example of an output that is not written in place.
+  // One example of any output, of the plans seen so far, that is not written in place.
+  AlignedBuffer example_scratch_;
   std::vector<int64_t> int64s_;
   std::vector<float> floats_;
   std::list<PlanScratch> scratches_;  // Most recently used first.

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/record/shard_builder.h"
+#include "tests/core/storage/error_source.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -254,6 +255,30 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
   EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss,
                                           AllOf(HasSubstr("record_id 1"), HasSubstr("output 'y'"),
                                                 HasSubstr("label"), HasSubstr("float"))));
+}
+
+TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
+  auto owned = std::make_unique<ErrorSource>(TestShards({20})[0], "/data/shard.tfrecord");
+  ErrorSource& source = *owned;
+  std::vector<Shard> shards;
+  absl::StatusOr<Shard> shard = Shard::Create(std::move(owned));
+  ASSERT_THAT(shard, IsOk());
+  source.FailAt(shard->index().span(2).offset, absl::UnknownError("input/output error"));
+  shards.push_back(*std::move(shard));
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
+  ASSERT_THAT(dataset, IsOk());
+  // What a mask feed holds must not depend on a bad moment of a disk or network.
+  const auto plan = MakePlan(
+      absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 on_corrupt: MASK ",
+                   AllOutputs()),
+      *dataset);
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kUnknown,
+                                          AllOf(HasSubstr("shard.tfrecord"), HasSubstr("record 2"),
+                                                HasSubstr("input/output error"))));
+  EXPECT_EQ((*dataset)->damage().masked_examples(), 0);
 }
 
 // Limits and life cycle.
