@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Pair;
 
 // A server over 20 records in two shards, and a plain generated stub.
 class ServerTest : public testing::Test {
@@ -347,6 +350,51 @@ TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
   const grpc::Status status = Read(Request(Spec(), 0, 1), digests);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("0 streams"));
+}
+
+TEST_F(ServerTest, TheLargestNumbersARequestCanHoldAreServedOrRefused) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  v1::FeedSpec endless = Spec();
+  endless.set_epochs(0);
+  v1::StreamStepsRequest request = Request(endless, kMax - 1, kMax);
+  request.set_stride(kMax);
+  Digests digests;
+  EXPECT_TRUE(Read(request, digests).ok());
+  EXPECT_THAT(digests, ElementsAre(Key(Pair(kMax - 1, 0)), Key(Pair(kMax - 1, 1))));
+
+  digests.clear();
+  EXPECT_TRUE(Read(Request(endless, kMax, kMax), digests).ok());
+  EXPECT_TRUE(digests.empty());
+
+  constexpr int32_t kMin32 = std::numeric_limits<int32_t>::min();
+  constexpr int32_t kMax32 = std::numeric_limits<int32_t>::max();
+  for (const auto& [begin, end] : {std::pair(kMin32, kMax32), {0, kMax32}, {kMax32, kMin32}}) {
+    request.set_core_begin(begin);
+    request.set_core_end(end);
+    EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  request = Request(endless, 0, 1);
+  request.set_stride(-kMax);
+  EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, AClientThatGoesAwayLeavesNothingBehind) {
+  v1::FeedSpec endless = Spec();
+  endless.set_epochs(0);
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    const auto reader = stub_->StreamSteps(&context, Request(endless, i, int64_t{1} << 40));
+    v1::Chunk chunk;
+    for (int chunks = 0; chunks < i; ++chunks) ASSERT_TRUE(reader->Read(&chunk));
+    context.TryCancel();
+    reader->Finish();
+  }
+  // The server learns of it a moment later.
+  v1::ServerStatusResponse response;
+  do {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub_->ServerStatus(&context, v1::ServerStatusRequest(), &response).ok());
+  } while (response.active_streams() > 0 || response.memory_used_bytes() > 0);
 }
 
 // Drain.
