@@ -103,7 +103,7 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
-absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
+absl::Status Run(const Flags& flags) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
   SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue,
@@ -120,6 +120,13 @@ absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
       }
     }
   }
+  // Until here a signal ends the process at once: building indexes may take minutes. From here on
+  // only sigwait() sees it, because the server's threads inherit the mask.
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGTERM);
+  sigaddset(&stop_signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   SYSTOLE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
       Server::Start(std::move(catalogue),
@@ -150,12 +157,6 @@ absl::Status Run(const Flags& flags, const sigset_t& stop_signals) {
 int Main(int argc, char** argv) {
   KeepFreedMemory();
   RaiseFileLimit();
-  // Before any thread starts, so that all inherit the mask and only sigwait() sees the signals.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGTERM);
-  sigaddset(&stop_signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("systole-server"));
 
   Flags flags;
@@ -195,7 +196,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  const absl::Status status = Run(flags, stop_signals);
+  const absl::Status status = Run(flags);
   if (!status.ok()) spdlog::error("{}", std::string(status.message()));
   return ExitCodeOf(status);
 }

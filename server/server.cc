@@ -31,7 +31,7 @@ constexpr int kMaxMetadataBytes = 16 << 10;
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
-// What Shutdown() may take beyond its deadline when every client reads.
+// What Shutdown() may take beyond its own deadline when every client reads.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
 bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:"); }
@@ -126,14 +126,14 @@ bool Server::Drain(absl::Duration timeout) {
   // given up by the kernel. So it runs on a thread of its own.
   const auto progress = std::make_shared<Progress>();
   shutdown_thread_ = std::make_unique<WorkerPool>(1);
-  shutdown_thread_->Submit([this, progress, timeout] {
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+  const absl::Time deadline = absl::Now() + timeout;
+  shutdown_thread_->Submit([this, progress, deadline] {
+    server_->Shutdown(absl::ToChronoTime(deadline - kShutdownGrace));
     server_->Wait();
     MutexLock lock(progress->mu);
     progress->done = true;
     progress->changed.Signal();
   });
-  const absl::Time deadline = absl::Now() + timeout + kShutdownGrace;
   MutexLock lock(progress->mu);
   while (!progress->done && absl::Now() < deadline) {
     progress->changed.WaitFor(progress->mu, deadline - absl::Now());

@@ -43,9 +43,9 @@ class Server {
   const std::string& address() const { return address_; }
 
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
-  // Returns when all calls are over: true, or, at the latest shortly after `timeout`, false. After
-  // a false some client has stopped reading and only the end of the process gets rid of it (gRPC
-  // waits for the kernel's own timeout); call _Exit.
+  // Returns when all calls are over: true, or, after `timeout`, false. After a false some client
+  // has stopped reading; the destructor then waits until the kernel gives that client up, so a
+  // program that wants to end calls _Exit. Call once.
   bool Drain(absl::Duration timeout);
 
  private:
