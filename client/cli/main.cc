@@ -1,4 +1,5 @@
-// The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains.
+// The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains,
+// prices products.
 
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeVerifyCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeTrainCommand());
+  commands.push_back(systole::MakeGemmCommand());
   const std::vector<std::string> args(argv + 1, argv + argc);
   return systole::RunCommandLine(
       args, commands, SYSTOLE_VERSION,
