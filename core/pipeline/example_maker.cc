@@ -8,6 +8,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/image/crop.h"
 #include "core/numeric/normalise.h"
+#include "core/pipeline/output_compiler.h"
 #include "core/random/counter_rng.h"
 #include "core/status/status_macros.h"
 
@@ -67,11 +68,6 @@ int64_t ExampleBytes(const SliceTensor& tensor) {
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
-}
-
-PixelType PixelTypeOf(DType dtype) {
-  if (dtype == DType::kFloat32) return PixelType::kFloat32;
-  return dtype == DType::kBfloat16 ? PixelType::kBfloat16 : PixelType::kUint8;
 }
 
 }  // namespace

@@ -312,6 +312,8 @@ absl::Status SetDType(const v1::Output& output, OutputPlan& plan) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
 PixelType PixelTypeOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
@@ -322,8 +324,6 @@ PixelType PixelTypeOf(DType dtype) {
       return PixelType::kUint8;
   }
 }
-
-}  // namespace
 
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset) {
   using Source = OutputPlan::Source;

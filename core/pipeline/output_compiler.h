@@ -7,6 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/memory/dtype.h"
+#include "core/numeric/normalise.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/feed_plan.h"
 #include "systole/v1/feed.pb.h"
@@ -16,6 +18,9 @@ namespace systole {
 // All of the plan but `feature` and `tensor`, which depend on the other outputs.
 //   InvalidArgument  names the output, the transform's place and field, what was seen and wanted.
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
+
+// How values of an output of type uint8, float32 or bfloat16 are written.
+PixelType PixelTypeOf(DType dtype);
 
 }  // namespace systole
 
