@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "client/emulator/device_array.h"
-#include "client/emulator/flush_scope.h"
-#include "client/emulator/matrix_unit.h"
+#include "client/emulator/array/device_array.h"
+#include "client/emulator/array/flush_scope.h"
+#include "client/emulator/array/matrix_unit.h"
 #include "core/numeric/bf16.h"
 
 #undef HWY_TARGET_INCLUDE

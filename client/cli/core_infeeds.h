@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/emulator/training_loop.h"
+#include "client/emulator/training/training_loop.h"
 #include "client/feed_client.h"
 #include "client/infeed_pump.h"
 #include "client/infeed_queue.h"

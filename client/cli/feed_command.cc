@@ -10,10 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/feed_flags.h"
-#include "client/cli/json_writer.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/step_printer.h"
 #include "client/feed_client.h"
+#include "client/json/json_writer.h"
 #include "client/monotonic_clock.h"
 #include "core/status/status_macros.h"
 

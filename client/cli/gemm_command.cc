@@ -11,9 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
-#include "client/cli/json_writer.h"
-#include "client/emulator/cycle_model.h"
-#include "client/emulator/gemm_check.h"
+#include "client/emulator/array/cycle_model.h"
+#include "client/emulator/array/gemm_check.h"
+#include "client/json/json_writer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

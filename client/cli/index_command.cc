@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/json_writer.h"
 #include "client/cli/progress_bar.h"
+#include "client/json/json_writer.h"
 #include "core/record/index_file.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_source.h"

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/json_writer.h"
 #include "client/cli/packer.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
+#include "client/json/json_writer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

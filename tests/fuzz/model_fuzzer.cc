@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "client/emulator/model.h"
-#include "client/emulator/trainer.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/trainer.h"
 #include "core/status/check.h"
 
 using systole::DType;

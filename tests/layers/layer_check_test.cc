@@ -66,7 +66,7 @@ TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
               IsEmpty());
   EXPECT_THAT(IncludeViolations("core/pipeline/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
               IsEmpty());
-  EXPECT_THAT(IncludeViolations("client/emulator/trainer.cc",
+  EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
                                 "#include \"client/infeed_queue.h\"\n"
                                 "#include \"systole/v1/model.pb.h\"\n"),
               IsEmpty());
@@ -151,9 +151,9 @@ TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
 }
 
 TEST(CheckIncludesTest, LetsTheEmulatorSeeOnlyTheInfeedQueue) {
-  EXPECT_THAT(
-      IncludeViolations("client/emulator/trainer.cc", "#include \"client/feed_client.h\"\n"),
-      ElementsAre(HasSubstr("client/emulator may not use client")));
+  EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
+                                "#include \"client/feed_client.h\"\n"),
+              ElementsAre(HasSubstr("client/emulator may not use client")));
 }
 
 TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {

@@ -25,6 +25,9 @@ std::vector<Room> SystoleRooms() {
                              {"core/storage", "core/flow", "core/record", "core/example",
                               "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/pipeline"}});
+  const Names emulator = {"client/emulator/array", "client/emulator/model",
+                          "client/emulator/training", "client/emulator/chip",
+                          "client/emulator/timing"};
   return {
       {"core/status", 0, {}},
       {"proto/systole/v1", 0, {}},
@@ -46,10 +49,21 @@ std::vector<Room> SystoleRooms() {
       {"server", 6, Join({core, messages, {"proto/framing"}})},
       {"client", 6,
        Join({ground, messages, {"core/flow", "core/batch", "core/order", "proto/framing"}})},
-      {"client/emulator", 7,
-       Join({ground, messages, {"core/flow", "core/batch", "client/infeed_queue.h"}})},
-      {"client/cli", 8, Join({core, messages, {"client", "client/emulator"}})},
-      {"client/python", 8, {"client"}},
+      {"client/json", 6, status},
+      {"client/emulator/array", 7, ground},
+      {"client/emulator/model", 7, Join({ground, messages})},
+      {"client/emulator/training", 8,
+       Join({ground,
+             messages,
+             {"core/flow", "client/json", "client/emulator/array", "client/emulator/model"}})},
+      {"client/emulator/chip", 8,
+       Join({ground, messages, {"client/json", "client/emulator/array", "client/emulator/model"}})},
+      {"client/emulator/timing", 9,
+       Join({ground, {"core/flow", "client/json", "client/emulator/chip"}})},
+      {"client/emulator/report", 10, Join({ground, {"client/json"}, emulator})},
+      {"client/cli", 11,
+       Join({core, messages, {"client", "client/json", "client/emulator/report"}, emulator})},
+      {"client/python", 11, {"client"}},
   };
 }
 
@@ -95,7 +109,7 @@ std::vector<ReservedWord> ReservedWords() {
        "libm's transcendentals differ between CPUs; core/numeric has ours",
        {"core/", "client/emulator/"},
        // Its double path, for gradient checks with the rounding off, makes no bytes of a run.
-       {"client/emulator/softmax_cross_entropy.cc"}},
+       {"client/emulator/training/softmax_cross_entropy.cc"}},
       {R"(\bstd::(cout|cerr|clog)\b|\bf?printf\s*\(|\bstd::f?printf\s*\()",
        "core never prints",
        {"core/"},

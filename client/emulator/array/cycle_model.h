@@ -1,0 +1,72 @@
+// How many cycles a systolic array of R rows and C columns takes for one product
+// [M,K] * [K,N]. cd(a, b) is a / b rounded up; a fold is one filling of the array.
+//
+//   ws-db        R + (F - 1) * max(M, R) + M + R + C - 2     F = cd(K,R) * cd(N,C)
+//                Weight-stationary with shadow weights, as a TPU: the next tile's weights shift in
+//                (R cycles) behind the rows that stream through the present one. Our derivation;
+//                with one fold it is SCALE-Sim's.
+//   scalesim-os  F * (R + C + K - 2) - 1                     F = cd(M,R) * cd(N,C)
+//   scalesim-ws  F * (2R + C + M - 2) - 1                    F = cd(K,R) * cd(N,C)
+//   scalesim-is  F * (2R + C + N - 2) - 1                    F = cd(K,R) * cd(M,C)
+//                What SCALE-Sim v2 and v3 print as "Total Cycles" without stalls: folds one after
+//                the other, each charged the full array. The - 1 is theirs: the number is the index
+//                of the last cycle, counted from 0.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_CYCLE_MODEL_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_CYCLE_MODEL_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole::emulator {
+
+enum class Dataflow { kWsDb, kScaleSimOs, kScaleSimWs, kScaleSimIs };
+
+// "ws-db" and so on, as above.
+absl::string_view DataflowName(Dataflow dataflow);
+// InvalidArgument, with the four names, if `name` is none of them.
+absl::StatusOr<Dataflow> ParseDataflow(absl::string_view name);
+
+struct ArrayShape {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+struct GemmShape {
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+};
+
+// What each of a core's matrix units gets: the whole product (one unit), cd(M, units) rows of it
+// with all tiles, or cd(F, units) tiles with all rows.
+enum class UnitSplit { kNone, kRows, kTiles };
+// "none", "rows" or "tiles".
+absl::string_view UnitSplitName(UnitSplit split);
+
+struct GemmCycles {
+  int64_t folds = 0;   // F, of the whole product.
+  int64_t cycles = 0;  // As the dataflow counts them: see the - 1 above.
+  // M * K * N / (cycles * R * C * units). SCALE-Sim's - 1 can lift it above 1 on an array of one
+  // element; a product that prints 0 cycles counts as 1.
+  double utilisation = 0;
+  UnitSplit split = UnitSplit::kNone;
+};
+
+// Sizes may be as large as this.
+inline constexpr int64_t kLargestGemmSize = int64_t{1} << 40;
+
+// `units` matrix units work on one product; the split that takes fewer cycles is chosen, rows if
+// both take as many. SCALE-Sim knows one array only.
+//   InvalidArgument  a size is not in [1, kLargestGemmSize]; units > 1 with a scalesim dataflow;
+//   more
+//                    than 2^63 - 1 cycles.
+absl::StatusOr<GemmCycles> CountCycles(const GemmShape& gemm, const ArrayShape& array,
+                                       Dataflow dataflow, int64_t units = 1);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_CYCLE_MODEL_H_

@@ -1,0 +1,77 @@
+// The vector unit: element-wise work and sums over rows, in f32 (or f64 with the rounding off).
+//
+// Plain loops compiled for every instruction set and dispatched at run time. Nothing is fused and
+// every sum has an order that the loops write down, so all targets give the same bits.
+//
+// "Rows" are the places of a batch, [rows, channels] row-major. Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace systole::emulator {
+
+// One number per channel, repeated so that loops run over several rows at once: a row of 3 or 16
+// channels is shorter than a vector or the loop's own cost.
+template <typename T>
+class PerChannel {
+ public:
+  explicit PerChannel(absl::Span<const T> values);
+  const T* data() const { return repeated_.data(); }
+  // Elements in `data()`: a multiple of the channels.
+  int64_t size() const { return static_cast<int64_t>(repeated_.size()); }
+
+ private:
+  std::vector<T> repeated_;
+};
+
+// How many rows of `channels` numbers one PerChannel covers.
+int64_t RowsAtOnce(int64_t channels);
+
+template <typename T>
+struct VectorUnit {
+  // y += x.
+  void (*add)(int64_t n, const T* x, T* y);
+  // x[r, c] += bias[c].
+  void (*add_bias)(int64_t rows, int64_t channels, const PerChannel<T>& bias, T* x);
+  // sums[c] += sum over rows of x[r, c]. Order: RowsAtOnce(channels) partial sums, row r into
+  // number r % RowsAtOnce, rows ascending; then the partial sums, ascending.
+  void (*sum_rows)(int64_t rows, int64_t channels, const T* x, T* sums);
+  // The same of (x[r, c] - mean[c])^2.
+  void (*sum_squares)(int64_t rows, int64_t channels, const T* x, const PerChannel<T>& mean,
+                      T* sums);
+  // The same of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
+  void (*sum_products)(int64_t rows, int64_t channels, const T* dy, const T* x,
+                       const PerChannel<T>& mean, const PerChannel<T>& inverse, T* sums);
+  // y = (x - mean) * scale + shift.
+  void (*normalise)(int64_t rows, int64_t channels, const T* x, const PerChannel<T>& mean,
+                    const PerChannel<T>& scale, const PerChannel<T>& shift, T* y);
+  // dx = ((dy - mean_dy) - ((x - mean) * inverse) * mean_product) * scale.
+  void (*normalise_backward)(int64_t rows, int64_t channels, const T* x, const T* dy,
+                             const PerChannel<T>& mean, const PerChannel<T>& inverse,
+                             const PerChannel<T>& mean_dy, const PerChannel<T>& mean_product,
+                             const PerChannel<T>& scale, T* dx);
+  // y = x > 0 ? x : +0 (also for NaN).
+  void (*relu)(int64_t n, const T* x, T* y);
+  // dx = x > 0 ? dy : +0.
+  void (*relu_backward)(int64_t n, const T* x, const T* dy, T* dx);
+  // Where x > best: best = x, place = p. The first of equals stays.
+  void (*keep_larger)(int64_t n, const T* x, int32_t p, T* best, int32_t* place);
+  // dx += dy where place == p.
+  void (*add_where)(int64_t n, const int32_t* place, int32_t p, const T* dy, T* dx);
+  // y += x / divisor.
+  void (*add_divided)(int64_t n, const T* x, T divisor, T* y);
+  // v = momentum * v + (g + decay * w);  w = w - rate * v.
+  void (*update)(int64_t n, T rate, T momentum, T decay, const T* g, T* v, T* w);
+};
+
+// The unit on the instruction set in use (core/numeric/simd_target.h).
+template <typename T>
+const VectorUnit<T>& GetVectorUnit();
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_

@@ -1,0 +1,84 @@
+// A model as the emulator runs it: the text file read, its shapes inferred, its parameters placed.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_MODEL_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "systole/v1/model.pb.h"
+
+namespace systole::emulator {
+
+// [height, width, channels] of one example; flat data is [1, 1, n].
+struct Shape {
+  int64_t height = 1, width = 1, channels = 0;
+  int64_t size() const { return height * width * channels; }
+  std::string DebugString() const;  // "[64,64,3]"
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// A window that moves over an image: convolutions and pools.
+struct Window {
+  int64_t size_y = 1, size_x = 1;
+  int64_t stride = 1;
+  int64_t pad_top = 0, pad_left = 0;  // Places before the first pixel that the first window covers.
+};
+
+enum class LayerKind { kConv2d, kBatchNorm, kRelu, kMaxPool, kAveragePool, kDense };
+
+struct LayerPlan {
+  LayerKind kind = LayerKind::kRelu;
+  std::string name;
+  int64_t number = 0;  // Place among the model's layers; seeds the initialiser.
+  Shape input, output;
+  Window window;  // kConv2d, kMaxPool, kAveragePool.
+  bool bias = false;
+  v1::Initializer initializer = v1::HE_UNIFORM;
+  float momentum = 0, epsilon = 0;  // kBatchNorm.
+
+  // Where the layer's numbers lie in a replica's parameters: weights (batch norm: scales), then
+  // biases (batch norm: shifts).
+  int64_t weights_at = 0, weights = 0;
+  int64_t biases_at = 0, biases = 0;
+  // Batch norm's running means, then running variances, in the replica's statistics.
+  int64_t statistics_at = 0, statistics = 0;
+  // Multiply-accumulates of one example's forward pass in the matrix unit.
+  int64_t forward_macs = 0;
+};
+
+struct Model {
+  std::string name;
+  std::vector<int64_t> input_shape;  // As the file says it, without the batch.
+  Shape input;
+  float input_scale = 1;
+  std::vector<LayerPlan> layers;  // Flatten is gone: the data do not move.
+  int64_t classes = 0;
+  int64_t parameters = 0;
+  int64_t statistics = 0;
+  v1::Optimizer optimizer;
+
+  int64_t forward_macs() const;
+  // Forward and backward; the first layer needs no gradient of its input.
+  int64_t training_macs() const;
+};
+
+// Reads a textproto of v1::Model and compiles it. `file` is for messages only.
+//   InvalidArgument  not such a text (file, line, column, both from 1), a field unknown to the
+//                    schema, or a model that CompileModel refuses.
+absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
+
+//   InvalidArgument  a value out of range (names the field), or a layer that does not fit the shape
+//                    it is given (names the layer and the shapes).
+absl::StatusOr<Model> CompileModel(const v1::Model& model);
+
+// The rate of `step` (from 0) under the optimizer's warm-up and decay.
+float LearningRate(const v1::Optimizer& optimizer, int64_t step);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_MODEL_H_

@@ -1,0 +1,50 @@
+// Batch norm over the whole global batch: y = (x - mean) / sqrt(variance + epsilon) * scale +
+// shift.
+//
+//   forward phases    sums of x | sums of (x - mean)^2 | y
+//   backward phases   sums of dy and of dy * normal(x) | dx
+//
+// Two passes for the variance instead of the sum of squares: no cancellation. Only valid examples
+// are in the sums; the others are normalised like the rest and get a gradient of zero. A sum runs
+// image by image (see VectorUnit::sum_rows), then over the shards in the fixed tree.
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
+
+#include <vector>
+
+#include "client/emulator/array/vector_unit.h"
+#include "client/emulator/training/layer.h"
+
+namespace systole::emulator {
+
+template <typename T>
+class BatchNormLayer : public Layer<T> {
+ public:
+  BatchNormLayer(const LayerPlan& plan, const LayerParameters<T>& parameters);
+
+  int ForwardPhases(bool training) const override { return training ? 3 : 1; }
+  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
+  int BackwardPhases() const override { return 2; }
+  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
+                T* d_in) override;
+  absl::Span<T> Partials() override { return absl::MakeSpan(partials_); }
+  void UpdateStatistics() override;
+
+ private:
+  T Count(const StepContext<T>& step) const;
+  void Apply(const StepContext<T>& step, const T* in, absl::Span<const T> mean,
+             absl::Span<const T> variance, T* out);
+  // 1 / sqrt(variance + epsilon).
+  std::vector<T> Inverse(absl::Span<const T> variance) const;
+
+  const LayerPlan plan_;
+  const LayerParameters<T> parameters_;
+  const int64_t channels_, places_;  // Places of one image.
+  std::vector<T> partials_;
+  std::vector<T> mean_, variance_;  // Of the step at hand.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_

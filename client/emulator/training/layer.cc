@@ -1,0 +1,50 @@
+#include "client/emulator/training/layer.h"
+
+#include "client/emulator/training/batch_norm_layer.h"
+#include "client/emulator/training/linear_layer.h"
+#include "client/emulator/training/pool_layer.h"
+
+namespace systole::emulator {
+
+template <typename T>
+std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool needs_d_in,
+                                    const LayerParameters<T>& parameters) {
+  switch (plan.kind) {
+    case LayerKind::kConv2d:
+    case LayerKind::kDense:
+      return std::make_unique<LinearLayer<T>>(plan, images, needs_d_in, parameters);
+    case LayerKind::kBatchNorm:
+      return std::make_unique<BatchNormLayer<T>>(plan, parameters);
+    case LayerKind::kRelu:
+      return std::make_unique<ReluLayer<T>>(plan);
+    case LayerKind::kMaxPool:
+    case LayerKind::kAveragePool:
+      break;
+  }
+  return std::make_unique<PoolLayer<T>>(plan, images);
+}
+
+template <typename T>
+int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in) {
+  switch (plan.kind) {
+    case LayerKind::kConv2d:
+    case LayerKind::kDense:
+      return LinearLayer<T>::Bytes(plan, images, needs_d_in);
+    case LayerKind::kMaxPool:
+      return images * plan.output.size() * static_cast<int64_t>(sizeof(int32_t));
+    case LayerKind::kBatchNorm:
+    case LayerKind::kRelu:
+    case LayerKind::kAveragePool:
+      break;
+  }
+  return 0;
+}
+
+template std::unique_ptr<Layer<float>> MakeLayer(const LayerPlan&, int64_t, bool,
+                                                 const LayerParameters<float>&);
+template std::unique_ptr<Layer<double>> MakeLayer(const LayerPlan&, int64_t, bool,
+                                                  const LayerParameters<double>&);
+template int64_t LayerBytes<float>(const LayerPlan&, int64_t, bool);
+template int64_t LayerBytes<double>(const LayerPlan&, int64_t, bool);
+
+}  // namespace systole::emulator

@@ -1,0 +1,74 @@
+// One layer of one shard: its forward and backward pass, in phases.
+//
+// Most layers have one phase each way. Batch norm must add up statistics over all shards half-way:
+// after every phase but a layer's last, the network sums Partials() over the shards in the fixed
+// tree and puts the sums back. T is float (`exact` numerics) or double (rounding off; for gradient
+// checks).
+//
+// Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
+// to the network and outlive the layer.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/model/model.h"
+
+namespace systole::emulator {
+
+// A layer's numbers: learned ones (shared by the shards of a core), their gradients (the shard's
+// own), running statistics (the core's).
+template <typename T>
+struct LayerParameters {
+  absl::Span<const T> weights, biases;
+  absl::Span<T> weight_gradients, bias_gradients;
+  absl::Span<T> statistics;
+};
+
+// What is the same for all layers of a shard in one step.
+template <typename T>
+struct StepContext {
+  int64_t images = 0;
+  const uint8_t* valid = nullptr;  // [images]; 0: the example counts for nothing.
+  int64_t valid_everywhere = 0;    // Over all shards.
+  bool training = false;           // Evaluation uses running statistics.
+  MatrixUnit<T>* matrix_unit = nullptr;
+};
+
+template <typename T>
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  virtual int ForwardPhases(bool /*training*/) const { return 1; }
+  // in: [images, input shape], out: [images, output shape].
+  virtual void Forward(int phase, const StepContext<T>& step, const T* in, T* out) = 0;
+
+  virtual int BackwardPhases() const { return 1; }
+  // `in` as in Forward(); d_out is the loss's gradient by `out`. Writes the gradient by `in` to
+  // d_in (null for the first layer, where nobody asks) and by the parameters to their place.
+  virtual void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
+                        T* d_in) = 0;
+
+  // What the phase just run wants summed over the shards.
+  virtual absl::Span<T> Partials() { return {}; }
+
+  // Moves the running statistics by this step's. Called once per core and training step.
+  virtual void UpdateStatistics() {}
+};
+
+// Makes a layer for slices of at most `images` examples. `needs_d_in`: see Backward().
+template <typename T>
+std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool needs_d_in,
+                                    const LayerParameters<T>& parameters);
+
+// Memory that MakeLayer's result holds for itself, in bytes.
+template <typename T>
+int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_

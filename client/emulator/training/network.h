@@ -1,0 +1,133 @@
+// A model on all its cores: every core holds a replica of the parameters and works on its slice of
+// the global batch; sums over cores run in one fixed tree, so that results do not depend on how
+// many host threads there are.
+//
+//   core 0            core 1            ...      a replica each: parameters, momentum, statistics
+//    shard 0 shard 1   shard 2 shard 3           a slice each: layers, activations, gradients
+//         \   /             \   /
+//          +                 +                   tree over all shards, neighbours first:
+//              \         /                       ((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7))
+//                   +                            where a partner is missing, a sum moves up alone
+//
+// A core usually has one shard. With several, it works through them one by one: one core with eight
+// shards computes the bits that eight cores with one shard compute.
+// T is float (`exact` numerics) or double (rounding off).
+// Thread-compatible. Uses `pool`'s threads inside its calls.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "client/emulator/array/device_array.h"
+#include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/layer.h"
+#include "client/emulator/training/softmax_cross_entropy.h"
+#include "core/flow/worker_pool.h"
+
+namespace systole::emulator {
+
+struct NetworkOptions {
+  int64_t num_cores = 8;
+  int64_t shards_per_core = 1;
+  int64_t images_per_shard = 1;
+  uint64_t seed = 0;
+};
+
+template <typename T>
+class Network {
+ public:
+  // Draws the initial weights. `pool` may be null: then the calling thread does all.
+  // REQUIRES: positive options; Bytes() is affordable.
+  Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
+
+  // Memory a network holds, without the matrix units' scratch (a few MB per shard).
+  static int64_t Bytes(const Model& model, const NetworkOptions& options);
+
+  // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];
+  // examples whose `valid` is 0 must hold finite numbers.
+  struct Batch {
+    DeviceArray<T> input;
+    std::vector<int64_t> labels;
+    std::vector<uint8_t> valid;
+  };
+  int64_t num_shards() const { return static_cast<int64_t>(shards_.size()); }
+  Batch& batch(int64_t shard) { return shards_[shard].batch; }
+
+  struct Result {
+    T loss = 0;  // Mean over valid examples; 0 if there is none.
+    int64_t correct = 0, valid = 0;
+  };
+  // Loss of the batch. Training uses batch statistics and prepares Backward().
+  Result Forward(bool training);
+  // Gradients of every shard by every parameter. REQUIRES: Forward(true) came before, found valid
+  // examples.
+  void Backward();
+  // Sums the gradients, moves every replica's parameters and running statistics.
+  void Update(T rate);
+  // Sums the gradients without moving anything; for tests. [model.parameters].
+  std::vector<T> SumGradients();
+
+  // A hash of each core's parameters and statistics: equal while replicas are.
+  std::vector<uint64_t> HashReplicas();
+
+  absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
+  absl::Span<T> statistics(int64_t core) { return cores_[core].statistics.span(); }
+
+  // Runs body(0) .. body(n - 1) on the pool, each in a FlushScope.
+  void Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body);
+
+ private:
+  struct Core {
+    DeviceArray<T> parameters, momentum, statistics;
+  };
+  struct Shard {
+    Batch batch;
+    std::vector<std::unique_ptr<Layer<T>>> layers;
+    std::vector<DeviceArray<T>> outputs;  // Per layer.
+    DeviceArray<T> d_logits;
+    DeviceArray<T> d_even, d_odd;  // Gradients by layer inputs, in turns.
+    DeviceArray<T> gradients;      // As the parameters.
+    MatrixUnit<T> matrix_unit;
+    LossSums<T> loss;
+  };
+  // One phase of one layer; `ends_in_sum`: the shards' partial sums are added up after it.
+  struct Phase {
+    size_t layer;
+    int phase;
+    bool ends_in_sum;
+  };
+  // A piece of the parameters with one weight decay.
+  struct Piece {
+    int64_t begin, end;
+    bool decays;
+  };
+
+  void InitialiseWeights(Core& core) const;
+  void PlanPieces();
+  // Runs phases on all shards, in stretches that end where shards must add up.
+  void Run(absl::Span<const Phase> phases, absl::FunctionRef<void(Shard&, const Phase&)> run);
+  void SumPartials(size_t layer);
+  StepContext<T> ContextOf(Shard& shard) const;
+  const T* LayerInput(const Shard& shard, size_t layer) const;
+  const T* OutputGradient(const Shard& shard, size_t layer) const;
+  T* InputGradient(Shard& shard, size_t layer) const;
+  void SumGradientPiece(int64_t begin, int64_t end);
+
+  const Model model_;
+  const NetworkOptions options_;
+  WorkerPool* const pool_;
+  std::vector<Core> cores_;
+  std::vector<Shard> shards_;
+  std::vector<Piece> pieces_;
+  int64_t valid_everywhere_ = 0;
+  bool training_ = false;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_

@@ -1,0 +1,48 @@
+// relu, max_pool and average_pool: the layers without parameters.
+//
+// A max pool remembers the place of each largest value (the first of equals) and sends the gradient
+// there. Places that the padding adds count neither as values nor in an average.
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_
+
+#include <cstdint>
+
+#include "client/emulator/array/device_array.h"
+#include "client/emulator/training/layer.h"
+
+namespace systole::emulator {
+
+template <typename T>
+class ReluLayer : public Layer<T> {
+ public:
+  explicit ReluLayer(const LayerPlan& plan) : size_(plan.input.size()) {}
+  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
+  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
+                T* d_in) override;
+
+ private:
+  const int64_t size_;
+};
+
+template <typename T>
+class PoolLayer : public Layer<T> {
+ public:
+  PoolLayer(const LayerPlan& plan, int64_t images);
+  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
+  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
+                T* d_in) override;
+
+ private:
+  // Calls visit(output offset, input offset, place in the window, places inside the image) for
+  // every place of every window that is inside; windows in order, places in order.
+  template <typename Visit>
+  void ForEachPlace(int64_t images, const Visit& visit) const;
+
+  const LayerPlan plan_;
+  DeviceArray<int32_t> place_;  // kMaxPool: per output value.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_

@@ -1,0 +1,92 @@
+// Trains a model on emulated cores, one global batch at a time. No threads of its own beside the
+// worker pool, no clock, no files: the next weights are a function of model, options and the
+// batches so far, to the last bit, whatever the number of host threads and the CPU.
+//
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/network.h"
+#include "core/flow/worker_pool.h"
+#include "core/memory/tensor.h"
+
+namespace systole::emulator {
+
+struct TrainerOptions {
+  // Emulated cores, each with a replica of the model. Memory grows with it.
+  int64_t num_cores = 8;
+  // Examples per core and step.
+  int64_t per_core_batch = 1;
+  // Each core works through its slice in this many equal parts, which enter all sums as if they
+  // stood on cores of their own: 1 core with 8 shards computes what 8 cores compute.
+  int64_t shards_per_core = 1;
+  // Host threads, the calling one included. Changes the speed, never a bit.
+  int threads = 1;
+  // Of the initial weights.
+  uint64_t seed = 0;
+  // Refuses a model that would need more: its text could ask for any size.
+  int64_t memory_limit_bytes = int64_t{8} << 30;
+};
+
+// One core's slice of one step. Dense, row-major; read during the call only.
+struct CoreInputs {
+  // [per_core_batch, height, width, channels] (or any shape of per_core_batch first and as many
+  // elements); float32, bfloat16 or uint8 (0 .. 255). Times the model's input_scale.
+  TensorView image;
+  // [per_core_batch] int64 in [0, classes) where valid.
+  TensorView label;
+  // [per_core_batch] uint8. 0: the example counts for nothing, its bytes may be anything.
+  TensorView valid;
+};
+
+struct StepResult {
+  double loss = 0;  // Mean over the valid examples (a float's value); 0 if there is none.
+  int64_t correct = 0;
+  int64_t valid = 0;
+};
+
+class Trainer {
+ public:
+  //   InvalidArgument    an option out of range (names it).
+  //   ResourceExhausted  the model needs more than memory_limit_bytes.
+  static absl::StatusOr<Trainer> Create(const Model& model, const TrainerOptions& options);
+
+  // One training step. A batch without a valid example changes nothing but the step count.
+  //   InvalidArgument  number of cores, a tensor's dtype or shape, or a label does not fit; names
+  //                    core, tensor and, for a label, the slot. Nothing has changed.
+  //   Internal         replicas differ afterwards.
+  absl::StatusOr<StepResult> Step(absl::Span<const CoreInputs> cores);
+
+  // Loss and accuracy with the running statistics; changes nothing. Errors as Step().
+  absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
+
+  // Steps taken.
+  int64_t steps() const { return steps_; }
+  const Model& model() const { return model_; }
+  const TrainerOptions& options() const { return options_; }
+  // A hash of the parameters and running statistics: equal runs have equal ones.
+  uint64_t WeightsHash();
+  // Core `core`'s replica of the parameters. Writing to it is for tests.
+  absl::Span<float> parameters(int64_t core) { return network_->parameters(core); }
+
+ private:
+  Trainer(const Model& model, const TrainerOptions& options);
+  absl::Status CheckInputs(absl::Span<const CoreInputs> cores) const;
+  void LoadInputs(absl::Span<const CoreInputs> cores);
+
+  Model model_;
+  TrainerOptions options_;
+  int64_t steps_ = 0;
+  std::unique_ptr<WorkerPool> pool_;  // Null: the calling thread alone.
+  std::unique_ptr<Network<float>> network_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_

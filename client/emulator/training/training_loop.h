@@ -1,0 +1,63 @@
+// The loop around the trainer: takes one step from every core's infeed, trains on it, validates
+// after each epoch, keeps the books. Infeeds and clock are handed in as functions, so that nothing
+// here knows of a network and tests turn the clock by hand.
+//
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_LOOP_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/emulator/training/trainer.h"
+#include "client/emulator/training/training_report.h"
+
+namespace systole::emulator {
+
+// One core's slice of one step, as an infeed queue gives it.
+struct InfeedStep {
+  int64_t step = 0;
+  CoreInputs inputs;
+  int64_t bytes = 0;                  // Received for it.
+  std::shared_ptr<const void> owner;  // Keeps what `inputs` points to; released after the step.
+};
+
+// Waits for core `core`'s next step; nullopt at the end of the feed.
+using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
+
+// After every training step.
+struct TrainingProgress {
+  int64_t epoch = 0;  // From 0.
+  int64_t step = 0;   // Within the epoch, from 0.
+  int64_t steps_per_epoch = 0;
+  double loss = 0;  // Of this step.
+  double accuracy = 0;
+};
+
+struct TrainingLoopOptions {
+  int64_t epochs = 1;
+  // Training steps after which an epoch ends.
+  int64_t steps_per_epoch = 1;
+  // Opens one pass over the validation data; called after every epoch. Null: no validation.
+  std::function<absl::StatusOr<PopInfeed>()> open_validation;
+  // Time since some fixed moment; never goes back.
+  std::function<absl::Duration()> clock;
+  // May be null.
+  std::function<void(const TrainingProgress&)> on_step;
+};
+
+// Trains for `epochs` epochs. An infeed's error is passed on unchanged.
+//
+//   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
+//                       ends before the last epoch: its spec asks for too few.
+//   FailedPrecondition  cores are given different steps, or some a step and some none.
+absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
+                                           const TrainingLoopOptions& options);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_LOOP_H_

@@ -1,0 +1,63 @@
+// What a training run did: numbers per epoch and for the whole, and their text and JSON forms.
+// Functional mode only: host emulation is far slower than a chip, so nothing here speaks of a
+// chip's utilization.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_REPORT_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace systole::emulator {
+
+// Means over valid examples. 0 where there was none.
+struct Score {
+  int64_t examples = 0;
+  double loss = 0;
+  double accuracy = 0;
+};
+
+struct EpochReport {
+  int64_t steps = 0;
+  Score training;
+  std::optional<Score> validation;
+  absl::Duration duration;     // Of the training steps and the waits between, without validation.
+  absl::Duration compute;      // Of the steps alone.
+  int64_t bytes_received = 0;  // Training and validation.
+  // Per core: time spent waiting for its next slice. The loop asks the cores in order, so a wait
+  // that several cores share is booked on the first of them. Without the run's first step.
+  std::vector<absl::Duration> infeed_stall;
+
+  double images_per_second() const;
+  absl::Duration mean_step() const;  // duration / steps.
+};
+
+struct TrainingReport {
+  std::string model;
+  std::string numerics = "exact";
+  int64_t num_cores = 0;
+  int64_t per_core_batch = 0;
+  std::vector<EpochReport> epochs;
+  // From the loop's start to its end: waits, steps and validation.
+  absl::Duration training_time;
+  // Wait for the run's first step: connecting, and the pipeline filling up.
+  absl::Duration first_step_wait;
+
+  int64_t bytes_received() const;
+  std::vector<absl::Duration> infeed_stall() const;  // Per core, all epochs.
+  double images_per_second() const;                  // Over all epochs' durations.
+
+  // A table, then the sums; ends with the line "validation accuracy 0.NNN" if there was validation.
+  std::string ToText() const;
+  // One object, on one line. Times in seconds; numbers that are not finite are null.
+  std::string ToJson() const;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_REPORT_H_

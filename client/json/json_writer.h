@@ -1,0 +1,60 @@
+// Writes one JSON value, for `--json`. Commas and escapes are its business, matching Begin and End
+// the caller's (CHECK).
+//   JsonWriter json;
+//   json.BeginObject().Field("shards", 16).Key("files").BeginArray().String("a").EndArray();
+//   json.EndObject();   // json.text() == {"shards":16,"files":["a"]}
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_JSON_JSON_WRITER_H_
+#define SYSTOLE_CLIENT_JSON_JSON_WRITER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+class JsonWriter {
+ public:
+  JsonWriter& BeginObject();
+  JsonWriter& EndObject();
+  JsonWriter& BeginArray();
+  JsonWriter& EndArray();
+  JsonWriter& Key(absl::string_view key);
+
+  // Bytes that are not UTF-8 (a damaged name, an odd path) become U+FFFD, one each.
+  JsonWriter& String(absl::string_view value);
+  JsonWriter& Int(int64_t value);
+  JsonWriter& Uint(uint64_t value);
+  // The shortest text that reads back as the same number; null if it is not finite.
+  JsonWriter& Double(double value);
+  JsonWriter& Bool(bool value);
+
+  JsonWriter& Field(absl::string_view key, absl::string_view value) {
+    return Key(key).String(value);
+  }
+  JsonWriter& Field(absl::string_view key, const char* value) { return Key(key).String(value); }
+  JsonWriter& Field(absl::string_view key, int value) { return Key(key).Int(value); }
+  JsonWriter& Field(absl::string_view key, int64_t value) { return Key(key).Int(value); }
+  JsonWriter& Field(absl::string_view key, uint64_t value) { return Key(key).Uint(value); }
+  JsonWriter& Field(absl::string_view key, double value) { return Key(key).Double(value); }
+  JsonWriter& Field(absl::string_view key, bool value) { return Key(key).Bool(value); }
+
+  // REQUIRES: every Begin has had its End.
+  const std::string& text() const;
+
+ private:
+  JsonWriter& Begin(char bracket);
+  JsonWriter& End(char bracket);
+  void Separate();
+
+  std::string text_;
+  std::vector<char> open_;  // Brackets that wait for their end.
+  bool needs_comma_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_JSON_JSON_WRITER_H_

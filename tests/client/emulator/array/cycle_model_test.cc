@@ -1,0 +1,159 @@
+#include "client/emulator/array/cycle_model.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+MATCHER_P(IsInvalid, message, "") {
+  return testing::ExplainMatchResult(StatusIs(absl::StatusCode::kInvalidArgument, message), arg,
+                                     result_listener);
+}
+
+int64_t Cycles(const GemmShape& gemm, const ArrayShape& array, Dataflow dataflow) {
+  const absl::StatusOr<GemmCycles> cost = CountCycles(gemm, array, dataflow);
+  return cost.ok() ? cost->cycles : -1;
+}
+
+// These four come from SCALE-Sim's own golden files, one with its utilisation.
+TEST(CycleModelTest, PrintsWhatScaleSimsGoldenFilesHold) {
+  EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimOs), 10175);
+  EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimWs), 11199);
+  EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimIs), 14207);
+  const absl::StatusOr<GemmCycles> alexnet =
+      CountCycles({3025, 363, 96}, {32, 32}, Dataflow::kScaleSimWs);
+  ASSERT_THAT(alexnet, IsOk());
+  EXPECT_EQ(alexnet->cycles, 112283);
+  EXPECT_DOUBLE_EQ(100 * alexnet->utilisation, 91.68309650614964);
+}
+
+// `os_paper` is the count of the ISPASS 2020 paper, which adds R cycles a fold for shifting results
+// out and counts from 1. Utilisation is that of ws-db, in percent, to one digit.
+TEST(CycleModelTest, AgreesWithTheTableOfWorkedExamples) {
+  const struct {
+    ArrayShape array;
+    GemmShape gemm;
+    int64_t os, ws, is, ws_folds, os_paper, ws_db;
+    double utilisation;
+  } rows[] = {
+      {{4, 4}, {4, 4, 4}, 9, 13, 13, 1, 14, 14, 28.6},
+      {{8, 8}, {16, 8, 8}, 43, 37, 59, 1, 60, 38, 42.1},
+      {{16, 16}, {64, 64, 64}, 1503, 1759, 1759, 16, 1760, 1070, 95.7},
+      {{32, 32}, {256, 256, 128}, 10175, 11199, 14207, 32, 11200, 8286, 98.9},
+      {{32, 32}, {3025, 363, 96}, 121124, 112283, 216599, 36, 130245, 108994, 94.4},
+      {{32, 32}, {25, 1728, 384}, 21479, 77111, 25811, 648, 21864, 20823, 77.8},
+      {{128, 128}, {12100, 147, 64}, 38094, 24963, 84739, 2, 50255, 24582, 28.3},
+      {{128, 128}, {128, 128, 128}, 381, 509, 509, 1, 510, 510, 25.1},
+      {{128, 128}, {8, 128, 128}, 381, 389, 509, 1, 510, 390, 2.1},
+      {{128, 128}, {1024, 1024, 1024}, 81791, 89983, 89983, 64, 89984, 65918, 99.4},
+      {{128, 128}, {401408, 576, 64}, 2602879, 2008949, 6993279, 5, 3004288, 2007422, 45.0},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.array.rows << "x" << row.array.columns << " "
+                                    << row.gemm.m << "," << row.gemm.k << "," << row.gemm.n);
+    const auto os = CountCycles(row.gemm, row.array, Dataflow::kScaleSimOs);
+    const auto ws = CountCycles(row.gemm, row.array, Dataflow::kScaleSimWs);
+    const auto ws_db = CountCycles(row.gemm, row.array, Dataflow::kWsDb);
+    ASSERT_THAT(os, IsOk());
+    ASSERT_THAT(ws, IsOk());
+    ASSERT_THAT(ws_db, IsOk());
+    EXPECT_EQ(os->cycles, row.os);
+    EXPECT_EQ(os->cycles + 1 + os->folds * row.array.rows, row.os_paper);
+    EXPECT_EQ(ws->cycles, row.ws);
+    EXPECT_EQ(ws->folds, row.ws_folds);
+    EXPECT_EQ(Cycles(row.gemm, row.array, Dataflow::kScaleSimIs), row.is);
+    EXPECT_EQ(ws_db->cycles, row.ws_db);
+    EXPECT_EQ(ws_db->folds, row.ws_folds);
+    EXPECT_NEAR(100 * ws_db->utilisation, row.utilisation, 0.05);
+  }
+}
+
+// R = 128 rows, C = 8 columns: 2 * 2 = 4 tiles in ws, and the dimensions lie where they should.
+TEST(CycleModelTest, ArraysNeedNotBeSquare) {
+  EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kWsDb), 128 + 3 * 128 + 10 + 128 + 8 - 2);
+  EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kScaleSimWs), 4 * (256 + 8 + 10 - 2) - 1);
+  EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kScaleSimOs), 2 * (128 + 8 + 200 - 2) - 1);
+  EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kScaleSimIs), 4 * (256 + 8 + 16 - 2) - 1);
+}
+
+// 8 tiles of 4096 rows on 4 units. Rows: 1024 rows x 8 tiles; tiles: 4096 rows x 2 tiles.
+TEST(CycleModelTest, SeveralUnitsTakeTheCheaperSplit) {
+  const int64_t by_rows = 128 + 7 * 1024 + 1024 + 128 + 128 - 2;
+  const auto tall = CountCycles({4096, 1024, 128}, {128, 128}, Dataflow::kWsDb, 4);
+  ASSERT_THAT(tall, IsOk());
+  EXPECT_EQ(tall->cycles, by_rows);  // Against 128 + 1 * 4096 + 4096 + 254 by tiles.
+  EXPECT_EQ(tall->split, UnitSplit::kRows);
+  EXPECT_EQ(tall->folds, 8);
+  EXPECT_DOUBLE_EQ(tall->utilisation, 4096.0 * 1024 * 128 / (by_rows * 128.0 * 128 * 4));
+  // 64 rows: a quarter of them saves nothing, since each tile's weights take 128 cycles to load.
+  const auto flat = CountCycles({64, 1024, 128}, {128, 128}, Dataflow::kWsDb, 4);
+  ASSERT_THAT(flat, IsOk());
+  EXPECT_EQ(flat->cycles, 128 + 1 * 128 + 64 + 128 + 128 - 2);
+  EXPECT_EQ(flat->split, UnitSplit::kTiles);
+  EXPECT_EQ(CountCycles({64, 64, 64}, {128, 128}, Dataflow::kWsDb)->split, UnitSplit::kNone);
+}
+
+TEST(CycleModelTest, MoreUnitsThanRowsAndTilesDoNoHarm) {
+  const auto cost = CountCycles({2, 3, 3}, {4, 4}, Dataflow::kWsDb, 1000);
+  ASSERT_THAT(cost, IsOk());
+  EXPECT_EQ(cost->cycles, 4 + 1 + 4 + 4 - 2);
+}
+
+TEST(CycleModelTest, ScaleSimPricesOneArrayOnly) {
+  EXPECT_THAT(CountCycles({4, 4, 4}, {4, 4}, Dataflow::kScaleSimWs, 2),
+              IsInvalid(HasSubstr("scalesim-ws prices one array, not 2")));
+}
+
+TEST(CycleModelTest, AProductThatPrintsNoCyclesHasAUtilisation) {
+  const auto cost = CountCycles({1, 1, 1}, {1, 1}, Dataflow::kScaleSimOs);
+  ASSERT_THAT(cost, IsOk());
+  EXPECT_EQ(cost->cycles, 0);
+  EXPECT_EQ(cost->utilisation, 1.0);
+}
+
+TEST(CycleModelTest, LargeSizesNeitherWrapNorLose) {
+  const int64_t most = kLargestGemmSize;
+  // One row of 2^40 x 1 tiles: 1 + (2^40 - 1) * 1 + 1 + 1 + 1 - 2.
+  EXPECT_EQ(Cycles({1, most, 1}, {1, 1}, Dataflow::kWsDb), most + 1);
+  // 2^20 tiles of 2^40 rows: about 2^60 cycles.
+  EXPECT_EQ(Cycles({most, int64_t{1} << 20, 1}, {1, 1}, Dataflow::kWsDb), (int64_t{1} << 60) + 1);
+  for (const Dataflow dataflow :
+       {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs, Dataflow::kScaleSimIs}) {
+    EXPECT_THAT(CountCycles({most, most, most}, {1, 1}, dataflow),
+                IsInvalid(HasSubstr("more than 2^63 - 1 cycles")));
+    EXPECT_THAT(CountCycles({most, most, most}, {most, most}, dataflow), IsOk());
+  }
+}
+
+TEST(CycleModelTest, BadSizesAreRefusedByName) {
+  const Dataflow ws = Dataflow::kWsDb;
+  EXPECT_THAT(CountCycles({0, 1, 1}, {1, 1}, ws), IsInvalid(HasSubstr("M is 0, want 1 to")));
+  EXPECT_THAT(CountCycles({1, -3, 1}, {1, 1}, ws), IsInvalid(HasSubstr("K is -3")));
+  EXPECT_THAT(CountCycles({1, 1, kLargestGemmSize + 1}, {1, 1}, ws), IsInvalid(HasSubstr("N is")));
+  EXPECT_THAT(CountCycles({1, 1, 1}, {0, 1}, ws), IsInvalid(HasSubstr("rows is 0")));
+  EXPECT_THAT(CountCycles({1, 1, 1}, {1, std::numeric_limits<int64_t>::max()}, ws),
+              IsInvalid(HasSubstr("columns is 9223372036854775807")));
+  EXPECT_THAT(CountCycles({1, 1, 1}, {1, 1}, ws, 0), IsInvalid(HasSubstr("matrix units is 0")));
+}
+
+TEST(CycleModelTest, NamesAreReadBack) {
+  for (const Dataflow dataflow :
+       {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs, Dataflow::kScaleSimIs}) {
+    EXPECT_THAT(ParseDataflow(DataflowName(dataflow)), IsOkAndHolds(dataflow));
+  }
+  EXPECT_THAT(ParseDataflow("ws"),
+              IsInvalid(AllOf(HasSubstr("'ws'"), HasSubstr("want ws-db, scalesim-os"))));
+  EXPECT_EQ(UnitSplitName(UnitSplit::kNone), "none");
+  EXPECT_EQ(UnitSplitName(UnitSplit::kRows), "rows");
+  EXPECT_EQ(UnitSplitName(UnitSplit::kTiles), "tiles");
+}
+
+}  // namespace
+}  // namespace systole::emulator

@@ -1,0 +1,94 @@
+#include "client/emulator/chip/all_reduce_model.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+// The gradients of ResNet-50: 25.56 million f32.
+constexpr double kResNet50Bytes = 25.56e6 * 4;
+
+double Milliseconds(const AllReduceShape& shape) {
+  const absl::StatusOr<double> seconds = AllReduceSeconds(shape);
+  return seconds.ok() ? 1000 * *seconds : -1;
+}
+
+// Worked by hand to a microsecond, with 1 us a hop.
+TEST(AllReduceModelTest, WorkedExamplesComeOut) {
+  const struct {
+    int64_t edge;
+    double link_bytes_per_s;
+    AllReduceOrder order;
+    double ms;
+  } cases[] = {
+      {2, 62e9, AllReduceOrder::kBothDimensions, 0.622},
+      {2, 62e9, AllReduceOrder::kOneOrder, 1.241},
+      {2, 82e9, AllReduceOrder::kBothDimensions, 0.472},
+      {16, 62e9, AllReduceOrder::kBothDimensions, 0.881},
+      {32, 82e9, AllReduceOrder::kBothDimensions, 0.747},
+  };
+  for (const auto& c : cases) {
+    EXPECT_NEAR(Milliseconds({.x = c.edge,
+                              .y = c.edge,
+                              .bytes = kResNet50Bytes,
+                              .link_bytes_per_s = c.link_bytes_per_s,
+                              .order = c.order}),
+                c.ms, 0.0005)
+        << c.edge << " " << c.ms;
+  }
+}
+
+// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency, b = 2. One order: 3/4 * 8/2 = 3 along x,
+// then 1/2 * 2/2 = 0.5 along y, twice. Both: max(1.5, 1) + max(0.25, 0.75) = 2.25, twice.
+TEST(AllReduceModelTest, DimensionsNeedNotBeEqual) {
+  AllReduceShape shape = {.x = 4, .y = 2, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
+  shape.order = AllReduceOrder::kOneOrder;
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
+  shape.hop_s = 1;  // 2 * (3 + 1) hops.
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 15000);
+}
+
+TEST(AllReduceModelTest, WithoutWraparoundTheBytesTakeTwiceAsLong) {
+  AllReduceShape shape = {.x = 4, .y = 4, .bytes = 1e6, .link_bytes_per_s = 1e9, .hop_s = 0};
+  const double ring = Milliseconds(shape);
+  shape.wraparound = false;
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 2 * ring);
+}
+
+TEST(AllReduceModelTest, OneChipHasNothingToDo) {
+  EXPECT_EQ(Milliseconds({.bytes = 1e9, .link_bytes_per_s = 1e9}), 0);
+}
+
+// A line of chips: both orders are the same ring.
+TEST(AllReduceModelTest, OneDimensionMakesTheOrdersEqual) {
+  AllReduceShape shape = {.x = 8, .bytes = 1e9, .link_bytes_per_s = 1e9};
+  const double both = Milliseconds(shape);
+  shape.order = AllReduceOrder::kOneOrder;
+  EXPECT_THAT(Milliseconds(shape), DoubleNear(both, 1e-9));
+}
+
+TEST(AllReduceModelTest, BadNumbersAreRefusedByField) {
+  const auto expect_refused = [](const AllReduceShape& shape, const char* message) {
+    EXPECT_THAT(AllReduceSeconds(shape),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  expect_refused({.x = 0, .link_bytes_per_s = 1}, "AllReduceShape.x is 0");
+  expect_refused({.y = -1, .link_bytes_per_s = 1}, "AllReduceShape.y is -1");
+  expect_refused({.y = (1 << 20) + 1, .link_bytes_per_s = 1}, "want 1 to 1048576 chips");
+  expect_refused({.bytes = -1, .link_bytes_per_s = 1}, "AllReduceShape.bytes is -1");
+  expect_refused({.link_bytes_per_s = 0}, "link_bytes_per_s is 0, want more than 0");
+  expect_refused({.link_bytes_per_s = std::numeric_limits<double>::quiet_NaN()}, "nan");
+  expect_refused({.link_bytes_per_s = 1, .hop_s = std::numeric_limits<double>::infinity()},
+                 "hop_s is inf");
+}
+
+}  // namespace
+}  // namespace systole::emulator

@@ -1,0 +1,121 @@
+// Every layer's gradients against central differences, in f64 with the rounding off, over several
+// shards, with examples that do not count.
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/network.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole::emulator {
+namespace {
+
+std::string ModelText(const std::string& input, const std::string& layers) {
+  return absl::StrCat("input: ", input, " ", layers,
+                      " layers { flatten {} } layers { name: 'logits' dense { units: 3 } }"
+                      " loss { softmax_cross_entropy {} } optimizer { learning_rate: 0.1 }");
+}
+
+// Two cores of two shards of two images; the second image of every shard but the first is invalid.
+void FillBatch(Network<double>& network, int64_t input_size) {
+  std::mt19937 random(11);
+  std::normal_distribution<double> normal;
+  for (int64_t s = 0; s < network.num_shards(); ++s) {
+    auto& batch = network.batch(s);
+    for (int64_t i = 0; i < 2 * input_size; ++i) batch.input[i] = normal(random);
+    batch.labels = {s % 3, (s + 1) % 3};
+    batch.valid = {1, static_cast<uint8_t>(s == 0 ? 1 : 0)};
+  }
+}
+
+void ExpectGradientsEqualDifferences(const std::string& text) {
+  SCOPED_TRACE(text);
+  const absl::StatusOr<Model> model = ParseModel(text, "test");
+  ASSERT_THAT(model, IsOk());
+  Network<double> network(
+      *model, {.num_cores = 2, .shards_per_core = 2, .images_per_shard = 2, .seed = 5}, nullptr);
+  FillBatch(network, model->input.size());
+  network.Forward(/*training=*/true);
+  network.Backward();
+  const std::vector<double> gradients = network.SumGradients();
+
+  const auto set_parameter = [&](int64_t p, double value) {
+    for (int64_t core = 0; core < 2; ++core) network.parameters(core)[p] = value;
+  };
+  // Enough parameters of each layer to meet every kind of them, few enough to be quick.
+  const int64_t step = std::max<int64_t>(1, model->parameters / 150);
+  for (int64_t p = 0; p < model->parameters; p += step) {
+    const double value = network.parameters(0)[p], h = 1e-6;
+    set_parameter(p, value + h);
+    const double above = network.Forward(/*training=*/true).loss;
+    set_parameter(p, value - h);
+    const double below = network.Forward(/*training=*/true).loss;
+    set_parameter(p, value);
+    EXPECT_NEAR(gradients[p], (above - below) / (2 * h), 1e-7) << "parameter " << p;
+  }
+}
+
+// A dense or conv2d layer below the one in question makes its input gradient visible.
+TEST(GradientTest, DenseEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(ModelText(
+      "[7]", "layers { dense { units: 6 } } layers { dense { units: 4 no_bias: true } }"));
+}
+
+TEST(GradientTest, Conv2dEqualsCentralDifferencesForEveryStrideAndPadding) {
+  for (const int kernel : {1, 2, 3, 5}) {
+    for (const int stride : {1, 2, 3}) {
+      for (const std::string padding : {"SAME", "VALID"}) {
+        ExpectGradientsEqualDifferences(ModelText(
+            "[6, 7, 2]",
+            absl::StrCat("layers { conv2d { filters: 3 } } layers { conv2d { filters: 2 kernel: ",
+                         kernel, " stride: ", stride, " padding: ", padding, " bias: true } }")));
+      }
+    }
+  }
+}
+
+TEST(GradientTest, FirstConv2dWithStrideEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(
+      ModelText("[7, 6, 2]", "layers { conv2d { filters: 3 stride: 2 bias: true } }"));
+}
+
+TEST(GradientTest, BatchNormEqualsCentralDifferencesOverShardsAndMask) {
+  ExpectGradientsEqualDifferences(
+      ModelText("[4, 5, 2]", "layers { conv2d { filters: 3 } } layers { batch_norm {} }"));
+  ExpectGradientsEqualDifferences(ModelText("[5]",
+                                            "layers { dense { units: 70 } }"
+                                            " layers { batch_norm { epsilon: 0.1 } }"));
+}
+
+TEST(GradientTest, ReluEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(
+      ModelText("[4, 5, 2]", "layers { conv2d { filters: 3 bias: true } } layers { relu {} }"));
+}
+
+TEST(GradientTest, PoolsEqualCentralDifferences) {
+  for (const std::string pool : {"max_pool", "average_pool"}) {
+    for (const std::string window :
+         {"", "window: 3 stride: 2", "window: 3 stride: 1 padding: VALID",
+          "window: 2 stride: 3 padding: VALID", "global: true"}) {
+      ExpectGradientsEqualDifferences(ModelText(
+          "[5, 7, 2]",
+          absl::StrCat("layers { conv2d { filters: 3 } } layers { ", pool, " { ", window, " } }")));
+    }
+  }
+}
+
+TEST(GradientTest, WholeStackEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(
+      ModelText("[8, 8, 3]",
+                "layers { conv2d { filters: 4 } } layers { batch_norm {} } layers { relu {} }"
+                " layers { max_pool {} } layers { conv2d { filters: 5 } } layers { batch_norm {} }"
+                " layers { relu {} } layers { average_pool { global: true } }"));
+}
+
+}  // namespace
+}  // namespace systole::emulator

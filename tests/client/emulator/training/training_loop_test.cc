@@ -1,0 +1,213 @@
+#include "client/emulator/training/training_loop.h"
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/training_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/emulator/training/toy_batch.h"
+#include "tests/status_matchers.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr int64_t kCores = 2, kBatch = 4;
+
+Trainer MakeTrainer() {
+  return *Trainer::Create(*ParseModel(R"(name: "toy" input: [12]
+                     layers { dense { units: 16 } } layers { relu {} } layers { dense { units: 4 } }
+                     loss { softmax_cross_entropy {} }
+                     optimizer { learning_rate: 0.1 momentum: 0.9 })",
+                                      "test"),
+                          {.num_cores = kCores, .per_core_batch = kBatch});
+}
+
+// A feed of `steps` toy batches. Every pop takes wait(step, core) on the shared clock.
+class ToyFeed {
+ public:
+  ToyFeed(int64_t steps, absl::Duration* now) : steps_(steps), now_(now), next_(kCores) {}
+
+  absl::StatusOr<std::optional<InfeedStep>> Pop(int64_t core) {
+    const int64_t step = next_[core]++;
+    *now_ += absl::Milliseconds(step == 0 ? 100 : 10) * (core == 0 ? 1 : 3);
+    if (step == fails_at) return absl::UnavailableError("no server");
+    if (core == 1 && step == ends_early_at) return std::nullopt;
+    if (step >= steps_) return std::nullopt;
+    auto batch = std::make_shared<std::vector<ToyCore<float>>>(
+        ToyBatch(kCores, kBatch, {12}, 4, static_cast<uint32_t>(step)));
+    return InfeedStep{.step = core == 1 && step == skips_at ? step + 1 : step,
+                      .inputs = (*batch)[core].Inputs(),
+                      .bytes = 1000 + core,
+                      .owner = batch};
+  }
+  PopInfeed pop() {
+    return [this](int64_t core) { return Pop(core); };
+  }
+
+  int64_t fails_at = -1, ends_early_at = -1, skips_at = -1;
+
+ private:
+  const int64_t steps_;
+  absl::Duration* const now_;
+  std::vector<int64_t> next_;
+};
+
+TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
+  absl::Duration now;
+  Trainer trainer = MakeTrainer();
+  ToyFeed feed(6, &now), first(2, &now), second(2, &now);
+  std::vector<ToyFeed*> passes = {&second, &first};
+  std::vector<std::string> progress;
+  const absl::StatusOr<TrainingReport> report = RunTraining(
+      trainer, feed.pop(),
+      {.epochs = 2,
+       .steps_per_epoch = 3,
+       .open_validation = [&]() -> absl::StatusOr<PopInfeed> {
+         ToyFeed* pass = passes.back();
+         passes.pop_back();
+         return pass->pop();
+       },
+       .clock = [&now] { return now; },
+       .on_step =
+           [&](const TrainingProgress& p) {
+             now += absl::Milliseconds(1);
+             progress.push_back(absl::StrCat(p.epoch, ":", p.step, "/", p.steps_per_epoch));
+           }});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(progress, ElementsAre("0:0/3", "0:1/3", "0:2/3", "1:0/3", "1:1/3", "1:2/3"));
+  EXPECT_EQ(trainer.steps(), 6);
+  ASSERT_EQ(report->epochs.size(), 2u);
+  const EpochReport& epoch = report->epochs[0];
+  EXPECT_EQ(epoch.steps, 3);
+  EXPECT_EQ(epoch.training.examples, 3 * kCores * kBatch);
+  EXPECT_GT(epoch.training.loss, 0);
+  EXPECT_EQ(epoch.validation->examples, 2 * kCores * kBatch);
+  EXPECT_THAT(epoch.infeed_stall, ElementsAre(absl::Milliseconds(20), absl::Milliseconds(60)));
+  EXPECT_EQ(epoch.duration, absl::Milliseconds(400 + 2 * 40 + 3));
+  EXPECT_EQ(epoch.mean_step(), absl::Milliseconds(161));
+  EXPECT_EQ(epoch.compute, absl::ZeroDuration());  // Steps do not turn this clock.
+  EXPECT_EQ(epoch.bytes_received, 5 * 2001);
+  EXPECT_EQ(report->first_step_wait, absl::Milliseconds(400));
+  EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(50), absl::Milliseconds(150)));
+  EXPECT_EQ(report->training_time, now);
+  EXPECT_EQ(report->bytes_received(), 10 * 2001);
+}
+
+TEST(TrainingLoopTest, LossFallsOverEpochs) {
+  absl::Duration now;
+  Trainer trainer = MakeTrainer();
+  ToyFeed feed(60, &now);
+  const absl::StatusOr<TrainingReport> report = RunTraining(
+      trainer, feed.pop(), {.epochs = 3, .steps_per_epoch = 20, .clock = [&now] { return now; }});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_LT(report->epochs[2].training.loss, 0.75 * report->epochs[0].training.loss);
+  EXPECT_GT(report->epochs[2].training.accuracy, 0.8);
+  EXPECT_FALSE(report->epochs[2].validation.has_value());
+}
+
+TEST(TrainingLoopTest, ErrorsOfTheFeedArePassedOnAndItsEndIsNamed) {
+  absl::Duration now;
+  const auto run = [&now](ToyFeed feed, TrainingLoopOptions options) {
+    Trainer trainer = MakeTrainer();
+    options.clock = [&now] { return now; };
+    return RunTraining(trainer, feed.pop(), options).status();
+  };
+  ToyFeed feed(5, &now);
+  EXPECT_THAT(run(feed, {.epochs = 2, .steps_per_epoch = 3}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("ended after 5 steps, want 6 (2 epochs of 3)")));
+  feed.fails_at = 2;
+  EXPECT_THAT(run(feed, {.epochs = 1, .steps_per_epoch = 5}),
+              StatusIs(absl::StatusCode::kUnavailable, "no server"));
+  ToyFeed uneven(5, &now);
+  uneven.ends_early_at = 1;
+  EXPECT_THAT(run(uneven, {.epochs = 1, .steps_per_epoch = 5}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("core 1's feed has ended, core 0's has a step 1")));
+  ToyFeed skipping(5, &now);
+  skipping.skips_at = 1;
+  EXPECT_THAT(run(skipping, {.epochs = 1, .steps_per_epoch = 5}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("core 1 is given step 2, core 0 step 1")));
+  EXPECT_THAT(run(ToyFeed(5, &now), {.epochs = 1,
+                                     .steps_per_epoch = 1,
+                                     .open_validation = []() -> absl::StatusOr<PopInfeed> {
+                                       return absl::NotFoundError("no such dataset");
+                                     }}),
+              StatusIs(absl::StatusCode::kNotFound, "no such dataset"));
+}
+
+TEST(TrainingLoopTest, OptionsOutOfRangeAreRefused) {
+  absl::Duration now;
+  Trainer trainer = MakeTrainer();
+  ToyFeed feed(5, &now);
+  const auto clock = [&now] { return now; };
+  EXPECT_THAT(RunTraining(trainer, feed.pop(), {.epochs = 0, .clock = clock}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("epochs is 0")));
+  EXPECT_THAT(RunTraining(trainer, feed.pop(), {.steps_per_epoch = 0, .clock = clock}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps_per_epoch is 0")));
+  EXPECT_THAT(RunTraining(trainer, feed.pop(), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("clock is absent")));
+}
+
+TrainingReport TwoEpochs() {
+  TrainingReport report;
+  report.model = "flowers \"x\"\n";
+  report.num_cores = 2;
+  report.per_core_batch = 8;
+  report.training_time = absl::Seconds(12);
+  report.first_step_wait = absl::Milliseconds(250);
+  for (int i = 0; i < 2; ++i) {
+    EpochReport epoch;
+    epoch.steps = 40;
+    epoch.training = {.examples = 2880, .loss = 1.5 - i, .accuracy = 0.5 + 0.25 * i};
+    epoch.validation = Score{.examples = 725, .loss = 1, .accuracy = 0.5 + 0.375 * i};
+    epoch.duration = absl::Seconds(4);
+    epoch.compute = absl::Seconds(3);
+    epoch.bytes_received = 1000000;
+    epoch.infeed_stall = {absl::Milliseconds(500), absl::ZeroDuration()};
+    report.epochs.push_back(epoch);
+  }
+  return report;
+}
+
+TEST(TrainingReportTest, TextEndsWithTheValidationAccuracy) {
+  TrainingReport report = TwoEpochs();
+  EXPECT_THAT(report.ToText(),
+              AllOf(HasSubstr("    2     40   0.5000     0.750    1.0000"),
+                    HasSubstr("infeed stall per core, s: 1.00 0.00"),
+                    HasSubstr("2.0 MB received, 720 images/s"), HasSubstr("training took 12.0 s"),
+                    EndsWith("\nvalidation accuracy 0.875\n")));
+  report.epochs[1].validation.reset();
+  EXPECT_THAT(report.ToText(), testing::Not(HasSubstr("validation accuracy")));
+}
+
+TEST(TrainingReportTest, JsonHoldsEveryNumberOnOneLine) {
+  TrainingReport report = TwoEpochs();
+  report.epochs.resize(1);
+  report.epochs[0].training.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(
+      report.ToJson(),
+      R"({"model":"flowers \"x\"\u000a","numerics":"exact","num_cores":2,"per_core_batch":8,)"
+      R"("epochs":[{"steps":40,"training":{"examples":2880,"loss":null,"accuracy":0.5},)"
+      R"("validation":{"examples":725,"loss":1,"accuracy":0.5},"seconds":4,"compute_seconds":3,)"
+      R"("images_per_second":720,"mean_step_seconds":0.1,)"
+      R"("infeed_stall_seconds":[0.5,0],"bytes_received":1000000}],"images_per_second":720,)"
+      R"("first_step_wait_seconds":0.25,"infeed_stall_seconds":[0.5,0],"bytes_received":1000000,)"
+      R"("training_seconds":12,"validation_accuracy":0.5})");
+}
+
+}  // namespace
+}  // namespace systole::emulator
