@@ -67,7 +67,7 @@ TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
   EXPECT_THAT(IncludeViolations("core/pipeline/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
               IsEmpty());
   EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
-                                "#include \"client/infeed_queue.h\"\n"
+                                "#include \"client/emulator/array/matrix_unit.h\"\n"
                                 "#include \"systole/v1/model.pb.h\"\n"),
               IsEmpty());
 }
@@ -100,7 +100,7 @@ TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
 }
 
 TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
-  for (const char* file : {"core/pipeline/x.cc", "core/flow/x.h", "client/emulator/x.cc"}) {
+  for (const char* file : {"core/pipeline/x.cc", "core/flow/x.h", "client/emulator/array/x.cc"}) {
     EXPECT_THAT(IncludeViolations(file, "#include <grpcpp/grpcpp.h>\n"),
                 ElementsAre(HasSubstr("gRPC belongs behind its fence")));
     EXPECT_THAT(IncludeViolations(file, "#include \"systole/v1/service.grpc.pb.h\"\n"),
@@ -150,10 +150,10 @@ TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
   EXPECT_THAT(IncludeViolations("core/image/detail/x.h", ""), ElementsAre(HasSubstr("no room")));
 }
 
-TEST(CheckIncludesTest, LetsTheEmulatorSeeOnlyTheInfeedQueue) {
+TEST(CheckIncludesTest, ShowsTheEmulatorNothingOfTheClientLibrary) {
   EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
                                 "#include \"client/feed_client.h\"\n"),
-              ElementsAre(HasSubstr("client/emulator may not use client")));
+              ElementsAre(HasSubstr("client/emulator/training may not use client")));
 }
 
 TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
