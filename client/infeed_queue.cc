@@ -13,15 +13,16 @@ std::optional<TensorView> CoreStep::Find(absl::string_view name) const {
 InfeedQueue::InfeedQueue(int64_t capacity, MonotonicClock clock)
     : clock_(std::move(clock)), queue_(capacity) {}
 
-absl::Status InfeedQueue::Push(CoreStep step) { return queue_.Push(std::move(step)); }
+absl::Status InfeedQueue::Push(CoreStep step) {
+  step.arrived_at = clock_();
+  return queue_.Push(std::move(step));
+}
 
 absl::StatusOr<std::optional<CoreStep>> InfeedQueue::Pop() {
-  const absl::Duration begin = clock_();
   absl::StatusOr<std::optional<CoreStep>> step = queue_.Pop();
-  const absl::Duration end = clock_();
+  if (!step.ok() || step->has_value()) return step;
   MutexLock lock(mu_);
-  stall_ += end - begin;
-  if (step.ok() && !step->has_value() && !end_.ok()) return end_;
+  if (!end_.ok()) return end_;
   return step;
 }
 
@@ -36,10 +37,5 @@ void InfeedQueue::Close(absl::Status status) {
 }
 
 void InfeedQueue::Cancel(absl::Status status) { queue_.Cancel(std::move(status)); }
-
-absl::Duration InfeedQueue::stall() const {
-  MutexLock lock(mu_);
-  return stall_;
-}
 
 }  // namespace systole

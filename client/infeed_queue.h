@@ -1,4 +1,4 @@
-// The queue in front of one accelerator core, and the time that core has waited for its food.
+// The queue in front of one accelerator core. Every slice in it says when it arrived.
 //
 //   Close(status)    no more steps come: what is queued is still popped, then Pop() says the end
 //                    (OK) or the error for ever.
@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/monotonic_clock.h"
 #include "core/batch/slice_layout.h"
 #include "core/flow/bounded_queue.h"
+#include "core/flow/monotonic_clock.h"
 #include "core/flow/mutex.h"
 #include "core/memory/tensor.h"
 
@@ -34,6 +34,10 @@ struct CoreStep {
   std::shared_ptr<const SliceLayout> layout;
   // layout->slice_bytes() bytes on a 64-byte boundary.
   std::shared_ptr<const uint8_t> slice;
+  // When the slice was there, by the queue's clock: set by InfeedQueue::Push(), before it waits for
+  // room. So a full queue makes no slice late, and a core that is asked second is not taken for one
+  // that was fed in time.
+  absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.
   TensorView Tensor(int index) const { return layout->View(index, slice.get()); }
@@ -44,7 +48,7 @@ struct CoreStep {
 class InfeedQueue {
  public:
   // At most `capacity` steps wait in front of the core. More hide longer hiccups and cost their
-  // memory. REQUIRES: capacity > 0. `clock` measures stalls.
+  // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
   explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
 
   // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().
@@ -58,8 +62,6 @@ class InfeedQueue {
   // REQUIRES: !status.ok().
   void Cancel(absl::Status status);
 
-  // Time spent waiting in Pop(), all calls together, the end included.
-  absl::Duration stall() const ABSL_LOCKS_EXCLUDED(mu_);
   // Steps waiting.
   int64_t size() const { return queue_.size(); }
 
@@ -70,7 +72,6 @@ class InfeedQueue {
   // What Pop() says once the queue is closed and drained.
   absl::Status end_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Duration stall_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
 };
 
 }  // namespace systole

@@ -57,6 +57,7 @@ absl::StatusOr<std::optional<emulator::InfeedStep>> CoreInfeeds::Pop(int64_t cor
                                          .label = owner->Tensor(label_),
                                          .valid = owner->Tensor(owner->layout->valid_index())},
                               .bytes = owner->layout->payload_bytes(),
+                              .arrived_at = owner->arrived_at,
                               .owner = owner};
 }
 

@@ -14,7 +14,7 @@
 #include "client/cli/step_printer.h"
 #include "client/feed_client.h"
 #include "client/json/json_writer.h"
-#include "client/monotonic_clock.h"
+#include "core/flow/monotonic_clock.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

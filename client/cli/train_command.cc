@@ -18,7 +18,7 @@
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed_client.h"
-#include "client/monotonic_clock.h"
+#include "core/flow/monotonic_clock.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
 #include "systole/v1/model.pb.h"

@@ -1,4 +1,5 @@
 // The queues in front of the cores and the pump that fills them.
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -6,6 +7,7 @@
 
 #include "client/infeed_pump.h"
 #include "client/infeed_queue.h"
+#include "core/flow/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/drained_feed.h"
@@ -56,16 +58,33 @@ TEST(InfeedQueueTest, CancellingDropsWhatIsQueued) {
   EXPECT_THAT(queue.Push(Numbered(8)), StatusIs(absl::StatusCode::kCancelled, "enough"));
 }
 
-TEST(InfeedQueueTest, StallIsTheTimeSpentInPop) {
-  // Each look at the clock is a second after the one before.
-  int looks = 0;
-  InfeedQueue queue(4, [&looks] { return absl::Seconds(looks++); });
+TEST(InfeedQueueTest, ASliceSaysWhenItArrived) {
+  absl::Duration now = absl::Seconds(5);
+  InfeedQueue queue(4, [&now] { return now; });
   ASSERT_THAT(queue.Push(Numbered(0)), IsOk());
+  now = absl::Seconds(7);
   ASSERT_THAT(queue.Push(Numbered(1)), IsOk());
-  EXPECT_EQ(queue.stall(), absl::ZeroDuration());
+  now = absl::Seconds(100);  // When it is taken does not matter.
+  for (const int seconds : {5, 7}) {
+    const absl::StatusOr<std::optional<CoreStep>> step = queue.Pop();
+    ASSERT_THAT(step, IsOk());
+    EXPECT_EQ((*step)->arrived_at, absl::Seconds(seconds));
+  }
+}
+
+TEST(InfeedQueueTest, ASliceThatWaitsForRoomHasArrived) {
+  std::atomic<int> now_s = 5;
+  InfeedQueue queue(1, [&now_s] { return absl::Seconds(now_s++); });
+  ASSERT_THAT(queue.Push(Numbered(0)), IsOk());
+  WorkerPool pool(1);
+  pool.Submit([&] { EXPECT_THAT(queue.Push(Numbered(1)), IsOk()); });
+  while (now_s < 7) {
+  }
+  now_s = 100;
   ASSERT_THAT(queue.Pop(), IsOk());
-  ASSERT_THAT(queue.Pop(), IsOk());
-  EXPECT_EQ(queue.stall(), absl::Seconds(2));
+  const absl::StatusOr<std::optional<CoreStep>> second = queue.Pop();
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ((*second)->arrived_at, absl::Seconds(6));
 }
 
 TEST(InfeedQueueTest, FindsATensorByName) {

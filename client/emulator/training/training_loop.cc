@@ -1,5 +1,6 @@
 #include "client/emulator/training/training_loop.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace {
 struct PoppedStep {
   std::vector<InfeedStep> slices;
   std::vector<CoreInputs> inputs;
-  std::vector<absl::Duration> waits;
+  std::vector<absl::Duration> waits;  // Per core, for its own slice.
+  absl::Duration wait;                // For all of them.
   int64_t bytes = 0;
 };
 
@@ -58,11 +60,10 @@ class Scorer {
 
 absl::StatusOr<PoppedStep> Loop::Pop(const PopInfeed& pop) const {
   PoppedStep popped;
+  const absl::Duration wanted_at = options_.clock();
   for (int64_t core = 0; core < num_cores_; ++core) {
-    const absl::Duration before = options_.clock();
     absl::StatusOr<std::optional<InfeedStep>> next = pop(core);
     if (!next.ok()) return next.status();
-    popped.waits.push_back(options_.clock() - before);
     if (!next->has_value()) {
       if (core == 0) return PoppedStep{};
       return absl::FailedPreconditionError(absl::StrCat(
@@ -73,10 +74,12 @@ absl::StatusOr<PoppedStep> Loop::Pop(const PopInfeed& pop) const {
       return absl::FailedPreconditionError(absl::StrCat(
           "core ", core, " is given step ", slice.step, ", core 0 step ", popped.slices[0].step));
     }
+    popped.waits.push_back(std::max(absl::ZeroDuration(), slice.arrived_at - wanted_at));
     popped.bytes += slice.bytes;
     popped.inputs.push_back(slice.inputs);
     popped.slices.push_back(std::move(slice));
   }
+  popped.wait = options_.clock() - wanted_at;
   return popped;
 }
 
@@ -94,9 +97,12 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
           options_.steps_per_epoch, "); raise `epochs` in the feed spec (0: without end)"));
     }
     report.bytes_received += popped.bytes;
-    for (size_t core = 0; core < popped.waits.size(); ++core) {
-      (epoch == 0 && step == 0 ? first_step_wait_ : report.infeed_stall[core]) +=
-          popped.waits[core];
+    if (epoch == 0 && step == 0) {
+      first_step_wait_ = popped.wait;
+    } else {
+      for (size_t core = 0; core < popped.waits.size(); ++core) {
+        report.infeed_stall[core] += popped.waits[core];
+      }
     }
     const absl::Duration before = options_.clock();
     SYSTOLE_ASSIGN_OR_RETURN(const StepResult result, trainer_.Step(popped.inputs));

@@ -23,10 +23,12 @@ struct InfeedStep {
   int64_t step = 0;
   CoreInputs inputs;
   int64_t bytes = 0;                  // Received for it.
+  absl::Duration arrived_at;          // By TrainingLoopOptions.clock.
   std::shared_ptr<const void> owner;  // Keeps what `inputs` points to; released after the step.
 };
 
-// Waits for core `core`'s next step; nullopt at the end of the feed.
+// Waits for core `core`'s next step; nullopt at the end of the feed. Cores are asked in order, so
+// how long a call takes says nothing about its core: `arrived_at` does.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
 // After every training step.

@@ -1,5 +1,6 @@
 #include "client/emulator/training/training_loop.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -34,14 +35,18 @@ Trainer MakeTrainer() {
                           {.num_cores = kCores, .per_core_batch = kBatch});
 }
 
-// A feed of `steps` toy batches. Every pop takes wait(step, core) on the shared clock.
+// A feed of `steps` toy batches. Core c's slice is there wait_ms[c] after core 0 is asked, ten
+// times that for the first step; a pop turns the shared clock until then.
 class ToyFeed {
  public:
   ToyFeed(int64_t steps, absl::Duration* now) : steps_(steps), now_(now), next_(kCores) {}
 
   absl::StatusOr<std::optional<InfeedStep>> Pop(int64_t core) {
     const int64_t step = next_[core]++;
-    *now_ += absl::Milliseconds(step == 0 ? 100 : 10) * (core == 0 ? 1 : 3);
+    if (core == 0) wanted_at_ = *now_;
+    const absl::Duration arrived_at =
+        wanted_at_ + absl::Milliseconds(wait_ms[core]) * (step == 0 ? 10 : 1);
+    *now_ = std::max(*now_, arrived_at);
     if (step == fails_at) return absl::UnavailableError("no server");
     if (core == 1 && step == ends_early_at) return std::nullopt;
     if (step >= steps_) return std::nullopt;
@@ -50,18 +55,21 @@ class ToyFeed {
     return InfeedStep{.step = core == 1 && step == skips_at ? step + 1 : step,
                       .inputs = (*batch)[core].Inputs(),
                       .bytes = 1000 + core,
+                      .arrived_at = arrived_at,
                       .owner = batch};
   }
   PopInfeed pop() {
     return [this](int64_t core) { return Pop(core); };
   }
 
+  std::vector<int> wait_ms = {10, 30};
   int64_t fails_at = -1, ends_early_at = -1, skips_at = -1;
 
  private:
   const int64_t steps_;
   absl::Duration* const now_;
   std::vector<int64_t> next_;
+  absl::Duration wanted_at_;
 };
 
 TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
@@ -95,14 +103,31 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_GT(epoch.training.loss, 0);
   EXPECT_EQ(epoch.validation->examples, 2 * kCores * kBatch);
   EXPECT_THAT(epoch.infeed_stall, ElementsAre(absl::Milliseconds(20), absl::Milliseconds(60)));
-  EXPECT_EQ(epoch.duration, absl::Milliseconds(400 + 2 * 40 + 3));
-  EXPECT_EQ(epoch.mean_step(), absl::Milliseconds(161));
+  EXPECT_EQ(epoch.duration, absl::Milliseconds(300 + 2 * 30 + 3));
+  EXPECT_EQ(epoch.mean_step(), absl::Milliseconds(121));
   EXPECT_EQ(epoch.compute, absl::ZeroDuration());  // Steps do not turn this clock.
   EXPECT_EQ(epoch.bytes_received, 5 * 2001);
-  EXPECT_EQ(report->first_step_wait, absl::Milliseconds(400));
+  EXPECT_EQ(report->first_step_wait, absl::Milliseconds(300));
   EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(50), absl::Milliseconds(150)));
   EXPECT_EQ(report->training_time, now);
   EXPECT_EQ(report->bytes_received(), 10 * 2001);
+}
+
+TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
+  absl::Duration now;
+  Trainer trainer = MakeTrainer();
+  ToyFeed feed(5, &now);
+  feed.wait_ms = {40, 15};  // Core 1 is asked when its slice has long been there.
+  const absl::StatusOr<TrainingReport> report = RunTraining(
+      trainer, feed.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(160), absl::Milliseconds(60)));
+  ToyFeed early(5, &now);
+  early.wait_ms = {40, -15};  // Was there before the step was wanted.
+  const absl::StatusOr<TrainingReport> fed = RunTraining(
+      trainer, early.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
+  ASSERT_THAT(fed, IsOk());
+  EXPECT_THAT(fed->infeed_stall(), ElementsAre(absl::Milliseconds(160), absl::ZeroDuration()));
 }
 
 TEST(TrainingLoopTest, LossFallsOverEpochs) {

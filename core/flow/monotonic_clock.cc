@@ -1,4 +1,4 @@
-#include "client/monotonic_clock.h"
+#include "core/flow/monotonic_clock.h"
 
 #include <chrono>
 

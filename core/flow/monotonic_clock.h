@@ -1,8 +1,8 @@
 // A clock that never goes back, as a value, so that tests can turn it by hand.
 //
 // Thread-safe.
-#ifndef SYSTOLE_CLIENT_MONOTONIC_CLOCK_H_
-#define SYSTOLE_CLIENT_MONOTONIC_CLOCK_H_
+#ifndef SYSTOLE_CORE_FLOW_MONOTONIC_CLOCK_H_
+#define SYSTOLE_CORE_FLOW_MONOTONIC_CLOCK_H_
 
 #include <functional>
 
@@ -18,4 +18,4 @@ MonotonicClock SteadyClock();
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_MONOTONIC_CLOCK_H_
+#endif  // SYSTOLE_CORE_FLOW_MONOTONIC_CLOCK_H_
