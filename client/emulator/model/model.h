@@ -14,7 +14,7 @@
 
 namespace systole::emulator {
 
-// [height, width, channels] of one example; flat data is [1, 1, n].
+// [height, width, channels] of one example; flat data is [1, 1, n], a sequence [positions, 1, n].
 struct Shape {
   int64_t height = 1, width = 1, channels = 0;
   int64_t size() const { return height * width * channels; }
@@ -29,26 +29,51 @@ struct Window {
   int64_t pad_top = 0, pad_left = 0;  // Places before the first pixel that the first window covers.
 };
 
-enum class LayerKind { kConv2d, kBatchNorm, kRelu, kMaxPool, kAveragePool, kDense };
+enum class LayerKind {
+  kConv2d,
+  kBatchNorm,
+  kRelu,
+  kMaxPool,
+  kAveragePool,
+  kDense,
+  kAdd,
+  kDropout,
+  kLayerNorm,
+  kGelu,
+  kAttention
+};
 
 struct LayerPlan {
   LayerKind kind = LayerKind::kRelu;
   std::string name;
-  int64_t number = 0;  // Place among the model's layers; seeds the initialiser.
+  // Place among the text's layers; seeds the initialiser and dropout.
+  int64_t number = 0;
+  // The layers whose outputs this one takes, as places in Model::layers, all before this one; -1 is
+  // the model's input. kAdd has two or more (one may stand there twice), the others one.
+  std::vector<int64_t> inputs;
+  // `input` is the first input's shape. Where a flatten stood between, it differs from that layer's
+  // output and has as many elements.
   Shape input, output;
   Window window;  // kConv2d, kMaxPool, kAveragePool.
   bool bias = false;
   v1::Initializer initializer = v1::HE_UNIFORM;
-  float momentum = 0, epsilon = 0;  // kBatchNorm.
+  float momentum = 0;             // kBatchNorm.
+  float epsilon = 0;              // kBatchNorm, kLayerNorm.
+  bool local_statistics = false;  // kBatchNorm: over this core's examples only.
+  float drop_rate = 0;            // kDropout.
+  int64_t heads = 0;              // kAttention.
 
-  // Where the layer's numbers lie in a replica's parameters: weights (batch norm: scales), then
-  // biases (batch norm: shifts).
+  // Where the layer's numbers lie in a replica's parameters: weights (norms: scales), then biases
+  // (norms: shifts).
   int64_t weights_at = 0, weights = 0;
   int64_t biases_at = 0, biases = 0;
   // Batch norm's running means, then running variances, in the replica's statistics.
   int64_t statistics_at = 0, statistics = 0;
   // Multiply-accumulates of one example's forward pass in the matrix unit.
   int64_t forward_macs = 0;
+
+  // The backward pass goes on to some layer before this one.
+  bool needs_input_gradient() const;
 };
 
 struct Model {
@@ -56,15 +81,21 @@ struct Model {
   std::vector<int64_t> input_shape;  // As the file says it, without the batch.
   Shape input;
   float input_scale = 1;
-  std::vector<LayerPlan> layers;  // Flatten is gone: the data do not move.
+  // Every layer stands behind its inputs, and all but the last are input of another. Flatten is
+  // gone: the data do not move.
+  std::vector<LayerPlan> layers;
   int64_t classes = 0;
   int64_t parameters = 0;
   int64_t statistics = 0;
-  v1::Optimizer optimizer;
+  float label_smoothing = 0;
+  v1::Optimizer optimizer;  // Absent numbers filled in.
 
   int64_t forward_macs() const;
-  // Forward and backward; the first layer needs no gradient of its input.
+  // Forward and backward; a layer that takes the model's input needs no gradient of it.
   int64_t training_macs() const;
+  // The first layer of a kind that can be priced for a chip but not computed (layer_norm, gelu,
+  // attention); null if there is none. Valid while the model is.
+  const LayerPlan* first_untrainable() const;
 };
 
 // Reads a textproto of v1::Model and compiles it. `file` is for messages only.
@@ -72,12 +103,9 @@ struct Model {
 //                    schema, or a model that CompileModel refuses.
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 
-//   InvalidArgument  a value out of range (names the field), or a layer that does not fit the shape
-//                    it is given (names the layer and the shapes).
+//   InvalidArgument  a value out of range (names the field), or a layer that does not fit into the
+//                    graph or to the shape it is given (names the layer and the shapes).
 absl::StatusOr<Model> CompileModel(const v1::Model& model);
-
-// The rate of `step` (from 0) under the optimizer's warm-up and decay.
-float LearningRate(const v1::Optimizer& optimizer, int64_t step);
 
 }  // namespace systole::emulator
 

@@ -3,6 +3,7 @@
 #include "client/emulator/training/batch_norm_layer.h"
 #include "client/emulator/training/linear_layer.h"
 #include "client/emulator/training/pool_layer.h"
+#include "core/status/check.h"
 
 namespace systole::emulator {
 
@@ -19,9 +20,15 @@ std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool 
       return std::make_unique<ReluLayer<T>>(plan);
     case LayerKind::kMaxPool:
     case LayerKind::kAveragePool:
+      return std::make_unique<PoolLayer<T>>(plan, images);
+    case LayerKind::kAdd:
+    case LayerKind::kDropout:
+    case LayerKind::kLayerNorm:
+    case LayerKind::kGelu:
+    case LayerKind::kAttention:
       break;
   }
-  return std::make_unique<PoolLayer<T>>(plan, images);
+  SYSTOLE_CHECK(false);  // Trainer::Create refuses these.
 }
 
 template <typename T>
@@ -35,6 +42,11 @@ int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in) {
     case LayerKind::kBatchNorm:
     case LayerKind::kRelu:
     case LayerKind::kAveragePool:
+    case LayerKind::kAdd:
+    case LayerKind::kDropout:
+    case LayerKind::kLayerNorm:
+    case LayerKind::kGelu:
+    case LayerKind::kAttention:
       break;
   }
   return 0;

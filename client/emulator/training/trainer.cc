@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/emulator/model/optimizer.h"
 #include "core/numeric/bf16.h"
 #include "core/status/status_macros.h"
 
@@ -65,9 +66,36 @@ void Widen(const TensorView& image, int64_t at, int64_t n, float* out) {
   }
 }
 
+// What CompileModel takes and Network does not compute.
+absl::Status CheckTrainable(const Model& model) {
+  if (const LayerPlan* layer = model.first_untrainable()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model '", model.name, "' has layer '", layer->name,
+        "', of a kind that can be priced but not trained; `systole compile` prices the model"));
+  }
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerPlan& layer = model.layers[i];
+    if (layer.kind != LayerKind::kDropout && !layer.local_statistics && layer.inputs.size() == 1 &&
+        layer.inputs[0] + 1 == static_cast<int64_t>(i)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model.name, "' has layer '", layer.name,
+                     "'; the trainer takes chains of layers, without dropout or local statistics"));
+  }
+  if (model.label_smoothing == 0 &&
+      model.optimizer.algorithm_case() == v1::Optimizer::ALGORITHM_NOT_SET) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("model '", model.name, "': the trainer takes neither label_smoothing nor ",
+                   "optimizers other than sgd"));
+}
+
 }  // namespace
 
 absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckTrainable(model));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("num_cores", options.num_cores, 1 << 12));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("per_core_batch", options.per_core_batch, 1 << 20));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("shards_per_core", options.shards_per_core, 1 << 12));

@@ -105,6 +105,33 @@ TEST(MathTest, PowHasCsSpecialCases) {
   }
 }
 
+TEST(MathTest, CosPiIsWithinHalfAnUlp) {
+  constexpr long double kPi = 3.14159265358979323846264338327950288L;
+  for (float x = 0; x <= 1; x += 0x1p-16f) {
+    // Where the cosine is nearly 0, the sine of the rest is what keeps its digits.
+    const long double want = std::sin(kPi * (0.5L - x));
+    ASSERT_LT(UlpError(CosPi(x), static_cast<double>(want)), 0.501) << x;
+    ASSERT_EQ(CosPi(-x), CosPi(x)) << x;
+    ASSERT_EQ(CosPi(x + 2), CosPi(2 - (x + 2))) << x;
+  }
+}
+
+TEST(MathTest, CosPiHandlesTheEdges) {
+  EXPECT_EQ(CosPi(0.0f), 1.0f);
+  EXPECT_EQ(CosPi(0x1p-149f), 1.0f);
+  EXPECT_EQ(CosPi(1.0f), -1.0f);
+  EXPECT_EQ(CosPi(-3.0f), -1.0f);
+  for (const float half : {0.5f, -0.5f, 1.5f, 2.5f, 1048577.5f}) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(CosPi(half)), 0u) << half;
+  }
+  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // From 2^23 on floats are whole, from 2^24 on even.
+  EXPECT_EQ(CosPi(0x1p24f), 1.0f);
+  EXPECT_EQ(CosPi(0x1.fffffep127f), 1.0f);
+  EXPECT_TRUE(std::isnan(CosPi(kInf)));
+  EXPECT_TRUE(std::isnan(CosPi(-kInf)));
+  EXPECT_TRUE(std::isnan(CosPi(kNan)));
+}
+
 // Pins the bits: a compiler or flag that fuses or reorders shows here, whatever its accuracy.
 TEST(MathTest, BitsArePinned) {
   uint64_t hash = 1469598103934665603u;
@@ -118,6 +145,8 @@ TEST(MathTest, BitsArePinned) {
     add(Pow(unit, unit * 40.0f - 20.0f));
   }
   EXPECT_EQ(hash, 8504067614872559906u);
+  for (int32_t i = -10000; i < 10000; ++i) add(CosPi(static_cast<float>(i) * 0.000123f));
+  EXPECT_EQ(hash, 478518716398565981u);
 }
 
 }  // namespace

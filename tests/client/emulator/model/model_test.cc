@@ -1,7 +1,5 @@
 #include "client/emulator/model/model.h"
 
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +11,7 @@ namespace systole::emulator {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kTail[] = " loss { softmax_cross_entropy {} } optimizer { learning_rate: 0.1 }";
@@ -24,13 +23,6 @@ std::string Text(const std::string& input, const std::string& layers) {
 MATCHER_P(IsInvalid, message, "") {
   return testing::ExplainMatchResult(StatusIs(absl::StatusCode::kInvalidArgument, message), arg,
                                      result_listener);
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
@@ -74,21 +66,113 @@ TEST(ModelTest, SamePaddingPutsTheOddSurplusBehind) {
   EXPECT_EQ(pad_of(8, 1, 2), 0);
 }
 
-TEST(ModelTest, ShippedModelsCompile) {
-  for (const std::string name : {"flowers-cnn", "mlp-784"}) {
-    const std::string path = absl::StrCat("deploy/models/", name, ".textproto");
-    const absl::StatusOr<Model> model = ParseModel(ReadFile(path), path);
-    ASSERT_THAT(model, IsOk());
-    EXPECT_EQ(model->name, name);
+// ---- The graph ----
+
+constexpr char kResidual[] =
+    "layers { name: 'a' conv2d { filters: 4 } }"
+    " layers { name: 'b' inputs: 'input' conv2d { filters: 4 bias: true } }"
+    " layers { name: 'sum' inputs: ['b', 'a', 'b'] add {} }"
+    " layers { name: 'flat' flatten {} } layers { inputs: 'flat' dense { units: 2 } }";
+
+TEST(ModelTest, InputsNameEarlierLayersOrTheModelsInput) {
+  const absl::StatusOr<Model> model = ParseModel(Text("[3, 3, 2]", kResidual), "m");
+  ASSERT_THAT(model, IsOk());
+  ASSERT_EQ(model->layers.size(), 4u);
+  EXPECT_THAT(model->layers[0].inputs, ElementsAre(-1));
+  EXPECT_THAT(model->layers[1].inputs, ElementsAre(-1));
+  EXPECT_THAT(model->layers[2].inputs, ElementsAre(1, 0, 1));
+  EXPECT_THAT(model->layers[3].inputs, ElementsAre(2));  // Through the flatten.
+  EXPECT_EQ(model->layers[2].kind, LayerKind::kAdd);
+  EXPECT_EQ(model->layers[2].output.DebugString(), "[3,3,4]");
+  EXPECT_EQ(model->layers[3].input.DebugString(), "[1,1,36]");
+  EXPECT_EQ(model->layers[3].name, "dense_4");
+  EXPECT_FALSE(model->layers[1].needs_input_gradient());
+  EXPECT_TRUE(model->layers[2].needs_input_gradient());
+  const int64_t conv = 9 * 18 * 4;
+  EXPECT_EQ(model->training_macs(), 2 * conv + 2 * conv + 3 * 36 * 2);
+}
+
+TEST(ModelTest, FlattenOfTheInputAndAtTheEndDisappear) {
+  const absl::StatusOr<Model> model =
+      ParseModel(Text("[2, 2, 1]",
+                      "layers { name: 'flat' flatten {} } layers { dense { units: 4 } }"
+                      " layers { inputs: ['dense_1', 'flat'] add {} }"
+                      " layers { flatten {} }"),
+                 "m");
+  ASSERT_THAT(model, IsOk());
+  ASSERT_EQ(model->layers.size(), 2u);
+  EXPECT_THAT(model->layers[1].inputs, ElementsAre(0, -1));
+  EXPECT_EQ(model->classes, 4);
+}
+
+TEST(ModelTest, GraphThatDoesNotHoldTogetherIsRefused) {
+  const std::string dense = "layers { name: 'd' dense { units: 4 } }";
+  const struct {
+    std::string layers, message;
+  } cases[] = {
+      {absl::StrCat(dense, "layers { inputs: 'e' relu {} }"), "layer 1 (relu): inputs has 'e'"},
+      {"layers { name: 'd' inputs: 'd' relu {} }", "layer 0 (relu 'd'): inputs has 'd'"},
+      {absl::StrCat("layers { inputs: 'd' relu {} }", dense), "layer 0 (relu): inputs has 'd'"},
+      {absl::StrCat(dense, dense), "layer 1 (dense 'd'): the name 'd' is taken"},
+      {"layers { name: 'input' dense { units: 4 } }", "the name 'input' is taken"},
+      {"layers { name: 'relu_1' dense { units: 4 } } layers { relu {} }",
+       "layer 1 (relu): the name 'relu_1' is taken"},
+      {absl::StrCat(dense, "layers { inputs: 'input' dense { units: 4 } }"),
+       "no layer takes the output of layer 0 ('d')"},
+      {absl::StrCat(dense, "layers { flatten {} } layers { inputs: 'd' relu {} }"),
+       "no layer takes the output of layer 1 ('flatten_1')"},
+      {absl::StrCat(dense, "layers { add {} }"), "add has 1 input, want 2 or more"},
+      {absl::StrCat(dense, "layers { inputs: ['d', 'd'] relu {} }"),
+       "layer 1 (relu), whose input is [1,1,4] and [1,1,4]: it has 2 inputs, want 1"},
+      {absl::StrCat(dense, "layers { inputs: ['d', 'd'] flatten {} }"), "flatten takes one input"},
+      {absl::StrCat(dense, "layers { inputs: ['d', 'input'] add {} }"),
+       "layer 1 (add), whose input is [1,1,4] and [1,1,5]: add wants inputs of one shape"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(ParseModel(Text("[5]", c.layers), "m"), IsInvalid(HasSubstr(c.message)));
   }
 }
 
-TEST(ModelTest, MlpIs784To128To10) {
-  const absl::StatusOr<Model> model =
-      ParseModel(ReadFile("deploy/models/mlp-784.textproto"), "mlp");
+// ---- Sequences ----
+
+TEST(ModelTest, PositionsAreTheHeightAndDenseActsOnEachOfThem) {
+  const absl::StatusOr<Model> model = ParseModel(
+      Text("[7, 6]",
+           "layers { layer_norm { epsilon: 0.5 } } layers { dense { units: 12 } }"
+           " layers { attention { heads: 2 } } layers { gelu {} } layers { dropout { rate: 0.25 } }"
+           " layers { average_pool { global: true } } layers { dense { units: 3 } }"),
+      "m");
   ASSERT_THAT(model, IsOk());
-  EXPECT_EQ(model->parameters, 784 * 128 + 128 + 128 * 10 + 10);
-  EXPECT_EQ(model->input_scale, 1.0f / 255.0f);
+  const std::vector<LayerPlan>& layers = model->layers;
+  EXPECT_EQ(model->input.DebugString(), "[7,1,6]");
+  EXPECT_EQ(layers[0].weights, 6);
+  EXPECT_EQ(layers[0].biases, 6);
+  EXPECT_EQ(layers[0].epsilon, 0.5f);
+  EXPECT_EQ(layers[1].output.DebugString(), "[7,1,12]");
+  EXPECT_EQ(layers[1].weights, 6 * 12);
+  EXPECT_EQ(layers[1].forward_macs, 7 * 6 * 12);
+  EXPECT_EQ(layers[2].kind, LayerKind::kAttention);
+  EXPECT_EQ(layers[2].output.DebugString(), "[7,1,4]");
+  EXPECT_EQ(layers[2].heads, 2);
+  EXPECT_EQ(layers[2].forward_macs, 2 * 7 * 7 * 4);
+  EXPECT_EQ(layers[2].weights + layers[2].biases, 0);
+  EXPECT_EQ(layers[3].kind, LayerKind::kGelu);
+  EXPECT_EQ(layers[4].drop_rate, 0.25f);
+  EXPECT_EQ(layers[5].output.DebugString(), "[1,1,4]");
+  ASSERT_NE(model->first_untrainable(), nullptr);
+  EXPECT_EQ(model->first_untrainable()->name, "layer_norm_0");
+}
+
+TEST(ModelTest, BatchNormIsLocalAndLossIsSmoothedWhereTheTextSaysSo) {
+  const absl::StatusOr<Model> model = ParseModel(
+      "input: [4] layers { batch_norm { local: true } } layers { batch_norm {} }"
+      " loss { softmax_cross_entropy { label_smoothing: 0.1 } } optimizer { learning_rate: 1 }",
+      "m");
+  ASSERT_THAT(model, IsOk());
+  EXPECT_TRUE(model->layers[0].local_statistics);
+  EXPECT_FALSE(model->layers[1].local_statistics);
+  EXPECT_EQ(model->label_smoothing, 0.1f);
+  EXPECT_EQ(model->first_untrainable(), nullptr);
 }
 
 TEST(ModelTest, SyntaxErrorNamesFileLineAndColumn) {
@@ -109,11 +193,11 @@ TEST(ModelTest, LayerThatDoesNotFitIsNamedWithItsShape) {
                  "m"),
       IsInvalid(AllOf(HasSubstr("layer 1 (conv2d 'big')"), HasSubstr("[4,4,8]"),
                       HasSubstr("5x5 window"))));
-  EXPECT_THAT(
-      ParseModel(Text("[4, 4, 3]", "layers { dense { units: 2 } }"), "m"),
-      IsInvalid(AllOf(HasSubstr("layer 0 (dense)"), HasSubstr("[4,4,3]"), HasSubstr("flatten"))));
-  EXPECT_THAT(ParseModel(Text("[4, 4, 3]", "layers { conv2d { filters: 2 } }"), "m"),
-              IsInvalid(AllOf(HasSubstr("last layer"), HasSubstr("[4,4,2]"))));
+  for (const std::string layer : {"dense { units: 2 }", "conv2d { filters: 2 }"}) {
+    EXPECT_THAT(ParseModel(Text("[4, 4, 3]", absl::StrCat("layers { ", layer, " }")), "m"),
+                IsInvalid(AllOf(HasSubstr("last layer"), HasSubstr("[4,4,2]"),
+                                HasSubstr("global: true"), HasSubstr("flatten"))));
+  }
 }
 
 TEST(ModelTest, ValuesOutOfRangeAreRefused) {
@@ -122,7 +206,7 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
     std::string text, message;
   } cases[] = {
       {absl::StrCat(dense, kTail), "input has 0 dimensions"},
-      {Text("[2, 2]", dense), "input has 2 dimensions"},
+      {Text("[2, 2, 2, 2]", dense), "input has 4 dimensions"},
       {Text("[0]", dense), "a dimension of input is 0"},
       {Text("[-5]", dense), "a dimension of input is -5"},
       {Text("[16384, 16384, 16384]", dense), "number of input values"},
@@ -142,49 +226,40 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[8, 8, 1]", "layers { max_pool { global: true window: 2 } }"), "global takes no"},
       {Text("[4]", "layers { batch_norm { momentum: 1 } }"), "momentum is 1"},
       {Text("[4]", "layers { batch_norm { epsilon: -1 } }"), "epsilon is -1"},
+      {Text("[4]", "layers { layer_norm { epsilon: 2 } }"), "epsilon is 2"},
+      {Text("[4]", "layers { dropout { rate: 1 } }"), "rate is 1"},
+      {Text("[4]", "layers { dropout { rate: -0.5 } }"), "rate is -0.5"},
+      {Text("[4]", "layers { dropout { rate: nan } }"), "rate is nan"},
+      {Text("[4, 7]", "layers { attention { heads: 1 } }"), "[positions, 1, 3 * d]"},
+      {Text("[4, 4, 3]", "layers { attention { heads: 1 } }"), "[positions, 1, 3 * d]"},
+      {Text("[4, 6]", "layers { attention {} }"), "heads is 0"},
+      {Text("[4, 6]", "layers { attention { heads: 3 } }"), "heads is 3, want 1 to 2"},
+      {Text("[4, 12]", "layers { attention { heads: 3 } }"), "want a divisor of d, which is 4"},
+      // 2^14 * 2^14 * 2^28 weights per filter: the product of all would overflow.
+      {Text("[268435456]", "layers { conv2d { filters: 16384 kernel: 16384 } }"),
+       "the number of weights of one unit"},
       {absl::StrCat("input: [4] ", dense, " optimizer { learning_rate: 1 }"), "loss is absent"},
+      {absl::StrCat("input: [4] ", dense, " loss { softmax_cross_entropy { label_smoothing: 1 } }"),
+       "label_smoothing is 1"},
   };
   for (const auto& c : cases) EXPECT_THAT(ParseModel(c.text, "m"), IsInvalid(HasSubstr(c.message)));
 }
 
-TEST(ModelTest, OptimizerOutOfRangeIsRefused) {
-  const struct {
-    std::string optimizer, message;
-  } cases[] = {
-      {"", "learning_rate is 0"},
-      {"learning_rate: -1", "learning_rate is -1"},
-      {"learning_rate: nan", "learning_rate is nan"},
-      {"learning_rate: inf", "learning_rate is inf"},
-      {"learning_rate: 1 momentum: 1", "momentum is 1"},
-      {"learning_rate: 1 weight_decay: -0.1", "weight_decay is -0.1"},
-      {"learning_rate: 1 warmup_steps: -1", "warmup_steps is -1"},
-      {"learning_rate: 1 warmup_steps: 5 decay_steps: 5", "decay_steps is 5"},
-      {"learning_rate: 1 final_learning_rate: 0.5", "wants decay_steps"},
-      {"learning_rate: 1 decay_steps: 5 final_learning_rate: 2", "final_learning_rate is 2"},
+// Heads side by side have no parameters that could bound them: 2^41.4 multiply-accumulates each.
+TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
+  const auto heads = [](int count) {
+    std::string layers, names;
+    for (int i = 0; i < count; ++i) {
+      absl::StrAppend(&layers, "layers { inputs: 'input' attention { heads: 1 } } ");
+      absl::StrAppend(&names, "inputs: 'attention_", i, "' ");
+    }
+    return Text("[16384, 16383]", absl::StrCat(layers, "layers { ", names, " add {} }",
+                                               " layers { average_pool { global: true } }"
+                                               " layers { dense { units: 2 } }"));
   };
-  for (const auto& c : cases) {
-    EXPECT_THAT(ParseModel(absl::StrCat("input: [4] layers { dense { units: 2 } } loss {"
-                                        " softmax_cross_entropy {} } optimizer { ",
-                                        c.optimizer, " }"),
-                           "m"),
-                IsInvalid(HasSubstr(c.message)));
-  }
-}
-
-TEST(LearningRateTest, WarmsUpThenFallsToTheFinalRate) {
-  v1::Optimizer optimizer;
-  optimizer.set_learning_rate(1.0f);
-  EXPECT_EQ(LearningRate(optimizer, 0), 1.0f);
-  EXPECT_EQ(LearningRate(optimizer, 1000000), 1.0f);
-  optimizer.set_warmup_steps(4);
-  EXPECT_EQ(LearningRate(optimizer, 0), 0.25f);
-  EXPECT_EQ(LearningRate(optimizer, 3), 1.0f);
-  optimizer.set_decay_steps(12);
-  optimizer.set_final_learning_rate(0.5f);
-  EXPECT_EQ(LearningRate(optimizer, 4), 1.0f);
-  EXPECT_EQ(LearningRate(optimizer, 8), 0.75f);
-  EXPECT_EQ(LearningRate(optimizer, 12), 0.5f);
-  EXPECT_EQ(LearningRate(optimizer, 1000), 0.5f);
+  EXPECT_THAT(ParseModel(heads(300), "m"), IsOk());
+  EXPECT_THAT(ParseModel(heads(500), "m"),
+              IsInvalid(HasSubstr("the number of multiply-accumulates so far")));
 }
 
 }  // namespace

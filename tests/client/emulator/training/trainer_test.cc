@@ -285,6 +285,17 @@ TEST(TrainerTest, OptionsOutOfRangeAreRefusedByName) {
   }
 }
 
+TEST(TrainerTest, LayerThatIsOnlyPricedIsRefusedByNameWithTheRemedy) {
+  const absl::StatusOr<Model> model = ParseModel(
+      "name: 'm' input: [4] layers { dense { units: 4 } } layers { name: 'curve' gelu {} }"
+      " loss { softmax_cross_entropy {} } optimizer { learning_rate: 1 }",
+      "test");
+  ASSERT_THAT(model, IsOk());
+  EXPECT_THAT(Trainer::Create(*model, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("layer 'curve'"), HasSubstr("`systole compile`"))));
+}
+
 TEST(TrainerTest, ModelOverTheMemoryLimitIsRefusedBeforeItIsMade) {
   const Model model = *ParseModel(kCnn, "test");
   EXPECT_THAT(Trainer::Create(model, {.per_core_batch = 1 << 20}),

@@ -1,0 +1,23 @@
+// What a model's text says of its optimizer: is it sound, and which rate does it give a step?
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_OPTIMIZER_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_OPTIMIZER_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "systole/v1/model.pb.h"
+
+namespace systole::emulator {
+
+// The optimizer with its absent numbers filled in (betas, epsilon, trust coefficient).
+//   InvalidArgument  a value out of range, or one that does not go with another; names the field.
+absl::StatusOr<v1::Optimizer> CompileOptimizer(const v1::Optimizer& optimizer);
+
+// The rate of `step` (from 0) under the optimizer's warm-up and decay.
+float LearningRate(const v1::Optimizer& optimizer, int64_t step);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_OPTIMIZER_H_

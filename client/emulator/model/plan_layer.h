@@ -1,0 +1,25 @@
+// One layer's plan, from its text and the shapes that reach it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_PLAN_LAYER_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_PLAN_LAYER_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/emulator/model/model.h"
+#include "systole/v1/model.pb.h"
+
+namespace systole::emulator {
+
+// The kind as the text says it: "conv2d".
+absl::string_view KindName(v1::Layer::KindCase kind);
+
+// Everything but the layer's name, its place in the graph and where its numbers lie. `inputs` has
+// the shape of each input, at least one. Not for flatten, which is no layer of a Model.
+//   InvalidArgument  a value out of range (names the field), or shapes that do not fit the layer.
+absl::StatusOr<LayerPlan> PlanLayer(const v1::Layer& layer, absl::Span<const Shape> inputs);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_PLAN_LAYER_H_

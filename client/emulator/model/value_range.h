@@ -1,0 +1,34 @@
+// Refusing numbers of a model's text that are out of range. Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace systole::emulator {
+
+// A file could ask for any size; nothing real comes near these.
+inline constexpr int64_t kLargestEdge = 1 << 14;
+inline constexpr int64_t kMostElements = int64_t{1} << 28;
+
+// InvalidArgument, which names `what`, unless smallest <= value <= largest.
+inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t smallest,
+                               int64_t largest) {
+  if (value >= smallest && value <= largest) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", value, ", want ", smallest, " to ", largest));
+}
+
+// The same unless smallest <= value < below; a NaN is out of range.
+inline absl::Status CheckRange(absl::string_view what, float value, float smallest, float below) {
+  if (value >= smallest && value < below) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
+}
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
