@@ -1,0 +1,82 @@
+// The virtual clock of a slice of chips that are fed over PCIe: when does each step start, given
+// when the slices of the cores arrived at the host? Turns only when told of the next step.
+//
+// With D steps of room in each core's queue, for step i and core c:
+//   enqueued(i,c) = max(arrived(i,c), start(i-D))        a place is free when step i-D is taken
+//   ready(i,c)    = max(enqueued(i,c), link free) + transfer_time
+//   start(i)      = max over c of max(ready(i,c), end(i-1))      all cores meet: the barrier
+//   end(i)        = start(i) + step_time
+// With one core per chip "link free" is ready(i-1,c), which is the queue model of TensorFlow's
+// infeed.
+//
+// The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed:
+// all of a step before any of the next, as a host hands over whole steps; within a step in the
+// order they were enqueued, the lower core first if at the same time.
+//
+// Books of core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the
+// rest of the wait. So a core is charged for its own slice alone.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_INFEED_CLOCK_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_INFEED_CLOCK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/emulator/timing/step_record.h"
+
+namespace systole::emulator {
+
+struct InfeedOptions {
+  // 1 .. 65536.
+  int num_cores = 1;
+  // Cores that share a PCIe link; the last chip may have fewer.
+  int cores_per_chip = 1;
+  // Steps that wait in front of a core, the one it works on not counted: 1 .. 65536. More hide
+  // longer hiccups.
+  int64_t queue_depth = 2;
+  // Of the chip, all-reduce included; > 0 and at most an hour.
+  absl::Duration step_time;
+  // Of one core's slice over a PCIe link that nothing else uses; >= 0 and at most an hour.
+  absl::Duration transfer_time;
+};
+
+class InfeedClock {
+ public:
+  // InvalidArgument if an option is out of range.
+  static absl::StatusOr<InfeedClock> Create(const InfeedOptions& options);
+
+  // Executes the next step. `arrived[c]`: when core c's slice was there, by this clock.
+  // REQUIRES: arrived.size() == num_cores.
+  StepRecord Step(absl::Span<const absl::Duration> arrived);
+
+  // Moves the clock on by time that only the emulator lost: the next step's `overhead`.
+  void Slip(absl::Duration overhead);
+
+  // End of the last step; 0 before the first.
+  absl::Duration end() const { return end_; }
+  const InfeedOptions& options() const { return options_; }
+
+ private:
+  explicit InfeedClock(const InfeedOptions& options);
+
+  // Feeds the cores [begin, end) of one chip; fills ready_.
+  void Transfer(int begin, int end, absl::Duration room_at,
+                absl::Span<const absl::Duration> arrived);
+
+  InfeedOptions options_;
+  int64_t steps_ = 0;
+  absl::Duration end_;
+  absl::Duration overhead_;                // Since the last step.
+  std::vector<absl::Duration> starts_;     // Of the last queue_depth steps, a ring.
+  std::vector<absl::Duration> link_free_;  // Per chip.
+  std::vector<absl::Duration> ready_;      // Per core, of the present step.
+  std::vector<int> order_;                 // Scratch.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_INFEED_CLOCK_H_

@@ -1,0 +1,71 @@
+// Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
+// loaded at the rate of the real chip. Nothing is computed.
+//
+// Two clocks. The virtual one (infeed_clock.h) says when steps start and end; deadlines advance
+// from its ends, so lateness of this loop does not add up. The wall clock is only waited for. What
+// the loop itself loses is measured (PacingOverhead) and is never booked as a stall:
+//   * late by less than a step: the next step's deadline takes it up;
+//   * later: the virtual clock is moved on (StepRecord.overhead), for a burst of short steps would
+//     ask more of the feed than the chip does.
+//
+// One thread paces all cores; their barrier is a maximum in the books.
+//
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/emulator/timing/infeed_clock.h"
+#include "client/emulator/timing/timing_books.h"
+#include "core/flow/pace.h"
+
+namespace systole::emulator {
+
+struct SliceArrival {
+  int64_t step = 0;           // Of the feed.
+  absl::Duration arrived_at;  // By the clock of PacedOptions.pacer.
+};
+
+// Takes core `core`'s next slice and drops it; waits. nullopt at the end of the feed.
+using PopArrival = std::function<absl::StatusOr<std::optional<SliceArrival>>(int core)>;
+
+struct PacedOptions {
+  InfeedOptions infeed;
+  // The run ends after so many steps, or with the step that ends so long after the first one
+  // started, or with the feed.
+  int64_t max_steps = INT64_MAX;
+  absl::Duration max_duration = absl::InfiniteDuration();
+  Pacer pacer;
+  // After every step, with the virtual time since the first one started. May be null.
+  std::function<void(const StepRecord& record, absl::Duration elapsed)> on_step;
+};
+
+// The emulator's own time, over all steps.
+struct PacingOverhead {
+  absl::Duration noticing;      // From a step's being ready until the loop had it: waking, popping.
+  absl::Duration max_noticing;  // Of one step.
+  absl::Duration work;          // Of the loop, between having a step and waiting for its end.
+  absl::Duration max_late;      // Past the end of a step, after waiting for it.
+};
+
+struct PacedResult {
+  TimingBooks books;
+  PacingOverhead overhead;
+  // Compute time / wall time from the first step's end to the last one's: the AU with the
+  // emulator's overhead taken for the chip's. nullopt for fewer than two steps.
+  std::optional<double> wall_au;
+};
+
+// An infeed's error is passed on unchanged.
+//   InvalidArgument     an option is out of range.
+//   FailedPrecondition  cores are given different steps, or some a step and some none.
+absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_

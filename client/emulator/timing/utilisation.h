@@ -1,0 +1,70 @@
+// How well the cores were used, over a run's steps, the first one left out: it waits for
+// connections and for the pipeline to fill.
+//
+// * AU, accelerator utilization, is MLPerf Storage's: compute time / total time. Its benchmark
+//   passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
+// * The infeed fraction is the TPU profiler's (xprof): a step's infeed stall / its duration, for
+//   the core that stalled longest; below 5 % a step is not input-bound, below 20 % moderately.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_UTILISATION_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_UTILISATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/emulator/timing/step_record.h"
+
+namespace systole::emulator {
+
+inline constexpr double kHighAu = 0.9;
+inline constexpr double kLowAu = 0.7;
+inline constexpr double kModeratelyInputBound = 0.05;
+inline constexpr double kHighlyInputBound = 0.2;
+
+// "not input-bound", "moderately input-bound" or "highly input-bound".
+absl::string_view InfeedVerdict(double infeed_fraction);
+// "at least 90 %", "at least 70 %" or "below 70 %".
+absl::string_view AuVerdict(double au);
+
+struct CoreBooks {
+  absl::Duration infeed_stall;
+  absl::Duration barrier;
+};
+
+// Each in [0, 1].
+struct InfeedFraction {
+  double average = 0;
+  double min = 0;
+  double max = 0;
+};
+
+struct Utilisation {
+  int64_t steps = 0;        // Counted: without the first.
+  absl::Duration compute;   // Of each core: all compute alike.
+  absl::Duration total;     // compute + waits.
+  absl::Duration overhead;  // The emulator's, not in `total`.
+  std::vector<CoreBooks> cores;
+
+  // nullopt while no step counts: an unknown AU is not an AU of 0.
+  std::optional<double> au;
+  std::optional<InfeedFraction> infeed;
+};
+
+class UtilisationMeter {
+ public:
+  void Add(const StepRecord& record);
+  Utilisation result() const;
+
+ private:
+  bool first_ = true;
+  Utilisation sums_;       // Without au and infeed.
+  InfeedFraction infeed_;  // `average` holds the sum.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_UTILISATION_H_
