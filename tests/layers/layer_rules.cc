@@ -26,8 +26,8 @@ std::vector<Room> SystoleRooms() {
                               "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/pipeline"}});
   const Names emulator = {"client/emulator/array", "client/emulator/model",
-                          "client/emulator/training", "client/emulator/chip",
-                          "client/emulator/timing"};
+                          "client/emulator/training", "client/emulator/shipped",
+                          "client/emulator/chip", "client/emulator/timing"};
   return {
       {"core/status", 0, {}},
       {"proto/systole/v1", 0, {}},
@@ -51,13 +51,18 @@ std::vector<Room> SystoleRooms() {
        Join({ground, messages, {"core/flow", "core/batch", "core/order", "proto/framing"}})},
       {"client/json", 6, status},
       {"client/emulator/array", 7, ground},
-      {"client/emulator/model", 7, Join({ground, messages})},
+      // The files of deploy/ that are compiled in.
+      {"client/emulator/shipped", 6, Join({status, messages})},
+      {"client/emulator/model", 7, Join({ground, messages, {"client/emulator/shipped"}})},
       {"client/emulator/training", 8,
        Join({ground,
              messages,
              {"core/flow", "client/json", "client/emulator/array", "client/emulator/model"}})},
       {"client/emulator/chip", 8,
-       Join({ground, messages, {"client/json", "client/emulator/array", "client/emulator/model"}})},
+       Join({ground,
+             messages,
+             {"client/json", "client/emulator/array", "client/emulator/shipped",
+              "client/emulator/model"}})},
       {"client/emulator/timing", 9,
        Join({ground, {"core/flow", "client/json", "client/emulator/chip"}})},
       {"client/emulator/report", 10, Join({ground, {"client/json"}, emulator})},

@@ -11,11 +11,19 @@ namespace systole::emulator {
 namespace {
 
 constexpr int64_t kMostChips = int64_t{1} << 20;
+constexpr size_t kMostAxes = 3;
 
-absl::Status CheckChips(absl::string_view field, int64_t value) {
-  if (value >= 1 && value <= kMostChips) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("AllReduceShape.", field, " is ", value, ", want 1 to ", kMostChips, " chips"));
+absl::Status CheckAxes(const std::vector<TorusAxis>& axes) {
+  if (axes.empty() || axes.size() > kMostAxes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("AllReduceShape.axes has ", axes.size(), " axes, want 1 to ", kMostAxes));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].chips >= 1 && axes[i].chips <= kMostChips) continue;
+    return absl::InvalidArgumentError(absl::StrCat("AllReduceShape.axes[", i, "].chips is ",
+                                                   axes[i].chips, ", want 1 to ", kMostChips));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckNumber(absl::string_view field, double value, bool zero_allowed) {
@@ -24,36 +32,44 @@ absl::Status CheckNumber(absl::string_view field, double value, bool zero_allowe
                                                  zero_allowed ? "0 or more" : "more than 0"));
 }
 
-// Seconds of a reduce-scatter (or all-gather) of `bytes` over the `chips` of one dimension.
-double Scatter(int64_t chips, double bytes, double bytes_per_s) {
-  const auto n = static_cast<double>(chips);
-  return (n - 1) / n * bytes / bytes_per_s;
+// Seconds of the reduce-scatters (or all-gathers) of `parts` parts of the buffer, each starting
+// with another axis.
+double ScatterSeconds(const AllReduceShape& shape, const std::vector<TorusAxis>& axes,
+                      size_t parts) {
+  double seconds = 0;
+  std::vector<double> bytes(parts, shape.bytes / static_cast<double>(parts));
+  for (size_t phase = 0; phase < axes.size(); ++phase) {
+    double slowest = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      const TorusAxis& axis = axes[(part + phase) % axes.size()];
+      const auto n = static_cast<double>(axis.chips);
+      const double bytes_per_s = (axis.ring ? 2 : 1) * shape.link_bytes_per_s;
+      slowest = std::max(slowest, (n - 1) / n * bytes[part] / bytes_per_s);
+      bytes[part] /= n;
+    }
+    seconds += slowest;
+  }
+  return seconds;
 }
 
 }  // namespace
 
 absl::StatusOr<double> AllReduceSeconds(const AllReduceShape& shape) {
-  SYSTOLE_RETURN_IF_ERROR(CheckChips("x", shape.x));
-  SYSTOLE_RETURN_IF_ERROR(CheckChips("y", shape.y));
+  SYSTOLE_RETURN_IF_ERROR(CheckAxes(shape.axes));
   SYSTOLE_RETURN_IF_ERROR(CheckNumber("bytes", shape.bytes, /*zero_allowed=*/true));
   SYSTOLE_RETURN_IF_ERROR(
       CheckNumber("link_bytes_per_s", shape.link_bytes_per_s, /*zero_allowed=*/false));
   SYSTOLE_RETURN_IF_ERROR(CheckNumber("hop_s", shape.hop_s, /*zero_allowed=*/true));
-  const double b = (shape.wraparound ? 2 : 1) * shape.link_bytes_per_s;
-  const auto x = static_cast<double>(shape.x), y = static_cast<double>(shape.y);
-  double one_way = 0;
-  switch (shape.order) {
-    case AllReduceOrder::kOneOrder:
-      one_way = Scatter(shape.x, shape.bytes, b) + Scatter(shape.y, shape.bytes / x, b);
-      break;
-    case AllReduceOrder::kBothDimensions: {
-      const double half = shape.bytes / 2;
-      one_way = std::max(Scatter(shape.x, half, b), Scatter(shape.y, half, b)) +
-                std::max(Scatter(shape.y, half / x, b), Scatter(shape.x, half / y, b));
-      break;
-    }
+  std::vector<TorusAxis> axes;
+  double hops = 0;
+  for (const TorusAxis& axis : shape.axes) {
+    if (axis.chips == 1) continue;  // No link along it: a part that began there would only wait.
+    axes.push_back(axis);
+    hops += static_cast<double>(axis.chips - 1);
   }
-  return 2 * one_way + 2 * (x - 1 + y - 1) * shape.hop_s;
+  if (axes.empty()) return 0.0;
+  const size_t parts = shape.order == AllReduceOrder::kAllAxes ? axes.size() : 1;
+  return 2 * ScatterSeconds(shape, axes, parts) + 2 * hops * shape.hop_s;
 }
 
 }  // namespace systole::emulator

@@ -1,38 +1,43 @@
-// How long the chips of an X x Y torus take to sum one buffer, so that every chip has the sum:
-// reduce-scatter along one dimension, then along the other, and the way back as all-gathers.
-// G bytes; B bytes/s one way on each link; a seconds a hop.
-//   b = 2B with wraparound (a ring uses both of a dimension's ports), B without
-//   one order       2 * ((X-1)/X * G/b + (Y-1)/Y * (G/X)/b) + 2 * (X-1 + Y-1) * a
-//   both dimensions half of the buffer goes X then Y, the other half Y then X, at once: each half
-//                   takes its two phases with G/2, and a phase ends when the slower half does.
-//                   For X = Y, N = X * Y: 2 * (N-1)/N * G/(2b) + 2 * (X-1 + Y-1) * a
-// The sum over a chip's own cores is not in it.
+// How long the chips of a torus take to sum one buffer, so that every chip has the sum: a
+// reduce-scatter along one axis after the other, and the way back as all-gathers.
+// G bytes; B bytes/s one way on each link; a seconds a hop; axes of n1, n2, .. chips.
+//   b = 2B along a ring (it uses both of the axis's links), B along an open line
+//   one order  2 * ((n1-1)/n1 * G/b1 + (n2-1)/n2 * (G/n1)/b2 + ..) + 2 * (n1-1 + n2-1 + ..) * a
+//   all axes   the buffer is cut into one part for every axis; part i takes the axes in the order
+//              i, i+1, .. and round, all parts at once: every link is busy in every phase. A phase
+//              ends when its slowest part does. For two equal axes, N = n * n:
+//              2 * (N-1)/N * G/(2b) + 2 * (n1-1 + n2-1) * a
+// The 2-D form is Ying et al. 2018 (arXiv:1811.06992); that a third axis continues the rotation is
+// our extension of it. The sum over a chip's own cores is not in it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_ALL_REDUCE_MODEL_H_
 #define SYSTOLE_CLIENT_EMULATOR_CHIP_ALL_REDUCE_MODEL_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace systole::emulator {
 
-enum class AllReduceOrder { kOneOrder, kBothDimensions };
+enum class AllReduceOrder { kOneOrder, kAllAxes };
+
+struct TorusAxis {
+  int64_t chips = 1;  // 1 to 2^20.
+  bool ring = true;   // The ends are joined. Those of small slices of some chips are not.
+};
 
 struct AllReduceShape {
-  // Chips along each dimension, 1 to 2^20.
-  int64_t x = 1;
-  int64_t y = 1;
+  // One to three.
+  std::vector<TorusAxis> axes;
   // G: the buffer that each chip holds, bytes.
   double bytes = 0;
   // B: what one link carries one way, bytes/s.
   double link_bytes_per_s = 0;
   // a: what one hop adds, seconds.
   double hop_s = 1e-6;
-  // Ends are joined. Small slices of some chips are not.
-  bool wraparound = true;
-  AllReduceOrder order = AllReduceOrder::kBothDimensions;
+  AllReduceOrder order = AllReduceOrder::kAllAxes;
 };
 
 // Seconds; 0 on one chip. InvalidArgument, naming the field, if a number is out of range or not

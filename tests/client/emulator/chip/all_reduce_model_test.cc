@@ -28,15 +28,12 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
     AllReduceOrder order;
     double ms;
   } cases[] = {
-      {2, 62e9, AllReduceOrder::kBothDimensions, 0.622},
-      {2, 62e9, AllReduceOrder::kOneOrder, 1.241},
-      {2, 82e9, AllReduceOrder::kBothDimensions, 0.472},
-      {16, 62e9, AllReduceOrder::kBothDimensions, 0.881},
-      {32, 82e9, AllReduceOrder::kBothDimensions, 0.747},
+      {2, 62e9, AllReduceOrder::kAllAxes, 0.622},  {2, 62e9, AllReduceOrder::kOneOrder, 1.241},
+      {2, 82e9, AllReduceOrder::kAllAxes, 0.472},  {16, 62e9, AllReduceOrder::kAllAxes, 0.881},
+      {32, 82e9, AllReduceOrder::kAllAxes, 0.747},
   };
   for (const auto& c : cases) {
-    EXPECT_NEAR(Milliseconds({.x = c.edge,
-                              .y = c.edge,
+    EXPECT_NEAR(Milliseconds({.axes = {{c.edge}, {c.edge}},
                               .bytes = kResNet50Bytes,
                               .link_bytes_per_s = c.link_bytes_per_s,
                               .order = c.order}),
@@ -47,8 +44,8 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
 
 // 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency, b = 2. One order: 3/4 * 8/2 = 3 along x,
 // then 1/2 * 2/2 = 0.5 along y, twice. Both: max(1.5, 1) + max(0.25, 0.75) = 2.25, twice.
-TEST(AllReduceModelTest, DimensionsNeedNotBeEqual) {
-  AllReduceShape shape = {.x = 4, .y = 2, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
+TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
+  AllReduceShape shape = {.axes = {{4}, {2}}, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
   shape.order = AllReduceOrder::kOneOrder;
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
@@ -56,20 +53,39 @@ TEST(AllReduceModelTest, DimensionsNeedNotBeEqual) {
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 15000);
 }
 
-TEST(AllReduceModelTest, WithoutWraparoundTheBytesTakeTwiceAsLong) {
-  AllReduceShape shape = {.x = 4, .y = 4, .bytes = 1e6, .link_bytes_per_s = 1e9, .hop_s = 0};
+// 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency, b = 2. Three parts of 8, all axes
+// alike: 1/2 * 8/2 = 2, then 1, then 0.5; twice 3.5. One order: three times as much in every phase.
+TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
+  AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
+  shape.order = AllReduceOrder::kOneOrder;
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 21000);
+  shape.hop_s = 1;  // 2 * (1 + 1 + 1) hops.
+  EXPECT_DOUBLE_EQ(Milliseconds(shape), 27000);
+}
+
+// As above along x; the open y carries half: phases of max(2, 4, 2), max(2, 1, 1), max(.5, .5, 1).
+TEST(AllReduceModelTest, OneOpenAxisHoldsUpEveryPhase) {
+  EXPECT_DOUBLE_EQ(
+      Milliseconds(
+          {.axes = {{2}, {2, false}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0}),
+      14000);
+}
+
+TEST(AllReduceModelTest, AlongOpenLinesTheBytesTakeTwiceAsLong) {
+  AllReduceShape shape = {.axes = {{4}, {4}}, .bytes = 1e6, .link_bytes_per_s = 1e9, .hop_s = 0};
   const double ring = Milliseconds(shape);
-  shape.wraparound = false;
+  shape.axes = {{4, false}, {4, false}};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 2 * ring);
 }
 
 TEST(AllReduceModelTest, OneChipHasNothingToDo) {
-  EXPECT_EQ(Milliseconds({.bytes = 1e9, .link_bytes_per_s = 1e9}), 0);
+  EXPECT_EQ(Milliseconds({.axes = {{1}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9}), 0);
 }
 
-// A line of chips: both orders are the same ring.
-TEST(AllReduceModelTest, OneDimensionMakesTheOrdersEqual) {
-  AllReduceShape shape = {.x = 8, .bytes = 1e9, .link_bytes_per_s = 1e9};
+// One ring of chips: both orders are the same.
+TEST(AllReduceModelTest, OneAxisMakesTheOrdersEqual) {
+  AllReduceShape shape = {.axes = {{8}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9};
   const double both = Milliseconds(shape);
   shape.order = AllReduceOrder::kOneOrder;
   EXPECT_THAT(Milliseconds(shape), DoubleNear(both, 1e-9));
@@ -80,14 +96,18 @@ TEST(AllReduceModelTest, BadNumbersAreRefusedByField) {
     EXPECT_THAT(AllReduceSeconds(shape),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
-  expect_refused({.x = 0, .link_bytes_per_s = 1}, "AllReduceShape.x is 0");
-  expect_refused({.y = -1, .link_bytes_per_s = 1}, "AllReduceShape.y is -1");
-  expect_refused({.y = (1 << 20) + 1, .link_bytes_per_s = 1}, "want 1 to 1048576 chips");
-  expect_refused({.bytes = -1, .link_bytes_per_s = 1}, "AllReduceShape.bytes is -1");
-  expect_refused({.link_bytes_per_s = 0}, "link_bytes_per_s is 0, want more than 0");
-  expect_refused({.link_bytes_per_s = std::numeric_limits<double>::quiet_NaN()}, "nan");
-  expect_refused({.link_bytes_per_s = 1, .hop_s = std::numeric_limits<double>::infinity()},
-                 "hop_s is inf");
+  expect_refused({.link_bytes_per_s = 1}, "AllReduceShape.axes has 0 axes");
+  expect_refused({.axes = {{1}, {1}, {1}, {1}}, .link_bytes_per_s = 1}, "has 4 axes, want 1 to 3");
+  expect_refused({.axes = {{0}}, .link_bytes_per_s = 1}, "AllReduceShape.axes[0].chips is 0");
+  expect_refused({.axes = {{1}, {-1}}, .link_bytes_per_s = 1}, "axes[1].chips is -1");
+  expect_refused({.axes = {{(1 << 20) + 1}}, .link_bytes_per_s = 1}, "want 1 to 1048576");
+  expect_refused({.axes = {{2}}, .bytes = -1, .link_bytes_per_s = 1}, "AllReduceShape.bytes is -1");
+  expect_refused({.axes = {{2}}, .link_bytes_per_s = 0}, "link_bytes_per_s is 0, want more than 0");
+  expect_refused({.axes = {{2}}, .link_bytes_per_s = std::numeric_limits<double>::quiet_NaN()},
+                 "nan");
+  expect_refused(
+      {.axes = {{2}}, .link_bytes_per_s = 1, .hop_s = std::numeric_limits<double>::infinity()},
+      "hop_s is inf");
 }
 
 }  // namespace

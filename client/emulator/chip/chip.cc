@@ -1,0 +1,180 @@
+#include "client/emulator/chip/chip.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/emulator/shipped/shipped_files.h"
+#include "core/status/status_macros.h"
+#include "proto/textproto/textproto.h"
+
+namespace systole::emulator {
+namespace {
+
+// A file could say anything; nothing real comes near these, and no sum of them overflows.
+constexpr int64_t kMostUnits = 1 << 10;
+constexpr int64_t kLongestEdge = 1 << 16;
+constexpr int64_t kMostChips = 1 << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int64_t kLargestBatch = 1 << 20;
+constexpr double kLargestRate = 1e21;
+
+// NaN fails both comparisons.
+template <typename Number>
+absl::Status CheckRange(absl::string_view field, Number value, Number smallest, Number largest) {
+  if (value >= smallest && value <= largest) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", want ", smallest, " to ", largest));
+}
+
+absl::Status CheckName(absl::string_view field, absl::string_view name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  });
+  if (known && !name.empty() && name.size() <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is '", absl::CHexEscape(name),
+                                                 "', want 1 to 100 of letters, digits, _ - ."));
+}
+
+absl::Status CheckCore(const v1::Chip& chip) {
+  constexpr int64_t kOne = 1, kNone = 0;
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("cores", chip.cores(), kOne, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("matrix_units_per_core", chip.matrix_units_per_core(), kOne, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_rows", chip.array_rows(), kOne, kLongestEdge));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_columns", chip.array_columns(), kOne, kLongestEdge));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("macs_per_place", chip.macs_per_place(), kNone, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("clock_hz", chip.clock_hz(), 1.0, 1e15));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("vector_lanes", chip.vector_lanes(), kOne, kLongestEdge));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("vector_units_per_lane", chip.vector_units_per_lane(), kOne, kMostUnits));
+  return CheckRange("vector_memory_bytes_per_core", chip.vector_memory_bytes_per_core(), kNone,
+                    kMostBytes);
+}
+
+absl::Status CheckRates(const v1::Chip& chip) {
+  if (chip.published_peak_flops() != 0) {
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckRange("published_peak_flops", chip.published_peak_flops(), 1.0, kLargestRate));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("memory_bytes", chip.memory_bytes(), int64_t{1}, kMostBytes));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("memory_bytes_per_s", chip.memory_bytes_per_s(), 1.0, kLargestRate));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("link_bytes_per_s", chip.link_bytes_per_s(), 1.0, kLargestRate));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("hop_s", chip.hop_s(), 0.0, 1.0));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("host_bytes_per_s", chip.host_bytes_per_s(), 1.0, kLargestRate));
+  return CheckRange("overlap", chip.overlap(), 0.0, 1.0);
+}
+
+absl::Status CheckSlice(const v1::Slice& slice, const std::string& field) {
+  SYSTOLE_RETURN_IF_ERROR(CheckName(absl::StrCat(field, ".name"), slice.name()));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange(absl::StrCat("the number of ", field, ".axes"), slice.axes_size(), 1, 3));
+  int64_t chips = 1;
+  for (const v1::Axis& axis : slice.axes()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckRange(absl::StrCat("chips of an axis of ", field), axis.chips(),
+                                       int64_t{1}, kMostChips));
+    chips *= axis.chips();  // At most 2^60.
+  }
+  return CheckRange(absl::StrCat("the product of the axes of ", field), chips, int64_t{1},
+                    kMostChips);
+}
+
+absl::Status CheckSlices(const v1::Chip& chip) {
+  if (chip.slices_size() == 0) {
+    return absl::InvalidArgumentError("slices is empty, want one or more");
+  }
+  std::set<absl::string_view> names;
+  for (int i = 0; i < chip.slices_size(); ++i) {
+    const std::string field = absl::StrCat("slices[", i, "]");
+    SYSTOLE_RETURN_IF_ERROR(CheckSlice(chip.slices(i), field));
+    if (!names.insert(chip.slices(i).name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ".name is '", chip.slices(i).name(),
+                                                     "', which an earlier slice has"));
+    }
+  }
+  for (int i = 0; i < chip.measurements_size(); ++i) {
+    const v1::Measurement& m = chip.measurements(i);
+    const std::string field = absl::StrCat("measurements[", i, "]");
+    SYSTOLE_RETURN_IF_ERROR(CheckName(absl::StrCat(field, ".model"), m.model()));
+    if (names.count(m.slice()) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ".slice is '",
+                                                     absl::CHexEscape(m.slice()),
+                                                     "', which is not the name of a slice"));
+    }
+    SYSTOLE_RETURN_IF_ERROR(CheckRange(absl::StrCat(field, ".per_core_batch"), m.per_core_batch(),
+                                       int64_t{1}, kLargestBatch));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat(field, ".examples_per_s"), m.examples_per_s(), 1e-9, kLargestRate));
+    if (m.source().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ".source is empty, want where the number comes from"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Chip> Checked(v1::Chip chip, absl::string_view file) {
+  const absl::Status status = CheckChip(chip);
+  if (status.ok()) return chip;
+  return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::Status CheckChip(const v1::Chip& chip) {
+  SYSTOLE_RETURN_IF_ERROR(CheckName("name", chip.name()));
+  SYSTOLE_RETURN_IF_ERROR(CheckCore(chip));
+  SYSTOLE_RETURN_IF_ERROR(CheckRates(chip));
+  return CheckSlices(chip);
+}
+
+absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file) {
+  v1::Chip chip;
+  SYSTOLE_RETURN_IF_ERROR(ParseTextproto(text, file, chip));
+  return Checked(std::move(chip), file);
+}
+
+absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file) {
+  v1::Chip chip;
+  SYSTOLE_RETURN_IF_ERROR(ReadChip(name_or_file, chip));
+  return Checked(std::move(chip), name_or_file);
+}
+
+double PeakFlops(const v1::Chip& chip) {
+  return 2.0 * static_cast<double>(chip.cores()) *
+         static_cast<double>(chip.matrix_units_per_core()) *
+         static_cast<double>(chip.array_rows()) * static_cast<double>(chip.array_columns()) *
+         static_cast<double>(std::max<int64_t>(1, chip.macs_per_place())) * chip.clock_hz();
+}
+
+double RidgeFlopsPerByte(const v1::Chip& chip) {
+  return PeakFlops(chip) / chip.memory_bytes_per_s();
+}
+
+absl::StatusOr<const v1::Slice*> FindSlice(const v1::Chip& chip, absl::string_view name) {
+  if (name.empty()) return &chip.slices(0);
+  for (const v1::Slice& slice : chip.slices()) {
+    if (slice.name() == name) return &slice;
+  }
+  const auto append_name = [](std::string* out, const v1::Slice& slice) {
+    absl::StrAppend(out, slice.name());
+  };
+  return absl::NotFoundError(absl::StrCat("chip ", chip.name(), " has no slice '", name,
+                                          "'; it has ",
+                                          absl::StrJoin(chip.slices(), ", ", append_name)));
+}
+
+int64_t ChipsOf(const v1::Slice& slice) {
+  int64_t chips = 1;
+  for (const v1::Axis& axis : slice.axes()) chips *= axis.chips();
+  return chips;
+}
+
+}  // namespace systole::emulator

@@ -1,0 +1,46 @@
+// A chip's data: read, every field checked, and what follows from them. v1::Chip itself is the
+// type; proto/systole/v1/chip.proto says what each field means.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole::emulator {
+
+// `name_or_file`: a shipped chip ("v3") or the path of a textproto; see shipped_files.h.
+//   NotFound         there is neither.
+//   InvalidArgument  not such a text, or CheckChip refuses it; names the file and the field.
+absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
+
+// The same from a text; `file` is for messages only.
+absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file);
+
+// InvalidArgument, naming the field, if a number is out of range or not finite, a slice's name
+// stands twice, or a measurement speaks of a slice that is not there.
+absl::Status CheckChip(const v1::Chip& chip);
+
+// What follows wants a chip that CheckChip lets pass.
+
+// Floating-point operations a second of all the chip's matrix units, two for each
+// multiply-accumulate.
+double PeakFlops(const v1::Chip& chip);
+// Floating-point operations for every byte of memory above which the matrix units, not the memory,
+// are the limit.
+double RidgeFlopsPerByte(const v1::Chip& chip);
+
+// The slice called `name`, or the first one if `name` is empty. It lives as long as `chip`.
+// NotFound, with the names that exist.
+absl::StatusOr<const v1::Slice*> FindSlice(const v1::Chip& chip, absl::string_view name);
+int64_t ChipsOf(const v1::Slice& slice);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_

@@ -1,0 +1,45 @@
+// Lowers a model to a Program for one chip: shapes are static, so all of it is known ahead of time.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_COMPILER_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_COMPILER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/emulator/array/cycle_model.h"
+#include "client/emulator/chip/infeed_layout.h"
+#include "client/emulator/chip/program.h"
+#include "client/emulator/model/model.h"
+#include "core/memory/dtype.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole::emulator {
+
+struct CompileOptions {
+  // Examples a core takes in one step, 1 to 2^20.
+  int64_t per_core_batch = 1;
+  // One of the chip's slices; empty: its first one.
+  std::string slice;
+  // SCALE-Sim's dataflows price chips of one matrix unit a core only.
+  Dataflow dataflow = Dataflow::kWsDb;
+  // Absent: the chip's.
+  std::optional<double> overlap;
+  // false: the forward pass alone, batch norm folded into its convolution.
+  bool training = true;
+  // The input as the feed delivers it and as the chip stores it.
+  DType dtype = DType::kBfloat16;
+  InfeedLayout layout = InfeedLayout::kHwcnTiled;
+};
+
+//   InvalidArgument  the chip (see CheckChip) or an option is out of range, or a product too large
+//                    for the cycle model; names the layer.
+//   NotFound         the chip has no such slice; lists those it has.
+absl::StatusOr<Program> CompileProgram(const Model& model, const v1::Chip& chip,
+                                       const CompileOptions& options);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_COMPILER_H_

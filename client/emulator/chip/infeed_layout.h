@@ -1,0 +1,43 @@
+// How a core's slice of a batch lies in the accelerator's memory, and so how many bytes cross from
+// the host.
+//
+//   nhwc, hwcn              examples outermost or innermost, nothing between
+//   nhwc-tiled, hwcn-tiled  the same, cut into tiles of 8 x 128 over the last two dimensions, each
+//                           padded to a multiple: XLA's T(8,128), for bfloat16 T(8,128)(2,1), whose
+//                           (2,1) packs two neighbouring rows into one word and changes no size
+//   padded bytes = leading dimensions * roundup(d2, 8) * roundup(d1, 128) * bytes of an element
+// With 3 channels nhwc-tiled pads 3 to 128. Host pipelines therefore transpose to hwcn, where the
+// channels pad to 8 and a batch of 128 fills its lanes.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole::emulator {
+
+enum class InfeedLayout { kNhwc, kHwcn, kNhwcTiled, kHwcnTiled };
+
+// "nhwc" and so on, as above.
+absl::string_view InfeedLayoutName(InfeedLayout layout);
+// InvalidArgument, with the four names, if `name` is none of them.
+absl::StatusOr<InfeedLayout> ParseInfeedLayout(absl::string_view name);
+
+struct InfeedBytes {
+  double useful = 0;
+  double padded = 0;
+};
+
+// Of `batch` examples of shape `example`, which may have any rank. Exact up to 2^53.
+// REQUIRES: every size >= 1.
+InfeedBytes CountInfeedBytes(absl::Span<const int64_t> example, int64_t batch,
+                             int64_t element_bytes, InfeedLayout layout);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_

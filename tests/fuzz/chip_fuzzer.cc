@@ -1,0 +1,36 @@
+// A chip's text is input like any other: whatever it says, it is refused with a message or every
+// number that follows from it is finite.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "client/emulator/chip/all_reduce_model.h"
+#include "client/emulator/chip/chip.h"
+#include "core/status/check.h"
+
+using systole::emulator::AllReduceSeconds;
+using systole::emulator::AllReduceShape;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  const absl::StatusOr<systole::v1::Chip> chip = systole::emulator::ParseChip(text, "fuzz");
+  if (!chip.ok()) {
+    SYSTOLE_CHECK(!chip.status().message().empty());
+    return 0;
+  }
+  SYSTOLE_CHECK(std::isfinite(systole::emulator::PeakFlops(*chip)));
+  SYSTOLE_CHECK(std::isfinite(systole::emulator::RidgeFlopsPerByte(*chip)));
+  for (const systole::v1::Slice& slice : chip->slices()) {
+    SYSTOLE_CHECK(systole::emulator::FindSlice(*chip, slice.name()).ok());
+    SYSTOLE_CHECK(systole::emulator::ChipsOf(slice) >= 1);
+    AllReduceShape shape = {
+        .bytes = 1e9, .link_bytes_per_s = chip->link_bytes_per_s(), .hop_s = chip->hop_s()};
+    for (const systole::v1::Axis& axis : slice.axes()) {
+      shape.axes.push_back({.chips = axis.chips(), .ring = axis.ring()});
+    }
+    const absl::StatusOr<double> seconds = AllReduceSeconds(shape);
+    SYSTOLE_CHECK(seconds.ok() && std::isfinite(*seconds));
+  }
+  return 0;
+}
