@@ -9,31 +9,6 @@
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
-namespace {
-
-// Takes one slice for every core; false at the end of the feed.
-absl::StatusOr<bool> PopStep(const PopArrival& pop, absl::Duration begin,
-                             std::vector<absl::Duration>& arrived) {
-  int64_t step = 0;
-  for (int core = 0; core < static_cast<int>(arrived.size()); ++core) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<SliceArrival> slice, pop(core));
-    if (!slice.has_value()) {
-      if (core == 0) return false;
-      return absl::FailedPreconditionError(
-          absl::StrCat("core ", core, "'s feed has ended, core 0's has a step ", step));
-    }
-    if (core == 0) step = slice->step;
-    if (slice->step != step) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("core ", core, " is given step ", slice->step, ", core 0 step ", step));
-    }
-    arrived[static_cast<size_t>(core)] = slice->arrived_at - begin;
-  }
-  return true;
-}
-
-}  // namespace
-
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(InfeedClock clock, InfeedClock::Create(options.infeed));
   if (options.max_steps < 1 || options.max_duration <= absl::ZeroDuration()) {
@@ -42,14 +17,16 @@ absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& 
         absl::FormatDuration(options.max_duration), ", want at least 1 and more than 0"));
   }
   PacedResult result;
-  std::vector<absl::Duration> arrived(static_cast<size_t>(options.infeed.num_cores));
   const absl::Duration begin = options.pacer.now();
   absl::Duration first_start, first_end, now;
   while (result.books.steps() < options.max_steps &&
          clock.end() - first_start < options.max_duration) {
-    SYSTOLE_ASSIGN_OR_RETURN(const bool has_step, PopStep(pop, begin, arrived));
-    if (!has_step) break;
+    SYSTOLE_ASSIGN_OR_RETURN(std::optional<StepArrival> step,
+                             PopStep(pop, options.infeed.num_cores));
+    if (!step.has_value()) break;
     const absl::Duration noticed = options.pacer.now() - begin;
+    std::vector<absl::Duration>& arrived = step->arrived_at;
+    for (absl::Duration& at : arrived) at -= begin;
     const absl::Duration takeable =
         std::max(clock.end(), *std::max_element(arrived.begin(), arrived.end()));
     const absl::Duration noticing = std::max(absl::ZeroDuration(), noticed - takeable);

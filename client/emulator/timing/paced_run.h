@@ -16,29 +16,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/emulator/timing/infeed_clock.h"
+#include "client/emulator/timing/slice_arrival.h"
 #include "client/emulator/timing/timing_books.h"
 #include "core/flow/pace.h"
 
 namespace systole::emulator {
 
-struct SliceArrival {
-  int64_t step = 0;           // Of the feed.
-  absl::Duration arrived_at;  // By the clock of PacedOptions.pacer.
-};
-
-// Takes core `core`'s next slice and drops it; waits. nullopt at the end of the feed.
-using PopArrival = std::function<absl::StatusOr<std::optional<SliceArrival>>(int core)>;
-
 struct PacedOptions {
   InfeedOptions infeed;
   // The run ends after so many steps, or with the step that ends so long after the first one
   // started, or with the feed.
-  int64_t max_steps = INT64_MAX;
+  int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
   // After every step, with the virtual time since the first one started. May be null.

@@ -1,0 +1,39 @@
+#include "client/emulator/timing/replay.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/status/status_macros.h"
+
+namespace systole::emulator {
+
+PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals) {
+  return [pop = std::move(pop), begin = clock(),
+          &arrivals](int core) -> absl::StatusOr<std::optional<SliceArrival>> {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<SliceArrival> slice, pop(core));
+    if (slice.has_value()) {
+      if (arrivals.ns.empty()) arrivals.first_step = slice->step;
+      arrivals.ns.push_back(
+          std::max<int64_t>(0, absl::ToInt64Nanoseconds(slice->arrived_at - begin)));
+    }
+    return slice;
+  };
+}
+
+absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options) {
+  options.num_cores = arrivals.num_cores;
+  SYSTOLE_ASSIGN_OR_RETURN(InfeedClock clock, InfeedClock::Create(options));
+  TimingBooks books;
+  std::vector<absl::Duration> arrived(static_cast<size_t>(arrivals.num_cores));
+  for (size_t i = 0; i < arrivals.ns.size(); i += arrived.size()) {
+    for (size_t core = 0; core < arrived.size(); ++core) {
+      arrived[core] = absl::Nanoseconds(arrivals.ns[i + core]);
+    }
+    books.Add(clock.Step(arrived));
+  }
+  return books;
+}
+
+}  // namespace systole::emulator

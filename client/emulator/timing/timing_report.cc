@@ -1,0 +1,163 @@
+#include "client/emulator/timing/timing_report.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace systole::emulator {
+namespace {
+
+double Ms(absl::Duration time) { return absl::ToDoubleMilliseconds(time); }
+
+JsonWriter& Seconds(JsonWriter& json, absl::string_view key, absl::Duration time) {
+  return json.Field(key, absl::ToDoubleSeconds(time));
+}
+
+// Null if it is not known.
+double OrNull(const std::optional<double>& value) {
+  return value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+constexpr struct {
+  const char* name;
+  double fraction;
+} kPercentiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
+
+// The largest, and whose it is, of a few cores; all of them would be a page for a pod.
+std::string CoreLine(const char* what, const std::vector<CoreBooks>& cores,
+                     absl::Duration CoreBooks::*field) {
+  size_t longest = 0;
+  absl::Duration sum;
+  for (size_t core = 0; core < cores.size(); ++core) {
+    sum += cores[core].*field;
+    if (cores[core].*field > cores[longest].*field) longest = core;
+  }
+  return absl::StrFormat("%s  mean over cores %.3f s, most %.3f s (core %d)\n", what,
+                         absl::ToDoubleSeconds(sum) / static_cast<double>(cores.size()),
+                         absl::ToDoubleSeconds(cores[longest].*field), longest);
+}
+
+std::string UtilisationText(const Utilisation& used) {
+  if (!used.au.has_value()) {
+    return "AU              not known: the first step is left out, and there was no other\n";
+  }
+  return absl::StrFormat(
+             "AU              %.2f %% (%s)\n"
+             "infeed          %.2f %% of a step on average (%.2f to %.2f): %s\n"
+             "time            compute %.3f s of %.3f s, %d steps, the first left out\n",
+             100 * *used.au, AuVerdict(*used.au), 100 * used.infeed->average,
+             100 * used.infeed->min, 100 * used.infeed->max, InfeedVerdict(used.infeed->average),
+             absl::ToDoubleSeconds(used.compute), absl::ToDoubleSeconds(used.total), used.steps) +
+         CoreLine("infeed stall  ", used.cores, &CoreBooks::infeed_stall) +
+         CoreLine("barrier       ", used.cores, &CoreBooks::barrier);
+}
+
+}  // namespace
+
+void AppendPercentiles(const LatencyHistogram& latencies, JsonWriter& json) {
+  json.BeginObject();
+  for (const auto& [name, fraction] : kPercentiles) {
+    Seconds(json, name, latencies.Percentile(fraction));
+  }
+  Seconds(json, "max", latencies.max()).EndObject();
+}
+
+std::string PercentilesText(const LatencyHistogram& latencies) {
+  std::string text;
+  for (const auto& [name, fraction] : kPercentiles) {
+    absl::StrAppendFormat(&text, "%s %.3f ms, ", name, Ms(latencies.Percentile(fraction)));
+  }
+  absl::StrAppendFormat(&text, "max %.3f ms", Ms(latencies.max()));
+  return text;
+}
+
+void AppendCores(const TimedCores& cores, JsonWriter& json) {
+  json.Field("model", cores.model).Field("slice", cores.slice);
+  json.Field("cores", cores.infeed.num_cores).Field("cores_per_chip", cores.infeed.cores_per_chip);
+  json.Field("per_core_batch", cores.per_core_batch);
+  Seconds(json, "step_seconds", cores.infeed.step_time);
+  Seconds(json, "transfer_seconds", cores.infeed.transfer_time);
+  json.Field("queue_depth", cores.infeed.queue_depth);
+  json.Field("slice_bytes", cores.slice_bytes);
+  json.Field("padded_slice_bytes", cores.padded_slice_bytes);
+  json.Field("core_demand_examples_per_second", cores.core_examples_per_s());
+}
+
+std::string CoresText(const TimedCores& cores) {
+  return absl::StrFormat(
+      "cores           %d x %d examples%s%s, steps of %.3f ms, infeed of %d steps\n"
+      "slice           %.1f MB a core, %.1f MB as the chip stores it, %.3f ms over its link\n",
+      cores.infeed.num_cores, cores.per_core_batch,
+      cores.model.empty() ? "" : absl::StrCat(", ", cores.model),
+      cores.slice.empty() ? "" : absl::StrCat(" on ", cores.slice), Ms(cores.infeed.step_time),
+      cores.infeed.queue_depth, static_cast<double>(cores.slice_bytes) / 1e6,
+      static_cast<double>(cores.padded_slice_bytes) / 1e6, Ms(cores.infeed.transfer_time));
+}
+
+std::string TimingReport::ToText() const {
+  std::string text = absl::StrCat("mode            ", mode, "\n", CoresText(cores),
+                                  UtilisationText(books.utilisation()));
+  if (books.waits().count() > 0) {
+    absl::StrAppend(&text, "step arrival    ", PercentilesText(books.waits()),
+                    " after it was wanted\n");
+  }
+  absl::StrAppendFormat(&text, "first step      after %.3f s\n",
+                        absl::ToDoubleSeconds(books.first_wait()));
+  if (overhead.has_value() && books.steps() > 0) {
+    const auto steps = static_cast<double>(books.steps());
+    absl::StrAppendFormat(&text,
+                          "emulator        noticed a step after %.1f us (at most %.1f), worked "
+                          "%.1f us a step, at most %.1f us late; clock moved on by %.3f s\n",
+                          Ms(overhead->noticing) * 1e3 / steps, Ms(overhead->max_noticing) * 1e3,
+                          Ms(overhead->work) * 1e3 / steps, Ms(overhead->max_late) * 1e3,
+                          absl::ToDoubleSeconds(books.utilisation().overhead));
+  }
+  if (wall_au.has_value()) {
+    absl::StrAppendFormat(&text, "AU, wall clock  %.2f %%, the emulator's own time included\n",
+                          100 * *wall_au);
+  }
+  for (const std::string& note : notes) absl::StrAppend(&text, "note: ", note, "\n");
+  return text;
+}
+
+std::string TimingReport::ToJson() const {
+  const Utilisation used = books.utilisation();
+  JsonWriter json;
+  json.BeginObject().Field("mode", mode);
+  AppendCores(cores, json);
+  json.Field("steps", books.steps()).Field("counted_steps", used.steps);
+  Seconds(json, "first_step_wait_seconds", books.first_wait());
+  json.Field("au", OrNull(used.au));
+  json.Field("au_verdict", used.au.has_value() ? AuVerdict(*used.au) : "not known");
+  const InfeedFraction infeed = used.infeed.value_or(InfeedFraction());
+  json.Key("infeed").BeginObject();
+  json.Field("average", used.infeed ? infeed.average : OrNull(std::nullopt));
+  json.Field("min", used.infeed ? infeed.min : OrNull(std::nullopt));
+  json.Field("max", used.infeed ? infeed.max : OrNull(std::nullopt));
+  json.Field("verdict", used.infeed ? InfeedVerdict(infeed.average) : "not known").EndObject();
+  Seconds(json, "compute_seconds", used.compute);
+  Seconds(json, "total_seconds", used.total);
+  for (const auto& [key, field] : {std::pair("infeed_stall_seconds", &CoreBooks::infeed_stall),
+                                   std::pair("barrier_seconds", &CoreBooks::barrier)}) {
+    json.Key(key).BeginArray();
+    for (const CoreBooks& core : used.cores) json.Double(absl::ToDoubleSeconds(core.*field));
+    json.EndArray();
+  }
+  json.Key("step_arrival_seconds");
+  AppendPercentiles(books.waits(), json);
+  if (overhead.has_value()) {
+    json.Key("emulator").BeginObject();
+    Seconds(json, "noticing_seconds", overhead->noticing);
+    Seconds(json, "max_noticing_seconds", overhead->max_noticing);
+    Seconds(json, "work_seconds", overhead->work);
+    Seconds(json, "max_late_seconds", overhead->max_late);
+    Seconds(json, "clock_moved_on_seconds", used.overhead);
+    json.Field("wall_au", OrNull(wall_au)).EndObject();
+  }
+  json.Key("notes").BeginArray();
+  for (const std::string& note : notes) json.String(note);
+  return json.EndArray().EndObject().text();
+}
+
+}  // namespace systole::emulator

@@ -1,0 +1,62 @@
+// What a paced or a replayed run came to: text for people, JSON for programs. Both name the mode,
+// for a functional run (training/) makes no claim about a chip's time.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/emulator/timing/infeed_clock.h"
+#include "client/emulator/timing/paced_run.h"
+#include "client/emulator/timing/timing_books.h"
+#include "client/json/json_writer.h"
+
+namespace systole::emulator {
+
+// The cores whose time was kept, and what each takes in a step.
+struct TimedCores {
+  std::string model;  // Empty if the step's time was given as a number.
+  std::string slice;  // "v3-8"; empty likewise.
+  InfeedOptions infeed;
+  int64_t per_core_batch = 0;
+  // One core's slice of a step, as it is and as the chip stores it.
+  int64_t slice_bytes = 0;
+  int64_t padded_slice_bytes = 0;
+
+  // What one core takes, if it never waits.
+  double core_examples_per_s() const {
+    return static_cast<double>(per_core_batch) / absl::ToDoubleSeconds(infeed.step_time);
+  }
+};
+
+struct TimingReport {
+  std::string mode;  // "paced" or "replay".
+  TimedCores cores;
+  TimingBooks books;
+  // Of paced runs.
+  std::optional<PacingOverhead> overhead;
+  std::optional<double> wall_au;
+  // What to know when reading the numbers; a sentence each.
+  std::vector<std::string> notes;
+
+  std::string ToText() const;
+  // One object, on one line. Times in seconds, fractions of 1; null: not known.
+  std::string ToJson() const;
+};
+
+// Fields "p50" .. "max" of one object, in seconds.
+void AppendPercentiles(const LatencyHistogram& latencies, JsonWriter& json);
+// "p50 0.0 ms, p90 ..".
+std::string PercentilesText(const LatencyHistogram& latencies);
+// "mode", "model" .. of the object that is open.
+void AppendCores(const TimedCores& cores, JsonWriter& json);
+// One or two lines.
+std::string CoresText(const TimedCores& cores);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_

@@ -1,0 +1,93 @@
+#include "client/emulator/timing/timing_report.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
+
+// Two cores; one step left out, one in which core 1 stalls 2 of 8 ms.
+TimingReport SmallReport() {
+  TimingReport report = {
+      .mode = "replay",
+      .cores = {.model = "resnet50",
+                .slice = "v2-8",
+                .infeed = {.num_cores = 2, .step_time = Ms(6), .transfer_time = Ms(1)},
+                .per_core_batch = 3,
+                .slice_bytes = 1500000,
+                .padded_slice_bytes = 4000000}};
+  report.books.Add({.wait = Ms(500), .compute = Ms(6), .infeed_stall = {Ms(500), Ms(500)}});
+  report.books.Add({.step = 1, .wait = Ms(2), .compute = Ms(6), .infeed_stall = {Ms(0), Ms(2)}});
+  return report;
+}
+
+TEST(TimingReportTest, TextNamesModeAuAndVerdicts) {
+  EXPECT_EQ(SmallReport().ToText(),
+            "mode            replay\n"
+            "cores           2 x 3 examples, resnet50 on v2-8, steps of 6.000 ms, infeed of 2 "
+            "steps\n"
+            "slice           1.5 MB a core, 4.0 MB as the chip stores it, 1.000 ms over its link\n"
+            "AU              75.00 % (at least 70 %)\n"
+            "infeed          25.00 % of a step on average (25.00 to 25.00): highly input-bound\n"
+            "time            compute 0.006 s of 0.008 s, 1 steps, the first left out\n"
+            "infeed stall    mean over cores 0.001 s, most 0.002 s (core 1)\n"
+            "barrier         mean over cores 0.001 s, most 0.002 s (core 0)\n"
+            "step arrival    p50 2.000 ms, p90 2.000 ms, p99 2.000 ms, max 2.000 ms after it was "
+            "wanted\n"
+            "first step      after 0.500 s\n");
+}
+
+TEST(TimingReportTest, JsonHoldsTheSameNumbers) {
+  EXPECT_EQ(
+      SmallReport().ToJson(),
+      R"({"mode":"replay","model":"resnet50","slice":"v2-8","cores":2,"cores_per_chip":1,)"
+      R"("per_core_batch":3,"step_seconds":0.006,"transfer_seconds":0.001,"queue_depth":2,)"
+      R"("slice_bytes":1500000,"padded_slice_bytes":4000000,)"
+      R"("core_demand_examples_per_second":500,"steps":2,"counted_steps":1,)"
+      R"("first_step_wait_seconds":0.5,"au":0.75,"au_verdict":"at least 70 %",)"
+      R"("infeed":{"average":0.25,"min":0.25,"max":0.25,"verdict":"highly input-bound"},)"
+      R"("compute_seconds":0.006,"total_seconds":0.008,"infeed_stall_seconds":[0,0.002],)"
+      R"("barrier_seconds":[0.002,0],)"
+      R"("step_arrival_seconds":{"p50":0.002,"p90":0.002,"p99":0.002,"max":0.002},"notes":[]})");
+}
+
+TEST(TimingReportTest, OfAPacedRunItTellsTheEmulatorsOwnTimeApart) {
+  TimingReport report = SmallReport();
+  report.mode = "paced";
+  report.overhead = PacingOverhead{.noticing = absl::Microseconds(30),
+                                   .max_noticing = absl::Microseconds(20),
+                                   .work = absl::Microseconds(6),
+                                   .max_late = absl::Microseconds(4)};
+  report.wall_au = 0.745;
+  report.notes = {"the cores were not alone"};
+  EXPECT_THAT(
+      report.ToText(),
+      AllOf(StartsWith("mode            paced\n"),
+            HasSubstr("emulator        noticed a step after 15.0 us (at most 20.0), worked 3.0 us "
+                      "a step, at most 4.0 us late; clock moved on by 0.000 s\n"),
+            HasSubstr("AU, wall clock  74.50 %"), EndsWith("note: the cores were not alone\n")));
+  EXPECT_THAT(
+      report.ToJson(),
+      AllOf(HasSubstr(R"("emulator":{"noticing_seconds":3e-05,"max_noticing_seconds":2e-05,)"),
+            HasSubstr(R"("clock_moved_on_seconds":0,"wall_au":0.745})"),
+            EndsWith(R"("notes":["the cores were not alone"]})")));
+}
+
+TEST(TimingReportTest, AnAuThatIsNotKnownIsNotZero) {
+  TimingReport report = {.mode = "replay"};
+  EXPECT_THAT(report.ToText(),
+              AllOf(HasSubstr("AU              not known"), Not(HasSubstr("step arrival"))));
+  EXPECT_THAT(report.ToJson(), AllOf(HasSubstr(R"("au":null,"au_verdict":"not known")"),
+                                     HasSubstr(R"("average":null)")));
+}
+
+}  // namespace
+}  // namespace systole::emulator
