@@ -1,6 +1,7 @@
 #include "client/emulator/array/vector_unit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "client/emulator/array/vector_unit.cc"
@@ -147,6 +148,29 @@ HWY_ATTR void Update(int64_t n, T rate, T momentum, T decay, const T* HWY_RESTRI
 }
 
 template <typename T>
+HWY_ATTR void UpdateLars(int64_t n, T rate, T momentum, T decay, const T* HWY_RESTRICT g,
+                         T* HWY_RESTRICT v, T* HWY_RESTRICT w) {
+  for (int64_t i = 0; i < n; ++i) {
+    v[i] = momentum * v[i] + rate * (g[i] + decay * w[i]);
+    w[i] = w[i] - v[i];
+  }
+}
+
+// Division and square root are rounded as IEEE says on every target.
+template <typename T>
+HWY_ATTR void UpdateAdam(int64_t n, const AdamFactors<T>& factors, const T* HWY_RESTRICT g,
+                         T* HWY_RESTRICT m, T* HWY_RESTRICT v, T* HWY_RESTRICT w) {
+  const AdamFactors<T> f = factors;
+  const T rest1 = T{1} - f.beta1, rest2 = T{1} - f.beta2;
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] = f.beta1 * m[i] + rest1 * g[i];
+    v[i] = f.beta2 * v[i] + rest2 * (g[i] * g[i]);
+    const T direction = (m[i] / f.correction1) / (std::sqrt(v[i] / f.correction2) + f.epsilon);
+    w[i] = w[i] - f.rate * (direction + f.decay * w[i]);
+  }
+}
+
+template <typename T>
 const VectorUnit<T>* Unit() {
   static constexpr VectorUnit<T> kUnit = {
       .add = Add<T>,
@@ -162,6 +186,8 @@ const VectorUnit<T>* Unit() {
       .add_where = AddWhere<T>,
       .add_divided = AddDivided<T>,
       .update = Update<T>,
+      .update_lars = UpdateLars<T>,
+      .update_adam = UpdateAdam<T>,
   };
   return &kUnit;
 }

@@ -31,6 +31,12 @@ class PerChannel {
 // How many rows of `channels` numbers one PerChannel covers.
 int64_t RowsAtOnce(int64_t channels);
 
+// What Adam's update of one step takes; corrections are 1 - beta^t, t counting from 1.
+template <typename T>
+struct AdamFactors {
+  T rate, beta1, beta2, correction1, correction2, epsilon, decay;
+};
+
 template <typename T>
 struct VectorUnit {
   // y += x.
@@ -66,6 +72,11 @@ struct VectorUnit {
   void (*add_divided)(int64_t n, const T* x, T divisor, T* y);
   // v = momentum * v + (g + decay * w);  w = w - rate * v.
   void (*update)(int64_t n, T rate, T momentum, T decay, const T* g, T* v, T* w);
+  // v = momentum * v + rate * (g + decay * w);  w = w - v.
+  void (*update_lars)(int64_t n, T rate, T momentum, T decay, const T* g, T* v, T* w);
+  // m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * (g * g);
+  // w = w - rate * ((m / correction1) / (sqrt(v / correction2) + epsilon) + decay * w).
+  void (*update_adam)(int64_t n, const AdamFactors<T>& factors, const T* g, T* m, T* v, T* w);
 };
 
 // The unit on the instruction set in use (core/numeric/simd_target.h).

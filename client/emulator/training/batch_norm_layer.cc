@@ -16,7 +16,9 @@ BatchNormLayer<T>::BatchNormLayer(const LayerPlan& plan, const LayerParameters<T
 
 template <typename T>
 T BatchNormLayer<T>::Count(const StepContext<T>& step) const {
-  return static_cast<T>(step.valid_everywhere * places_);
+  const int64_t valid = plan_.local_statistics ? step.valid_on_core : step.valid_everywhere;
+  // A core without examples has sums of 0, and nothing may become NaN.
+  return static_cast<T>(std::max<int64_t>(1, valid * places_));
 }
 
 template <typename T>
@@ -38,15 +40,16 @@ void BatchNormLayer<T>::Apply(const StepContext<T>& step, const T* in, absl::Spa
 }
 
 template <typename T>
-void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step, const T* in, T* out) {
+void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step,
+                                absl::Span<const T* const> in, T* out) {
   const auto channels = static_cast<size_t>(channels_);
   if (!step.training) {
     const absl::Span<const T> running = parameters_.statistics;
-    return Apply(step, in, running.first(channels), running.subspan(channels), out);
+    return Apply(step, in[0], running.first(channels), running.subspan(channels), out);
   }
   if (phase == 2) {
     for (int64_t c = 0; c < channels_; ++c) variance_[c] = partials_[c] / Count(step);
-    return Apply(step, in, mean_, variance_, out);
+    return Apply(step, in[0], mean_, variance_, out);
   }
   if (phase == 1) {
     for (int64_t c = 0; c < channels_; ++c) mean_[c] = partials_[c] / Count(step);
@@ -56,7 +59,7 @@ void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step, const T* 
   const PerChannel<T> mean(mean_);
   for (int64_t image = 0; image < step.images; ++image) {
     if (step.valid[image] == 0) continue;
-    const T* x = in + image * plan_.input.size();
+    const T* x = in[0] + image * plan_.input.size();
     if (phase == 0) {
       unit.sum_rows(places_, channels_, x, partials_.data());
     } else {
@@ -66,8 +69,8 @@ void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step, const T* 
 }
 
 template <typename T>
-void BatchNormLayer<T>::Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                                 T* d_in) {
+void BatchNormLayer<T>::Backward(int phase, const StepContext<T>& step,
+                                 absl::Span<const T* const> in, const T* d_out, T* d_in) {
   const auto channels = static_cast<size_t>(channels_);
   const VectorUnit<T>& unit = GetVectorUnit<T>();
   const PerChannel<T> mean(mean_);
@@ -77,7 +80,7 @@ void BatchNormLayer<T>::Backward(int phase, const StepContext<T>& step, const T*
     partials_.assign(2 * channels, T{0});
     for (int64_t image = 0; image < step.images; ++image) {
       if (step.valid[image] == 0) continue;
-      const T* x = in + image * plan_.input.size();
+      const T* x = in[0] + image * plan_.input.size();
       const T* dy = d_out + image * plan_.input.size();
       unit.sum_rows(places_, channels_, dy, partials_.data());
       unit.sum_products(places_, channels_, dy, x, mean, inverse, partials_.data() + channels_);
@@ -100,7 +103,7 @@ void BatchNormLayer<T>::Backward(int phase, const StepContext<T>& step, const T*
       std::fill_n(d_in + at, plan_.input.size(), T{0});
       continue;
     }
-    unit.normalise_backward(places_, channels_, in + at, d_out + at, mean, inverse, mean_dy,
+    unit.normalise_backward(places_, channels_, in[0] + at, d_out + at, mean, inverse, mean_dy,
                             mean_product, scales, d_in + at);
   }
 }

@@ -1,12 +1,13 @@
-// Batch norm over the whole global batch: y = (x - mean) / sqrt(variance + epsilon) * scale +
-// shift.
+// Batch norm over the whole global batch, or over this core's part of it: y = (x - mean) /
+// sqrt(variance + epsilon) * scale + shift.
 //
 //   forward phases    sums of x | sums of (x - mean)^2 | y
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
 // Two passes for the variance instead of the sum of squares: no cancellation. Only valid examples
 // are in the sums; the others are normalised like the rest and get a gradient of zero. A sum runs
-// image by image (see VectorUnit::sum_rows), then over the shards in the fixed tree.
+// image by image (see VectorUnit::sum_rows), then over the shards in the fixed tree: all of them,
+// or with local statistics those of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -24,14 +25,17 @@ class BatchNormLayer : public Layer<T> {
   BatchNormLayer(const LayerPlan& plan, const LayerParameters<T>& parameters);
 
   int ForwardPhases(bool training) const override { return training ? 3 : 1; }
-  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
+  void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+               T* out) override;
   int BackwardPhases() const override { return 2; }
-  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                T* d_in) override;
+  void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                const T* d_out, T* d_in) override;
   absl::Span<T> Partials() override { return absl::MakeSpan(partials_); }
+  bool sums_on_core_only() const override { return plan_.local_statistics; }
   void UpdateStatistics() override;
 
  private:
+  // Values per channel in the statistics.
   T Count(const StepContext<T>& step) const;
   void Apply(const StepContext<T>& step, const T* in, absl::Span<const T> mean,
              absl::Span<const T> variance, T* out);

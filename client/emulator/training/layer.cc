@@ -1,6 +1,8 @@
 #include "client/emulator/training/layer.h"
 
+#include "client/emulator/training/add_layer.h"
 #include "client/emulator/training/batch_norm_layer.h"
+#include "client/emulator/training/dropout_layer.h"
 #include "client/emulator/training/linear_layer.h"
 #include "client/emulator/training/pool_layer.h"
 #include "core/status/check.h"
@@ -22,7 +24,9 @@ std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool 
     case LayerKind::kAveragePool:
       return std::make_unique<PoolLayer<T>>(plan, images);
     case LayerKind::kAdd:
+      return std::make_unique<AddLayer<T>>(plan);
     case LayerKind::kDropout:
+      return std::make_unique<DropoutLayer<T>>(plan);
     case LayerKind::kLayerNorm:
     case LayerKind::kGelu:
     case LayerKind::kAttention:

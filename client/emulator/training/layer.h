@@ -34,7 +34,11 @@ struct StepContext {
   int64_t images = 0;
   const uint8_t* valid = nullptr;  // [images]; 0: the example counts for nothing.
   int64_t valid_everywhere = 0;    // Over all shards.
-  bool training = false;           // Evaluation uses running statistics.
+  int64_t valid_on_core = 0;       // Over the shards of this core.
+  bool training = false;           // Evaluation uses running statistics and drops nothing.
+  uint64_t seed = 0;               // Of the run.
+  int64_t step = 0;                // Of the run.
+  int64_t first_example = 0;       // Place in the global batch of the shard's first one.
   MatrixUnit<T>* matrix_unit = nullptr;
 };
 
@@ -44,19 +48,23 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int ForwardPhases(bool /*training*/) const { return 1; }
-  // in: [images, input shape], out: [images, output shape].
-  virtual void Forward(int phase, const StepContext<T>& step, const T* in, T* out) = 0;
+  // in: [images, input shape] of each of the layer's inputs, out: [images, output shape].
+  virtual void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                       T* out) = 0;
 
   virtual int BackwardPhases() const { return 1; }
   // `in` as in Forward(); d_out is the loss's gradient by `out`. Writes the gradient by `in` to
-  // d_in (null for the first layer, where nobody asks) and by the parameters to their place.
-  virtual void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                        T* d_in) = 0;
+  // d_in (null where nobody asks, as for the model's input) and by the parameters to their place. A
+  // layer with several inputs has one gradient for all of them.
+  virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                        const T* d_out, T* d_in) = 0;
 
-  // What the phase just run wants summed over the shards.
+  // What the phase just run wants summed over the shards: all, or those of this core.
   virtual absl::Span<T> Partials() { return {}; }
+  virtual bool sums_on_core_only() const { return false; }
 
-  // Moves the running statistics by this step's. Called once per core and training step.
+  // Moves the running statistics by this step's. Called once per core and training step, on cores
+  // that had a valid example; where sums_on_core_only(), the network then takes the mean over them.
   virtual void UpdateStatistics() {}
 };
 

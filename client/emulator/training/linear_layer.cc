@@ -113,8 +113,9 @@ void LinearLayer<T>::RoundGradient(int64_t images, const T* d_out) {
 }
 
 template <typename T>
-void LinearLayer<T>::Forward(int /*phase*/, const StepContext<T>& step, const T* in, T* out) {
-  RoundInput(step.images, in);
+void LinearLayer<T>::Forward(int /*phase*/, const StepContext<T>& step,
+                             absl::Span<const T* const> in, T* out) {
+  RoundInput(step.images, in[0]);
   RoundToOperands(plan_.weights, parameters_.weights.data(), rounded_weights_.data());
   const int64_t filters = plan_.output.channels;
   step.matrix_unit->Multiply(InputPatches(step.images), rounded_weights_.data(), filters, out,
@@ -174,8 +175,8 @@ void LinearLayer<T>::MultiplyInputGradient(const StepContext<T>& step, T* d_in) 
 }
 
 template <typename T>
-void LinearLayer<T>::Backward(int /*phase*/, const StepContext<T>& step, const T* /*in*/,
-                              const T* d_out, T* d_in) {
+void LinearLayer<T>::Backward(int /*phase*/, const StepContext<T>& step,
+                              absl::Span<const T* const> /*in*/, const T* d_out, T* d_in) {
   RoundGradient(step.images, d_out);
   MultiplyWeightGradient(step);
   if (plan_.bias) {

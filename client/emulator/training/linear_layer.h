@@ -29,9 +29,10 @@ class LinearLayer : public Layer<T> {
 
   static int64_t Bytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
 
-  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
-  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                T* d_in) override;
+  void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+               T* out) override;
+  void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                const T* d_out, T* d_in) override;
 
  private:
   // Images of operands with a rim: [images, height, width, channels].

@@ -31,12 +31,6 @@ float SignedUniform(uint64_t seed, int64_t layer, int64_t place) {
   return static_cast<float>(block[0] >> 8) * 0x1p-23f - 1.0f;
 }
 
-int64_t LargestInput(const Model& model) {
-  int64_t largest = 0;
-  for (const LayerPlan& layer : model.layers) largest = std::max(largest, layer.input.size());
-  return largest;
-}
-
 template <typename T>
 absl::string_view BytesOf(const DeviceArray<T>& array) {
   return {reinterpret_cast<const char*>(array.data()),
@@ -48,15 +42,17 @@ absl::string_view BytesOf(const DeviceArray<T>& array) {
 template <typename T>
 int64_t Network<T>::Bytes(const Model& model, const NetworkOptions& options) {
   const int64_t images = options.images_per_shard;
-  int64_t values = model.input.size() + model.classes + 2 * LargestInput(model);
+  int64_t values = model.input.size();
   int64_t layer_bytes = 0;
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    values += model.layers[i].output.size();
-    layer_bytes += LayerBytes<T>(model.layers[i], images, i > 0);
+  for (const LayerPlan& layer : model.layers) {
+    values += layer.output.size();
+    layer_bytes += LayerBytes<T>(layer, images, layer.needs_input_gradient());
   }
+  for (const int64_t slot : PlanGradients(model).slot_sizes) values += slot;
   const int64_t size = sizeof(T);
   const int64_t shard = (values * images + model.parameters) * size + layer_bytes;
-  const int64_t core = (2 * model.parameters + model.statistics) * size;
+  const int64_t states = WeightUpdate<T>::StatesPerParameter(model.optimizer);
+  const int64_t core = ((1 + states) * model.parameters + model.statistics) * size;
   return options.num_cores * (core + options.shards_per_core * shard);
 }
 
@@ -66,34 +62,34 @@ Network<T>::Network(const Model& model, const NetworkOptions& options, WorkerPoo
       options_(options),
       pool_(pool),
       cores_(static_cast<size_t>(options.num_cores)),
-      shards_(static_cast<size_t>(options.num_cores * options.shards_per_core)) {
+      shards_(static_cast<size_t>(options.num_cores * options.shards_per_core)),
+      gradient_plan_(PlanGradients(model)),
+      weight_update_(model) {
+  const int64_t states = WeightUpdate<T>::StatesPerParameter(model.optimizer);
   for (Core& core : cores_) {
     core.parameters = DeviceArray<T>(model.parameters);
-    core.momentum = DeviceArray<T>(model.parameters);
+    for (int64_t i = 0; i < states; ++i) core.optimizer_state.emplace_back(model.parameters);
     core.statistics = DeviceArray<T>(model.statistics);
   }
   Parallel(options.num_cores, [this](int64_t core) { InitialiseWeights(cores_[core]); });
   const int64_t images = options.images_per_shard;
-  const int64_t largest = LargestInput(model) * images;
   for (size_t s = 0; s < shards_.size(); ++s) {
     Shard& shard = shards_[s];
     Core& core = cores_[s / static_cast<size_t>(options.shards_per_core)];
     shard.batch = {.input = DeviceArray<T>(images * model.input.size()),
                    .labels = std::vector<int64_t>(static_cast<size_t>(images)),
                    .valid = std::vector<uint8_t>(static_cast<size_t>(images))};
-    shard.d_logits = DeviceArray<T>(images * model.classes);
-    shard.d_even = DeviceArray<T>(largest);
-    shard.d_odd = DeviceArray<T>(largest);
+    for (const int64_t slot : gradient_plan_.slot_sizes)
+      shard.d_outputs.emplace_back(images * slot);
     shard.gradients = DeviceArray<T>(model.parameters);
     const absl::Span<const T> learned = core.parameters.span();
     const absl::Span<T> gradients = shard.gradients.span();
-    for (size_t i = 0; i < model.layers.size(); ++i) {
-      const LayerPlan& plan = model.layers[i];
+    for (const LayerPlan& plan : model.layers) {
       const auto part = [](auto span, int64_t at, int64_t n) {
         return span.subspan(static_cast<size_t>(at), static_cast<size_t>(n));
       };
       shard.layers.push_back(MakeLayer<T>(
-          plan, images, i > 0,
+          plan, images, plan.needs_input_gradient(),
           {.weights = part(learned, plan.weights_at, plan.weights),
            .biases = part(learned, plan.biases_at, plan.biases),
            .weight_gradients = part(gradients, plan.weights_at, plan.weights),
@@ -102,7 +98,6 @@ Network<T>::Network(const Model& model, const NetworkOptions& options, WorkerPoo
       shard.outputs.emplace_back(images * plan.output.size());
     }
   }
-  PlanPieces();
 }
 
 template <typename T>
@@ -115,7 +110,7 @@ void Network<T>::InitialiseWeights(Core& core) const {
                   layer.statistics / 2, T{1});
       continue;
     }
-    if (layer.weights == 0) continue;
+    if (layer.kind != LayerKind::kConv2d && layer.kind != LayerKind::kDense) continue;
     const int64_t window = layer.window.size_y * layer.window.size_x;
     const int64_t fan_in = window * layer.input.channels;
     const int64_t fan_out = window * layer.output.channels;
@@ -124,23 +119,6 @@ void Network<T>::InitialiseWeights(Core& core) const {
     for (int64_t i = 0; i < layer.weights; ++i) {
       weights[i] = static_cast<T>(SignedUniform(options_.seed, layer.number, i) * limit);
     }
-  }
-}
-
-// Pieces small enough to spread over the threads and to stay in a cache while all shards' gradients
-// are added and all replicas moved.
-template <typename T>
-void Network<T>::PlanPieces() {
-  constexpr int64_t kPiece = 1 << 13;
-  const auto add = [this](int64_t begin, int64_t size, bool decays) {
-    for (int64_t at = begin; at < begin + size; at += kPiece) {
-      pieces_.push_back(
-          {.begin = at, .end = std::min(at + kPiece, begin + size), .decays = decays});
-    }
-  };
-  for (const LayerPlan& layer : model_.layers) {
-    add(layer.weights_at, layer.weights, layer.kind != LayerKind::kBatchNorm);
-    add(layer.biases_at, layer.biases, false);
   }
 }
 
@@ -158,56 +136,62 @@ void Network<T>::Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body) {
 }
 
 template <typename T>
-StepContext<T> Network<T>::ContextOf(Shard& shard) const {
+StepContext<T> Network<T>::ContextOf(int64_t shard) {
   return {.images = options_.images_per_shard,
-          .valid = shard.batch.valid.data(),
+          .valid = shards_[shard].batch.valid.data(),
           .valid_everywhere = valid_everywhere_,
+          .valid_on_core = cores_[shard / options_.shards_per_core].valid,
           .training = training_,
-          .matrix_unit = &shard.matrix_unit};
+          .seed = options_.seed,
+          .step = step_,
+          .first_example = shard * options_.images_per_shard,
+          .matrix_unit = &shards_[shard].matrix_unit};
 }
 
 template <typename T>
-const T* Network<T>::LayerInput(const Shard& shard, size_t layer) const {
-  return layer == 0 ? shard.batch.input.data() : shard.outputs[layer - 1].data();
+std::vector<const T*> Network<T>::InputsOf(const Shard& shard, size_t layer) const {
+  std::vector<const T*> inputs;
+  for (const int64_t input : model_.layers[layer].inputs) {
+    inputs.push_back(input < 0 ? shard.batch.input.data() : shard.outputs[input].data());
+  }
+  return inputs;
 }
 
 template <typename T>
-T* Network<T>::InputGradient(Shard& shard, size_t layer) const {
-  if (layer == 0) return nullptr;
-  return layer % 2 == 0 ? shard.d_even.data() : shard.d_odd.data();
-}
-
-template <typename T>
-const T* Network<T>::OutputGradient(const Shard& shard, size_t layer) const {
-  if (layer + 1 == model_.layers.size()) return shard.d_logits.data();
-  return (layer + 1) % 2 == 0 ? shard.d_even.data() : shard.d_odd.data();
+void Network<T>::SumPartials(size_t layer, int64_t first_shard, int64_t shards) {
+  const FlushScope flush;
+  const VectorUnit<T>& unit = GetVectorUnit<T>();
+  const auto partials = [&](int64_t s) {
+    return shards_[first_shard + s].layers[layer]->Partials();
+  };
+  ReduceInTree(shards, [&](int64_t to, int64_t from) {
+    const absl::Span<T> sum = partials(to);
+    unit.add(static_cast<int64_t>(sum.size()), partials(from).data(), sum.data());
+  });
+  const absl::Span<const T> sum = partials(0);
+  for (int64_t s = 1; s < shards; ++s) std::copy(sum.begin(), sum.end(), partials(s).begin());
 }
 
 template <typename T>
 void Network<T>::SumPartials(size_t layer) {
-  const FlushScope flush;
-  const VectorUnit<T>& unit = GetVectorUnit<T>();
-  ReduceInTree(num_shards(), [&](int64_t to, int64_t from) {
-    const absl::Span<T> sum = shards_[to].layers[layer]->Partials();
-    unit.add(static_cast<int64_t>(sum.size()), shards_[from].layers[layer]->Partials().data(),
-             sum.data());
-  });
-  const absl::Span<const T> sum = shards_[0].layers[layer]->Partials();
-  for (int64_t s = 1; s < num_shards(); ++s) {
-    std::copy(sum.begin(), sum.end(), shards_[s].layers[layer]->Partials().begin());
+  if (!shards_[0].layers[layer]->sums_on_core_only()) {
+    return SumPartials(layer, 0, num_shards());
+  }
+  for (int64_t core = 0; core < options_.num_cores; ++core) {
+    SumPartials(layer, core * options_.shards_per_core, options_.shards_per_core);
   }
 }
 
 template <typename T>
 void Network<T>::Run(absl::Span<const Phase> phases,
-                     absl::FunctionRef<void(Shard&, const Phase&)> run) {
+                     absl::FunctionRef<void(int64_t shard, const Phase&)> run) {
   for (size_t begin = 0; begin < phases.size();) {
     size_t end = begin;
-    while (end < phases.size() && !phases[end].ends_in_sum) ++end;
+    while (end < phases.size() && phases[end].is_last) ++end;
     const bool sums = end < phases.size();
     if (sums) ++end;
     Parallel(num_shards(), [&](int64_t s) {
-      for (size_t i = begin; i < end; ++i) run(shards_[s], phases[i]);
+      for (size_t i = begin; i < end; ++i) run(s, phases[i]);
     });
     if (sums) SumPartials(phases[end - 1].layer);
     begin = end;
@@ -215,31 +199,37 @@ void Network<T>::Run(absl::Span<const Phase> phases,
 }
 
 template <typename T>
-typename Network<T>::Result Network<T>::Forward(bool training) {
+typename Network<T>::Result Network<T>::Forward(bool training, int64_t step) {
   training_ = training;
+  step_ = step;
   valid_everywhere_ = 0;
-  for (const Shard& shard : shards_) {
-    valid_everywhere_ += std::count_if(shard.batch.valid.begin(), shard.batch.valid.end(),
-                                       [](uint8_t valid) { return valid != 0; });
+  for (Core& core : cores_) core.valid = 0;
+  for (int64_t s = 0; s < num_shards(); ++s) {
+    const std::vector<uint8_t>& valid = shards_[s].batch.valid;
+    const int64_t count =
+        std::count_if(valid.begin(), valid.end(), [](uint8_t v) { return v != 0; });
+    cores_[s / options_.shards_per_core].valid += count;
+    valid_everywhere_ += count;
   }
   if (valid_everywhere_ == 0) return {};
   std::vector<Phase> phases;
   for (size_t layer = 0; layer < model_.layers.size(); ++layer) {
     const int n = shards_[0].layers[layer]->ForwardPhases(training);
     for (int p = 0; p < n; ++p) {
-      phases.push_back({.layer = layer, .phase = p, .ends_in_sum = p + 1 < n});
+      phases.push_back({.layer = layer, .phase = p, .is_last = p + 1 == n});
     }
   }
-  Run(phases, [this](Shard& shard, const Phase& phase) {
-    shard.layers[phase.layer]->Forward(phase.phase, ContextOf(shard),
-                                       LayerInput(shard, phase.layer),
+  Run(phases, [this](int64_t s, const Phase& phase) {
+    Shard& shard = shards_[s];
+    shard.layers[phase.layer]->Forward(phase.phase, ContextOf(s), InputsOf(shard, phase.layer),
                                        shard.outputs[phase.layer].data());
   });
   Parallel(num_shards(), [this](int64_t s) {
     Shard& shard = shards_[s];
     shard.loss = SoftmaxCrossEntropy<T>(
         shard.outputs.back().data(), model_.classes, shard.batch.labels, shard.batch.valid,
-        static_cast<T>(valid_everywhere_), training_ ? shard.d_logits.data() : nullptr);
+        static_cast<T>(model_.label_smoothing), static_cast<T>(valid_everywhere_),
+        training_ ? shard.d_outputs[gradient_plan_.steps.back().output].data() : nullptr);
   });
   const FlushScope flush;
   ReduceInTree(num_shards(), [this](int64_t to, int64_t from) {
@@ -258,14 +248,29 @@ void Network<T>::Backward() {
   for (size_t layer = model_.layers.size(); layer-- > 0;) {
     const int n = shards_[0].layers[layer]->BackwardPhases();
     for (int p = 0; p < n; ++p) {
-      phases.push_back({.layer = layer, .phase = p, .ends_in_sum = p + 1 < n});
+      phases.push_back({.layer = layer, .phase = p, .is_last = p + 1 == n});
     }
   }
-  Run(phases, [this](Shard& shard, const Phase& phase) {
-    shard.layers[phase.layer]->Backward(
-        phase.phase, ContextOf(shard), LayerInput(shard, phase.layer),
-        OutputGradient(shard, phase.layer), InputGradient(shard, phase.layer));
-  });
+  Run(phases, [this](int64_t shard, const Phase& phase) { RunBackward(shard, phase); });
+}
+
+template <typename T>
+void Network<T>::RunBackward(int64_t s, const Phase& phase) {
+  Shard& shard = shards_[s];
+  const GradientPlan::Step& plan = gradient_plan_.steps[phase.layer];
+  T* written = plan.written < 0 ? nullptr : shard.d_outputs[plan.written].data();
+  shard.layers[phase.layer]->Backward(phase.phase, ContextOf(s), InputsOf(shard, phase.layer),
+                                      shard.d_outputs[plan.output].data(), written);
+  if (!phase.is_last) return;
+  const int64_t n = options_.images_per_shard * model_.layers[phase.layer].input.size();
+  for (const GradientPlan::Delivery& delivery : plan.deliveries) {
+    T* to = shard.d_outputs[delivery.to].data();
+    if (delivery.adds) {
+      GetVectorUnit<T>().add(n, written, to);
+    } else {
+      std::copy_n(written, n, to);
+    }
+  }
 }
 
 template <typename T>
@@ -278,22 +283,56 @@ void Network<T>::SumGradientPiece(int64_t begin, int64_t end) {
 }
 
 template <typename T>
-void Network<T>::Update(T rate) {
-  const T momentum = static_cast<T>(model_.optimizer.momentum());
-  Parallel(static_cast<int64_t>(pieces_.size()), [&](int64_t i) {
-    const Piece& piece = pieces_[i];
-    SumGradientPiece(piece.begin, piece.end);
-    const T decay = piece.decays ? static_cast<T>(model_.optimizer.weight_decay()) : T{0};
-    const T* sum = shards_[0].gradients.data() + piece.begin;
+void Network<T>::Update(T rate, int64_t step) {
+  const auto pieces = static_cast<int64_t>(weight_update_.pieces().size());
+  const T* sum = shards_[0].gradients.data();
+  Parallel(pieces, [&](int64_t i) {
+    SumGradientPiece(weight_update_.pieces()[i].begin, weight_update_.pieces()[i].end);
+    weight_update_.Measure(i, sum, cores_[0].parameters.data());
+  });
+  Parallel(1, [this](int64_t) { weight_update_.FinishMeasures(); });
+  Parallel(pieces, [&](int64_t i) {
     for (Core& core : cores_) {
-      GetVectorUnit<T>().update(piece.end - piece.begin, rate, momentum, decay, sum,
-                                core.momentum.data() + piece.begin,
-                                core.parameters.data() + piece.begin);
+      weight_update_.Apply(i, rate, step, sum, absl::MakeSpan(core.optimizer_state),
+                           core.parameters.data());
     }
   });
+  UpdateStatistics();
+}
+
+template <typename T>
+void Network<T>::UpdateStatistics() {
   Parallel(options_.num_cores, [this](int64_t core) {
-    for (auto& layer : shards_[core * options_.shards_per_core].layers) layer->UpdateStatistics();
+    for (auto& layer : shards_[core * options_.shards_per_core].layers) {
+      if (cores_[core].valid > 0 || !layer->sums_on_core_only()) layer->UpdateStatistics();
+    }
   });
+  for (size_t layer = 0; layer < model_.layers.size(); ++layer) {
+    if (shards_[0].layers[layer]->sums_on_core_only()) AverageStatistics(model_.layers[layer]);
+  }
+}
+
+template <typename T>
+void Network<T>::AverageStatistics(const LayerPlan& layer) {
+  const FlushScope flush;
+  const auto part = [&](int64_t core) {
+    return cores_[core].statistics.data() + layer.statistics_at;
+  };
+  T counted = 0;
+  for (int64_t core = 0; core < options_.num_cores; ++core) {
+    if (cores_[core].valid > 0) {
+      counted += 1;
+    } else {
+      std::fill_n(part(core), layer.statistics, T{0});
+    }
+  }
+  ReduceInTree(options_.num_cores, [&](int64_t to, int64_t from) {
+    GetVectorUnit<T>().add(layer.statistics, part(from), part(to));
+  });
+  for (int64_t i = 0; i < layer.statistics; ++i) part(0)[i] = part(0)[i] / counted;
+  for (int64_t core = 1; core < options_.num_cores; ++core) {
+    std::copy_n(part(0), layer.statistics, part(core));
+  }
 }
 
 template <typename T>

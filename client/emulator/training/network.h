@@ -2,7 +2,7 @@
 // the global batch; sums over cores run in one fixed tree, so that results do not depend on how
 // many host threads there are.
 //
-//   core 0            core 1            ...      a replica each: parameters, momentum, statistics
+//   core 0            core 1            ...      a replica each: parameters, optimizer, statistics
 //    shard 0 shard 1   shard 2 shard 3           a slice each: layers, activations, gradients
 //         \   /             \   /
 //          +                 +                   tree over all shards, neighbours first:
@@ -25,8 +25,10 @@
 #include "client/emulator/array/device_array.h"
 #include "client/emulator/array/matrix_unit.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/training/gradient_plan.h"
 #include "client/emulator/training/layer.h"
 #include "client/emulator/training/softmax_cross_entropy.h"
+#include "client/emulator/training/weight_update.h"
 #include "core/flow/worker_pool.h"
 
 namespace systole::emulator {
@@ -42,7 +44,7 @@ template <typename T>
 class Network {
  public:
   // Draws the initial weights. `pool` may be null: then the calling thread does all.
-  // REQUIRES: positive options; Bytes() is affordable.
+  // REQUIRES: positive options; Bytes() is affordable; the model has no first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
   // Memory a network holds, without the matrix units' scratch (a few MB per shard).
@@ -62,13 +64,15 @@ class Network {
     T loss = 0;  // Mean over valid examples; 0 if there is none.
     int64_t correct = 0, valid = 0;
   };
-  // Loss of the batch. Training uses batch statistics and prepares Backward().
-  Result Forward(bool training);
+  // Loss of the batch. Training uses batch statistics, drops values and prepares Backward().
+  // `step`, from 0, is the run's: what dropout draws depends on it.
+  Result Forward(bool training, int64_t step = 0);
   // Gradients of every shard by every parameter. REQUIRES: Forward(true) came before, found valid
   // examples.
   void Backward();
-  // Sums the gradients, moves every replica's parameters and running statistics.
-  void Update(T rate);
+  // Sums the gradients, moves every replica's parameters, optimizer state and running statistics.
+  // `step` as in Forward(); Adam's corrections depend on it.
+  void Update(T rate, int64_t step = 0);
   // Sums the gradients without moving anything; for tests. [model.parameters].
   std::vector<T> SumGradients();
 
@@ -77,45 +81,49 @@ class Network {
 
   absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
   absl::Span<T> statistics(int64_t core) { return cores_[core].statistics.span(); }
+  // What the optimizer keeps per parameter: one array, for adam two. See WeightUpdate.
+  absl::Span<DeviceArray<T>> optimizer_state(int64_t core) {
+    return absl::MakeSpan(cores_[core].optimizer_state);
+  }
 
   // Runs body(0) .. body(n - 1) on the pool, each in a FlushScope.
   void Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body);
 
  private:
   struct Core {
-    DeviceArray<T> parameters, momentum, statistics;
+    DeviceArray<T> parameters, statistics;
+    std::vector<DeviceArray<T>> optimizer_state;
+    int64_t valid = 0;  // Examples of the batch.
   };
   struct Shard {
     Batch batch;
     std::vector<std::unique_ptr<Layer<T>>> layers;
-    std::vector<DeviceArray<T>> outputs;  // Per layer.
-    DeviceArray<T> d_logits;
-    DeviceArray<T> d_even, d_odd;  // Gradients by layer inputs, in turns.
-    DeviceArray<T> gradients;      // As the parameters.
+    std::vector<DeviceArray<T>> outputs;    // Per layer.
+    std::vector<DeviceArray<T>> d_outputs;  // The gradient plan's slots.
+    DeviceArray<T> gradients;               // As the parameters.
     MatrixUnit<T> matrix_unit;
     LossSums<T> loss;
   };
-  // One phase of one layer; `ends_in_sum`: the shards' partial sums are added up after it.
+  // One phase of one layer; after all but its last, the shards' partial sums are added up.
   struct Phase {
     size_t layer;
     int phase;
-    bool ends_in_sum;
-  };
-  // A piece of the parameters with one weight decay.
-  struct Piece {
-    int64_t begin, end;
-    bool decays;
+    bool is_last;
   };
 
   void InitialiseWeights(Core& core) const;
-  void PlanPieces();
   // Runs phases on all shards, in stretches that end where shards must add up.
-  void Run(absl::Span<const Phase> phases, absl::FunctionRef<void(Shard&, const Phase&)> run);
+  void Run(absl::Span<const Phase> phases,
+           absl::FunctionRef<void(int64_t shard, const Phase&)> run);
+  // Adds up the layer's partial sums over all shards, or over each core's, and hands out the sums.
   void SumPartials(size_t layer);
-  StepContext<T> ContextOf(Shard& shard) const;
-  const T* LayerInput(const Shard& shard, size_t layer) const;
-  const T* OutputGradient(const Shard& shard, size_t layer) const;
-  T* InputGradient(Shard& shard, size_t layer) const;
+  void SumPartials(size_t layer, int64_t first_shard, int64_t shards);
+  void UpdateStatistics();
+  // A layer's statistics become the mean over the cores that had a valid example.
+  void AverageStatistics(const LayerPlan& layer);
+  StepContext<T> ContextOf(int64_t shard);
+  std::vector<const T*> InputsOf(const Shard& shard, size_t layer) const;
+  void RunBackward(int64_t shard, const Phase& phase);
   void SumGradientPiece(int64_t begin, int64_t end);
 
   const Model model_;
@@ -123,8 +131,10 @@ class Network {
   WorkerPool* const pool_;
   std::vector<Core> cores_;
   std::vector<Shard> shards_;
-  std::vector<Piece> pieces_;
+  const GradientPlan gradient_plan_;
+  WeightUpdate<T> weight_update_;
   int64_t valid_everywhere_ = 0;
+  int64_t step_ = 0;
   bool training_ = false;
 };
 

@@ -7,14 +7,15 @@
 namespace systole::emulator {
 
 template <typename T>
-void ReluLayer<T>::Forward(int /*phase*/, const StepContext<T>& step, const T* in, T* out) {
-  GetVectorUnit<T>().relu(step.images * size_, in, out);
+void ReluLayer<T>::Forward(int /*phase*/, const StepContext<T>& step, absl::Span<const T* const> in,
+                           T* out) {
+  GetVectorUnit<T>().relu(step.images * size_, in[0], out);
 }
 
 template <typename T>
-void ReluLayer<T>::Backward(int /*phase*/, const StepContext<T>& step, const T* in, const T* d_out,
-                            T* d_in) {
-  if (d_in != nullptr) GetVectorUnit<T>().relu_backward(step.images * size_, in, d_out, d_in);
+void ReluLayer<T>::Backward(int /*phase*/, const StepContext<T>& step,
+                            absl::Span<const T* const> in, const T* d_out, T* d_in) {
+  if (d_in != nullptr) GetVectorUnit<T>().relu_backward(step.images * size_, in[0], d_out, d_in);
 }
 
 template <typename T>
@@ -48,29 +49,30 @@ void PoolLayer<T>::ForEachPlace(int64_t images, const Visit& visit) const {
 }
 
 template <typename T>
-void PoolLayer<T>::Forward(int /*phase*/, const StepContext<T>& step, const T* in, T* out) {
+void PoolLayer<T>::Forward(int /*phase*/, const StepContext<T>& step, absl::Span<const T* const> in,
+                           T* out) {
   const VectorUnit<T>& unit = GetVectorUnit<T>();
   const int64_t channels = plan_.input.channels;
   if (plan_.kind == LayerKind::kMaxPool) {
     ForEachPlace(step.images, [&](int64_t out_at, int64_t in_at, int32_t place, int64_t) {
       if (place == 0) {
-        std::copy_n(in + in_at, channels, out + out_at);
+        std::copy_n(in[0] + in_at, channels, out + out_at);
         std::fill_n(place_.data() + out_at, channels, 0);
       } else {
-        unit.keep_larger(channels, in + in_at, place, out + out_at, place_.data() + out_at);
+        unit.keep_larger(channels, in[0] + in_at, place, out + out_at, place_.data() + out_at);
       }
     });
     return;
   }
   std::fill_n(out, step.images * plan_.output.size(), T{0});
   ForEachPlace(step.images, [&](int64_t out_at, int64_t in_at, int32_t, int64_t inside) {
-    unit.add_divided(channels, in + in_at, static_cast<T>(inside), out + out_at);
+    unit.add_divided(channels, in[0] + in_at, static_cast<T>(inside), out + out_at);
   });
 }
 
 template <typename T>
-void PoolLayer<T>::Backward(int /*phase*/, const StepContext<T>& step, const T* /*in*/,
-                            const T* d_out, T* d_in) {
+void PoolLayer<T>::Backward(int /*phase*/, const StepContext<T>& step,
+                            absl::Span<const T* const> /*in*/, const T* d_out, T* d_in) {
   if (d_in == nullptr) return;
   const VectorUnit<T>& unit = GetVectorUnit<T>();
   const int64_t channels = plan_.input.channels;

@@ -17,9 +17,10 @@ template <typename T>
 class ReluLayer : public Layer<T> {
  public:
   explicit ReluLayer(const LayerPlan& plan) : size_(plan.input.size()) {}
-  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
-  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                T* d_in) override;
+  void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+               T* out) override;
+  void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                const T* d_out, T* d_in) override;
 
  private:
   const int64_t size_;
@@ -29,9 +30,10 @@ template <typename T>
 class PoolLayer : public Layer<T> {
  public:
   PoolLayer(const LayerPlan& plan, int64_t images);
-  void Forward(int phase, const StepContext<T>& step, const T* in, T* out) override;
-  void Backward(int phase, const StepContext<T>& step, const T* in, const T* d_out,
-                T* d_in) override;
+  void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+               T* out) override;
+  void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
+                const T* d_out, T* d_in) override;
 
  private:
   // Calls visit(output offset, input offset, place in the window, places inside the image) for

@@ -19,7 +19,9 @@ double LogOf(double x) { return std::log(x); }
 
 template <typename T>
 LossSums<T> SoftmaxCrossEntropy(const T* logits, int64_t classes, absl::Span<const int64_t> labels,
-                                absl::Span<const uint8_t> valid, T divisor, T* d_logits) {
+                                absl::Span<const uint8_t> valid, T smoothing, T divisor,
+                                T* d_logits) {
+  const T share = smoothing / static_cast<T>(classes), at_label = T{1} - smoothing;
   LossSums<T> sums;
   std::vector<T> powers(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -35,19 +37,25 @@ LossSums<T> SoftmaxCrossEntropy(const T* logits, int64_t classes, absl::Span<con
       powers[c] = ExpOf(row[c] - row[best]);
       sum += powers[c];
     }
-    sums.loss += LogOf(sum) - (row[labels[i]] - row[best]);
+    sums.loss += LogOf(sum) - at_label * (row[labels[i]] - row[best]);
+    if (share > 0) {  // Not 0 times an infinity.
+      T all = 0;
+      for (int64_t c = 0; c < classes; ++c) all += row[c] - row[best];
+      sums.loss -= share * all;
+    }
     sums.correct += best == labels[i] ? 1 : 0;
     if (d_row == nullptr) continue;
     for (int64_t c = 0; c < classes; ++c) {
-      d_row[c] = (powers[c] / sum - (c == labels[i] ? T{1} : T{0})) / divisor;
+      const T target = c == labels[i] ? at_label + share : share;
+      d_row[c] = (powers[c] / sum - target) / divisor;
     }
   }
   return sums;
 }
 
 template LossSums<float> SoftmaxCrossEntropy(const float*, int64_t, absl::Span<const int64_t>,
-                                             absl::Span<const uint8_t>, float, float*);
+                                             absl::Span<const uint8_t>, float, float, float*);
 template LossSums<double> SoftmaxCrossEntropy(const double*, int64_t, absl::Span<const int64_t>,
-                                              absl::Span<const uint8_t>, double, double*);
+                                              absl::Span<const uint8_t>, double, double, double*);
 
 }  // namespace systole::emulator

@@ -1,4 +1,6 @@
-// The loss: mean over valid examples of -log(softmax(logits)[label]), and its gradient.
+// The loss: mean over valid examples of -sum over c of target[c] * log(softmax(logits)[c]), and its
+// gradient. The target is 1 at the label; with label smoothing s it is 1 - s there, plus s /
+// classes everywhere.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_SOFTMAX_CROSS_ENTROPY_H_
@@ -18,11 +20,12 @@ struct LossSums {
 };
 
 // logits: [labels.size(), classes]. Labels of valid examples are in [0, classes); others are not
-// looked at, and their gradient is zero. Writes (softmax - one at the label) / divisor to d_logits
-// unless that is null.
+// looked at, and their gradient is zero. `smoothing` is in [0, 1). Writes (softmax - target) /
+// divisor to d_logits unless that is null.
 template <typename T>
 LossSums<T> SoftmaxCrossEntropy(const T* logits, int64_t classes, absl::Span<const int64_t> labels,
-                                absl::Span<const uint8_t> valid, T divisor, T* d_logits);
+                                absl::Span<const uint8_t> valid, T smoothing, T divisor,
+                                T* d_logits);
 
 }  // namespace systole::emulator
 

@@ -66,36 +66,14 @@ void Widen(const TensorView& image, int64_t at, int64_t n, float* out) {
   }
 }
 
-// What CompileModel takes and Network does not compute.
-absl::Status CheckTrainable(const Model& model) {
+}  // namespace
+
+absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions& options) {
   if (const LayerPlan* layer = model.first_untrainable()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model '", model.name, "' has layer '", layer->name,
         "', of a kind that can be priced but not trained; `systole compile` prices the model"));
   }
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    const LayerPlan& layer = model.layers[i];
-    if (layer.kind != LayerKind::kDropout && !layer.local_statistics && layer.inputs.size() == 1 &&
-        layer.inputs[0] + 1 == static_cast<int64_t>(i)) {
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("model '", model.name, "' has layer '", layer.name,
-                     "'; the trainer takes chains of layers, without dropout or local statistics"));
-  }
-  if (model.label_smoothing == 0 &&
-      model.optimizer.algorithm_case() == v1::Optimizer::ALGORITHM_NOT_SET) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("model '", model.name, "': the trainer takes neither label_smoothing nor ",
-                   "optimizers other than sgd"));
-}
-
-}  // namespace
-
-absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions& options) {
-  SYSTOLE_RETURN_IF_ERROR(CheckTrainable(model));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("num_cores", options.num_cores, 1 << 12));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("per_core_batch", options.per_core_batch, 1 << 20));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("shards_per_core", options.shards_per_core, 1 << 12));
@@ -193,16 +171,15 @@ void Trainer::LoadInputs(absl::Span<const CoreInputs> cores) {
 absl::StatusOr<StepResult> Trainer::Step(absl::Span<const CoreInputs> cores) {
   SYSTOLE_RETURN_IF_ERROR(CheckInputs(cores));
   LoadInputs(cores);
-  const Network<float>::Result result = network_->Forward(/*training=*/true);
-  const float rate = LearningRate(model_.optimizer, steps_);
-  ++steps_;
+  const Network<float>::Result result = network_->Forward(/*training=*/true, steps_);
+  const int64_t step = steps_++;
   if (result.valid == 0) return StepResult{};
   network_->Backward();
-  network_->Update(rate);
+  network_->Update(LearningRate(model_.optimizer, step), step);
   const std::vector<uint64_t> hashes = network_->HashReplicas();
   for (size_t core = 1; core < hashes.size(); ++core) {
     if (hashes[core] == hashes[0]) continue;
-    return absl::InternalError(absl::StrCat("after step ", steps_ - 1, " core ", core,
+    return absl::InternalError(absl::StrCat("after step ", step, " core ", core,
                                             "'s replica of the weights differs from core 0's"));
   }
   return StepResult{.loss = result.loss, .correct = result.correct, .valid = result.valid};

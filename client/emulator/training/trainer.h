@@ -28,7 +28,7 @@ struct TrainerOptions {
   int64_t shards_per_core = 1;
   // Host threads, the calling one included. Changes the speed, never a bit.
   int threads = 1;
-  // Of the initial weights.
+  // Of the initial weights and of dropout.
   uint64_t seed = 0;
   // Refuses a model that would need more: its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
@@ -53,7 +53,8 @@ struct StepResult {
 
 class Trainer {
  public:
-  //   InvalidArgument    an option out of range (names it).
+  //   InvalidArgument    an option out of range (names it), or a layer of a kind that can only be
+  //                      priced (names it).
   //   ResourceExhausted  the model needs more than memory_limit_bytes.
   static absl::StatusOr<Trainer> Create(const Model& model, const TrainerOptions& options);
 

@@ -15,10 +15,11 @@
 namespace systole::emulator {
 namespace {
 
-std::string ModelText(const std::string& input, const std::string& layers) {
+std::string ModelText(const std::string& input, const std::string& layers,
+                      const std::string& loss = "softmax_cross_entropy {}") {
   return absl::StrCat("input: ", input, " ", layers,
-                      " layers { flatten {} } layers { name: 'logits' dense { units: 3 } }"
-                      " loss { softmax_cross_entropy {} } optimizer { learning_rate: 0.1 }");
+                      " layers { flatten {} } layers { name: 'logits' dense { units: 3 } }",
+                      " loss { ", loss, " } optimizer { learning_rate: 0.1 }");
 }
 
 // Two cores of two shards of two images; the second image of every shard but the first is invalid.
@@ -107,6 +108,66 @@ TEST(GradientTest, PoolsEqualCentralDifferences) {
           absl::StrCat("layers { conv2d { filters: 3 } } layers { ", pool, " { ", window, " } }")));
     }
   }
+}
+
+TEST(GradientTest, LocalBatchNormEqualsCentralDifferencesOverTheShardsOfACore) {
+  ExpectGradientsEqualDifferences(ModelText(
+      "[4, 5, 2]", "layers { conv2d { filters: 3 } } layers { batch_norm { local: true } }"));
+}
+
+TEST(GradientTest, DenseAtEveryPlaceEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(ModelText(
+      "[5, 3]", "layers { dense { units: 4 } } layers { relu {} } layers { dense { units: 6 } }"));
+  ExpectGradientsEqualDifferences(
+      ModelText("[3, 4, 2]", "layers { dense { units: 3 } } layers { dense { units: 2 } }"));
+}
+
+// Both passes draw the same values to fall, and so do the passes of the differences.
+TEST(GradientTest, DropoutEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(
+      ModelText("[5, 5, 2]", "layers { conv2d { filters: 3 } } layers { dropout { rate: 0.4 } }"));
+}
+
+TEST(GradientTest, LabelSmoothingEqualsCentralDifferences) {
+  ExpectGradientsEqualDifferences(ModelText("[7]", "layers { dense { units: 4 } }",
+                                            "softmax_cross_entropy { label_smoothing: 0.3 }"));
+}
+
+TEST(GradientTest, AddEqualsCentralDifferences) {
+  // Three inputs, one of them the model's and one taken twice.
+  ExpectGradientsEqualDifferences(
+      ModelText("[6]",
+                "layers { name: 'a' dense { units: 6 } } layers { name: 'b' dense { units: 6 } }"
+                " layers { inputs: ['b', 'input', 'a', 'b'] add {} }"));
+  // An output with three takers, and a flatten between one of them and the add.
+  ExpectGradientsEqualDifferences(
+      ModelText("[2, 3, 2]",
+                "layers { name: 'a' conv2d { filters: 2 } } layers { name: 'b' relu {} }"
+                " layers { name: 'c' inputs: 'a' conv2d { filters: 2 } }"
+                " layers { name: 'sum' inputs: ['a', 'b', 'c'] add {} }"
+                " layers { name: 'flat' inputs: 'sum' flatten {} }"
+                " layers { name: 'd' dense { units: 12 } }"
+                " layers { inputs: ['d', 'flat'] add {} }"));
+}
+
+// Two blocks as in ResNet v1.5: the first goes down by a stride and brings its input along by a 1x1
+// convolution, the second adds its input as it is.
+TEST(GradientTest, ResidualBlocksEqualCentralDifferences) {
+  ExpectGradientsEqualDifferences(ModelText(
+      "[6, 6, 2]",
+      "layers { conv2d { filters: 3 } } layers { batch_norm {} } layers { name: 'in' relu {} }"
+      " layers { conv2d { filters: 2 kernel: 1 } } layers { batch_norm {} } layers { relu {} }"
+      " layers { conv2d { filters: 2 stride: 2 } } layers { batch_norm {} } layers { relu {} }"
+      " layers { conv2d { filters: 4 kernel: 1 } } layers { name: 'up' batch_norm {} }"
+      " layers { inputs: 'in' conv2d { filters: 4 kernel: 1 stride: 2 } }"
+      " layers { name: 'skip' batch_norm {} } layers { inputs: ['up', 'skip'] add {} }"
+      " layers { name: 'one' relu {} }"
+      " layers { conv2d { filters: 2 kernel: 1 } } layers { batch_norm {} } layers { relu {} }"
+      " layers { conv2d { filters: 4 } } layers { name: 'up2' batch_norm {} }"
+      " layers { inputs: ['up2', 'one'] add {} } layers { relu {} } layers { dropout { rate: 0.2 } "
+      "}"
+      " layers { average_pool { global: true } }",
+      "softmax_cross_entropy { label_smoothing: 0.1 }"));
 }
 
 TEST(GradientTest, WholeStackEqualsCentralDifferences) {

@@ -97,7 +97,7 @@ TEST(LayerTest, Conv2dEqualsItsDefinition) {
                                            .statistics = {}});
       MatrixUnit<float> unit;
       DeviceArray<float> out(images * plan.output.size());
-      layer->Forward(0, {.images = images, .matrix_unit = &unit}, in.data(), out.data());
+      layer->Forward(0, {.images = images, .matrix_unit = &unit}, {in.data()}, out.data());
       EXPECT_THAT(out.span(),
                   Pointwise(testing::FloatNear(2e-4f), Convolve(plan, in, weights, images)))
           << shape << " " << conv;
@@ -134,8 +134,8 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
   // Twice: nothing of the first pass may be left in the second.
   for (int pass = 0; pass < 2; ++pass) {
     const StepContext<T> step = {.images = images, .training = true, .matrix_unit = &unit};
-    layer->Forward(0, step, in.data(), out.data());
-    layer->Backward(0, step, in.data(), d_out.data(), d_in.data());
+    layer->Forward(0, step, {in.data()}, out.data());
+    layer->Backward(0, step, {in.data()}, d_out.data(), d_in.data());
     for (const auto* array : {&out, &d_in, &d_weights, &d_biases}) {
       all.insert(all.end(), array->span().begin(), array->span().end());
     }
@@ -167,7 +167,7 @@ TEST(LayerTest, AveragePoolSpreadsItsGradientOverThePlacesInside) {
   const auto layer = MakeLayer<float>(plan, 1, true, {});
   const float in[9] = {}, d_out[] = {4, 4, 4, 4};
   float d_in[9];
-  layer->Backward(0, {.images = 1}, in, d_out, d_in);
+  layer->Backward(0, {.images = 1}, {in}, d_out, d_in);
   EXPECT_THAT(d_in, ElementsAre(1, 1, 2, 1, 1, 2, 2, 2, 4));
 }
 
@@ -176,7 +176,7 @@ std::vector<float> Pooled(const std::string& input, const std::string& pool,
   const LayerPlan plan = PlanOf(input, pool);
   const auto layer = MakeLayer<float>(plan, 1, false, {});
   std::vector<float> out(static_cast<size_t>(plan.output.size()));
-  layer->Forward(0, {.images = 1}, values.data(), out.data());
+  layer->Forward(0, {.images = 1}, {values.data()}, out.data());
   return out;
 }
 
@@ -197,8 +197,8 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
   const auto layer = MakeLayer<float>(plan, 1, true, {});
   const float in[] = {3, 7, 7, 7}, d_out[] = {5};
   float out[1], d_in[4];
-  layer->Forward(0, {.images = 1}, in, out);
-  layer->Backward(0, {.images = 1}, in, d_out, d_in);
+  layer->Forward(0, {.images = 1}, {in}, out);
+  layer->Backward(0, {.images = 1}, {in}, d_out, d_in);
   EXPECT_THAT(d_in, ElementsAre(0, 5, 0, 0));
 }
 
@@ -231,7 +231,8 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   const std::vector<int64_t> labels = {2, 1, 99};
   const std::vector<uint8_t> valid = {1, 1, 0};
   float d_logits[9];
-  const LossSums<float> sums = SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 2.0f, d_logits);
+  const LossSums<float> sums =
+      SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 0.0f, 2.0f, d_logits);
   const double z = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
   EXPECT_NEAR(sums.loss, std::log(z) - 3 + 50, 1e-5);
   EXPECT_EQ(sums.correct, 1);
@@ -242,13 +243,31 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // The label 99 was not looked at.
 }
 
+TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
+  const float logits[] = {1, 2, 3};
+  const std::vector<int64_t> labels = {1};
+  const std::vector<uint8_t> valid = {1};
+  float d_logits[3];
+  const LossSums<float> sums =
+      SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 0.3f, 2.0f, d_logits);
+  const double z = std::exp(1.0) + std::exp(2.0) + std::exp(3.0), targets[] = {0.1, 0.8, 0.1};
+  double loss = 0;
+  for (int c = 0; c < 3; ++c) {
+    loss -= targets[c] * std::log(std::exp(logits[c]) / z);
+    EXPECT_NEAR(d_logits[c], (std::exp(logits[c]) / z - targets[c]) / 2, 1e-7);
+  }
+  EXPECT_NEAR(sums.loss, loss, 1e-6);
+  EXPECT_EQ(sums.correct, 0);
+}
+
 // exp would overflow and log would see 0; the largest logit is taken off first.
 TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
   const float logits[] = {1e4f, -1e4f, 0, 3e38f, 0, -3e38f};
   const std::vector<int64_t> labels = {1, 0};
   const std::vector<uint8_t> valid = {1, 1};
   float d_logits[6];
-  const LossSums<float> sums = SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 1.0f, d_logits);
+  const LossSums<float> sums =
+      SoftmaxCrossEntropy<float>(logits, 3, labels, valid, 0.0f, 1.0f, d_logits);
   EXPECT_FLOAT_EQ(sums.loss, 2e4f);
   EXPECT_EQ(sums.correct, 1);
   EXPECT_THAT(d_logits, ElementsAre(1, -1, 0, 0, 0, 0));
@@ -257,9 +276,9 @@ TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
 TEST(SoftmaxCrossEntropyTest, EqualLogitsCountTheFirstAsTheGuess) {
   const float logits[] = {2, 2, 2, 2};
   const std::vector<uint8_t> valid = {1, 1};
-  EXPECT_EQ(SoftmaxCrossEntropy<float>(logits, 2, {0, 1}, valid, 1.0f, nullptr).correct, 1);
-  EXPECT_NEAR(SoftmaxCrossEntropy<double>(std::vector<double>(4, 2.0).data(), 2, {0, 1}, valid, 1.0,
-                                          nullptr)
+  EXPECT_EQ(SoftmaxCrossEntropy<float>(logits, 2, {0, 1}, valid, 0.0f, 1.0f, nullptr).correct, 1);
+  EXPECT_NEAR(SoftmaxCrossEntropy<double>(std::vector<double>(4, 2.0).data(), 2, {0, 1}, valid, 0.0,
+                                          1.0, nullptr)
                   .loss,
               2 * std::log(2.0), 1e-12);
 }
@@ -299,6 +318,15 @@ TEST(VectorUnitTest, EveryInstructionSetGivesTheSameBits) {
     keep(y);
     DeviceArray<float> v = RandomNumbers(n, 6);
     unit.update(n, 0.1f, 0.9f, 0.01f, dy.data(), v.data(), y.data());
+    keep(y);
+    unit.update_lars(n, 0.1f, 0.9f, 0.01f, dy.data(), v.data(), y.data());
+    keep(y);
+    keep(v);
+    unit.relu(n, RandomNumbers(n, 7).data(), v.data());  // Second moments are not negative.
+    unit.update_adam(n, {0.1f, 0.9f, 0.999f, 0.1f, 0.001f, 1e-8f, 0.01f}, dy.data(), best.data(),
+                     v.data(), y.data());
+    keep(best);
+    keep(v);
     keep(y);
     std::vector<uint32_t> out;
     for (const float value : bits) out.push_back(std::bit_cast<uint32_t>(value));

@@ -1,0 +1,62 @@
+// How an optimizer moves the weights: plain SGD with momentum, AdamW or LARS (the formulas stand in
+// model.proto). Works on pieces of the parameters, small enough to spread over threads and to stay
+// in a cache while all replicas are moved.
+//
+//   for every piece:  Measure(gradient, weights)     any order, any thread
+//   FinishMeasures()                                 once all are measured
+//   for every piece and replica:  Apply(..)          any order, any thread
+//
+// The norms that LARS asks for are summed piece by piece, in each as VectorUnit::sum_squares says,
+// then over a layer's pieces in order: threads change no bit.
+// Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "client/emulator/array/device_array.h"
+#include "client/emulator/model/model.h"
+
+namespace systole::emulator {
+
+template <typename T>
+class WeightUpdate {
+ public:
+  // A range of the parameters, all of one layer's weights or all of its biases.
+  struct Piece {
+    int64_t begin, end;
+    bool is_weights;  // Of conv2d or dense: decays, and has a rate of its own under LARS.
+    int64_t layer;    // In Model::layers.
+  };
+
+  explicit WeightUpdate(const Model& model);
+
+  // Numbers that an optimizer keeps per parameter: 1 (SGD's and LARS's velocity) or 2 (Adam's
+  // moments, the first one first). They start as 0.
+  static int64_t StatesPerParameter(const v1::Optimizer& optimizer);
+
+  absl::Span<const Piece> pieces() const { return pieces_; }
+
+  // `gradient` (summed over all shards) and `weights` are whole arrays, as Model places them.
+  void Measure(int64_t piece, const T* gradient, const T* weights);
+  void FinishMeasures();
+  // Moves one replica's piece. `step` counts from 0; states are StatesPerParameter() whole arrays.
+  void Apply(int64_t piece, T rate, int64_t step, const T* gradient,
+             absl::Span<DeviceArray<T>> states, T* weights) const;
+
+ private:
+  struct Squares {
+    T gradient = 0, weights = 0;
+  };
+
+  const v1::Optimizer optimizer_;
+  std::vector<Piece> pieces_;
+  std::vector<Squares> squares_;  // LARS: per piece.
+  std::vector<T> ratios_;         // LARS: per layer.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
