@@ -1,11 +1,14 @@
 #include "server/feed_service.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/example/feature_view.h"
+#include "core/flow/worker_pool.h"
 #include "core/status/status_macros.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/framing/element_spec.h"
@@ -17,6 +20,16 @@ namespace {
 
 // Plans kept: more feeds than this at once only cost the making of a plan now and then.
 constexpr size_t kMaxPlans = 64;
+
+// Of this process, user and system.
+double CpuSeconds() {
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
 
 // A call that ends at once with a status.
 class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
@@ -143,6 +156,8 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_payload_bytes_sent(counters_.payload_bytes_sent);
   response->set_memory_budget_bytes(stats.memory_budget_bytes);
   response->set_memory_used_bytes(stats.memory_used_bytes);
+  response->set_cpu_seconds(CpuSeconds());
+  response->set_cpus(UsableProcessors());
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     v1::DatasetStatus& status = *response->add_datasets();
     status.set_name(name);

@@ -88,6 +88,11 @@ class FakeServer::Service : public v1::Systole::Service {
     return feed_.resolve ? ToGrpcStatus(feed_.resolve(*answer)) : grpc::Status::OK;
   }
 
+  grpc::Status ServerStatus(grpc::ServerContext*, const v1::ServerStatusRequest*,
+                            v1::ServerStatusResponse* answer) override {
+    return feed_.status ? ToGrpcStatus(feed_.status(*answer)) : grpc::Status::OK;
+  }
+
   grpc::Status StreamSteps(grpc::ServerContext* context, const v1::StreamStepsRequest* request,
                            grpc::ServerWriter<v1::Chunk>* writer) override {
     int stream = 0;

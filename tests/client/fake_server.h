@@ -58,6 +58,8 @@ struct FakeFeed {
   std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
   // Changes the answer to ResolveFeed, or refuses.
   std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;
+  // Fills the answer to ServerStatus, or refuses.
+  std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
 };
 
 // The spec that a FakeFeed serves.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/crc32c.h"
+#include "core/flow/worker_pool.h"
 #include "core/pipeline/step_engine.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -318,6 +319,25 @@ TEST_F(ServerTest, AShardReplacedWhileServedEndsTheFeedAndIsNamed) {
   const grpc::Status status = Read(Request(Spec("on_corrupt: MASK"), 0, 100), digests);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("a-1.tfrecord"));
+}
+
+TEST_F(ServerTest, StatusTellsTheProcessorTimeSpentSoFar) {
+  const auto status = [this] {
+    grpc::ClientContext context;
+    v1::ServerStatusResponse answer;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &answer).ok());
+    return answer;
+  };
+  const v1::ServerStatusResponse before = status();
+  EXPECT_GT(before.cpu_seconds(), 0);  // This process has started, at least.
+  EXPECT_EQ(before.cpus(), UsableProcessors());
+  Digests digests;
+  double after = before.cpu_seconds();
+  for (int i = 0; i < 1000 && after == before.cpu_seconds(); ++i) {
+    ASSERT_TRUE(Read(Request(Spec(), 0, 100), digests).ok());
+    after = status().cpu_seconds();
+  }
+  EXPECT_GT(after, before.cpu_seconds());
 }
 
 TEST_F(ServerTest, MaskedRecordsAreCountedAndListed) {
