@@ -21,11 +21,16 @@ absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& 
   absl::Duration first_start, first_end, now;
   while (result.books.steps() < options.max_steps &&
          clock.end() - first_start < options.max_duration) {
-    SYSTOLE_ASSIGN_OR_RETURN(std::optional<StepArrival> step,
-                             PopStep(pop, options.infeed.num_cores));
-    if (!step.has_value()) break;
+    absl::StatusOr<std::optional<StepArrival>> step = PopStep(pop, options.infeed.num_cores);
     const absl::Duration noticed = options.pacer.now() - begin;
-    std::vector<absl::Duration>& arrived = step->arrived_at;
+    if (absl::IsCancelled(step.status())) {
+      now = std::max(noticed, clock.end());
+      result.books.AddOpenWait(now - clock.end());
+      break;
+    }
+    SYSTOLE_RETURN_IF_ERROR(step.status());
+    if (!step->has_value()) break;
+    std::vector<absl::Duration>& arrived = (*step)->arrived_at;
     for (absl::Duration& at : arrived) at -= begin;
     const absl::Duration takeable =
         std::max(clock.end(), *std::max_element(arrived.begin(), arrived.end()));
@@ -45,8 +50,8 @@ absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& 
     result.overhead.max_late = std::max(result.overhead.max_late, late);
     if (late > options.infeed.step_time) clock.Slip(late);
   }
-  if (result.books.steps() > 1) {
-    result.wall_au = absl::FDivDuration(result.books.utilisation().compute, now - first_end);
+  if (const Utilisation used = result.books.utilisation(); used.au.has_value()) {
+    result.wall_au = absl::FDivDuration(used.compute, now - first_end);
   }
   return result;
 }

@@ -31,7 +31,8 @@ namespace systole::emulator {
 struct PacedOptions {
   InfeedOptions infeed;
   // The run ends after so many steps, or with the step that ends so long after the first one
-  // started, or with the feed.
+  // started, or with the feed, or when the feed is cancelled; a wait that this breaks off is
+  // booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
@@ -55,7 +56,7 @@ struct PacedResult {
   std::optional<double> wall_au;
 };
 
-// An infeed's error is passed on unchanged.
+// An infeed's error is passed on unchanged, but for Cancelled, which is no error here.
 //   InvalidArgument     an option is out of range.
 //   FailedPrecondition  cores are given different steps, or some a step and some none.
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);

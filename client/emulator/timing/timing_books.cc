@@ -11,6 +11,12 @@ int64_t MaxStepRecords(int num_cores) {
   return std::clamp<int64_t>(kMaxStalls / num_cores, 2, kMaxRecords);
 }
 
+void TimingBooks::AddOpenWait(absl::Duration wait) {
+  if (steps_ == 0) return;
+  meter_.AddOpenWait(wait);
+  waits_.Add(wait);
+}
+
 void TimingBooks::Add(StepRecord record) {
   meter_.Add(record);
   if (steps_ == 0) {

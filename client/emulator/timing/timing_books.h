@@ -21,6 +21,8 @@ class TimingBooks {
  public:
   // REQUIRES: records come in order and have equally many cores.
   void Add(StepRecord record);
+  // See UtilisationMeter; also counts among waits(), with the time it had lasted.
+  void AddOpenWait(absl::Duration wait);
 
   int64_t steps() const { return steps_; }
   // Of the first step, which the utilisation leaves out.

@@ -42,6 +42,10 @@ std::string UtilisationText(const Utilisation& used) {
   if (!used.au.has_value()) {
     return "AU              not known: the first step is left out, and there was no other\n";
   }
+  if (!used.infeed.has_value()) {
+    return absl::StrFormat("AU              0.00 %%: no step came in %.3f s after the first one\n",
+                           absl::ToDoubleSeconds(used.total));
+  }
   return absl::StrFormat(
              "AU              %.2f %% (%s)\n"
              "infeed          %.2f %% of a step on average (%.2f to %.2f): %s\n"
@@ -50,7 +54,11 @@ std::string UtilisationText(const Utilisation& used) {
              100 * used.infeed->min, 100 * used.infeed->max, InfeedVerdict(used.infeed->average),
              absl::ToDoubleSeconds(used.compute), absl::ToDoubleSeconds(used.total), used.steps) +
          CoreLine("infeed stall  ", used.cores, &CoreBooks::infeed_stall) +
-         CoreLine("barrier       ", used.cores, &CoreBooks::barrier);
+         CoreLine("barrier       ", used.cores, &CoreBooks::barrier) +
+         (used.open_wait > absl::ZeroDuration()
+              ? absl::StrFormat("open wait       %.3f s, when the run ended\n",
+                                absl::ToDoubleSeconds(used.open_wait))
+              : "");
 }
 
 }  // namespace
@@ -138,6 +146,7 @@ std::string TimingReport::ToJson() const {
   json.Field("verdict", used.infeed ? InfeedVerdict(infeed.average) : "not known").EndObject();
   Seconds(json, "compute_seconds", used.compute);
   Seconds(json, "total_seconds", used.total);
+  Seconds(json, "open_wait_seconds", used.open_wait);
   for (const auto& [key, field] : {std::pair("infeed_stall_seconds", &CoreBooks::infeed_stall),
                                    std::pair("barrier_seconds", &CoreBooks::barrier)}) {
     json.Key(key).BeginArray();

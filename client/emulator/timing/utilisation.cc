@@ -36,10 +36,18 @@ void UtilisationMeter::Add(const StepRecord& record) {
   ++sums_.steps;
 }
 
+void UtilisationMeter::AddOpenWait(absl::Duration wait) {
+  if (first_) return;
+  sums_.open_wait += wait;
+  sums_.total += wait;
+}
+
 Utilisation UtilisationMeter::result() const {
   Utilisation result = sums_;
+  if (result.total > absl::ZeroDuration()) {
+    result.au = absl::FDivDuration(result.compute, result.total);
+  }
   if (result.steps == 0) return result;
-  result.au = absl::FDivDuration(result.compute, result.total);
   result.infeed = infeed_;
   result.infeed->average /= static_cast<double>(result.steps);
   return result;

@@ -43,13 +43,16 @@ struct InfeedFraction {
 };
 
 struct Utilisation {
-  int64_t steps = 0;        // Counted: without the first.
-  absl::Duration compute;   // Of each core: all compute alike.
-  absl::Duration total;     // compute + waits.
+  int64_t steps = 0;       // Counted: without the first.
+  absl::Duration compute;  // Of each core: all compute alike.
+  absl::Duration total;    // compute + waits + open_wait.
+  // The wait that the run's end broke off. Whose slice was missing is not known, so it is in no
+  // core's books.
+  absl::Duration open_wait;
   absl::Duration overhead;  // The emulator's, not in `total`.
   std::vector<CoreBooks> cores;
 
-  // nullopt while no step counts: an unknown AU is not an AU of 0.
+  // nullopt while no time counts: an unknown AU is not an AU of 0.
   std::optional<double> au;
   std::optional<InfeedFraction> infeed;
 };
@@ -57,6 +60,9 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
+  // The run has ended while the cores had been waiting for so long. Before the first step this does
+  // not count.
+  void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 
  private:

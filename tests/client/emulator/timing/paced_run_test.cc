@@ -33,9 +33,15 @@ class World {
   int64_t steps = 1'000'000;
   std::map<int, absl::Duration> late;  // By core.
   int64_t skips_at = -1, ends_early_at = -1, fails_at = -1;
+  int64_t cancelled_at = -1;
+  absl::Duration cancelled_after;  // The wait before.
 
   absl::StatusOr<std::optional<SliceArrival>> Pop(int core) {
     const int64_t step = next_[static_cast<size_t>(core)]++;
+    if (step == cancelled_at) {
+      now += cancelled_after;
+      return absl::CancelledError("enough");
+    }
     if (step == fails_at) return absl::UnavailableError("no server");
     if (step >= steps || (core == 1 && step == ends_early_at)) return std::nullopt;
     const absl::Duration arrived_at =
@@ -185,6 +191,25 @@ TEST(PacedRunTest, EndsAfterTheDurationOrWithTheFeed) {
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->books.steps(), 0);
   EXPECT_FALSE(result->wall_au.has_value());
+}
+
+// Four steps of 10, the first left out, then a wait of 20 that is broken off: AU = 30 / 50.
+TEST(PacedRunTest, ACancelledFeedEndsTheRunAndItsOpenWaitCounts) {
+  World world;
+  world.cancelled_at = 4;
+  world.cancelled_after = Ms(20);
+  const absl::StatusOr<PacedResult> result = world.Run({.infeed = {.step_time = Ms(10)}});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->books.steps(), 4);
+  EXPECT_EQ(result->books.utilisation().open_wait, Ms(20));
+  EXPECT_EQ(result->books.utilisation().au, 0.6);
+  EXPECT_EQ(result->wall_au, 0.6);
+  EXPECT_EQ(result->books.waits().max(), Ms(20));
+  World never;
+  never.cancelled_at = 0;
+  const absl::StatusOr<PacedResult> none = never.Run({.infeed = {.step_time = Ms(10)}});
+  ASSERT_THAT(none, IsOk());
+  EXPECT_FALSE(none->books.utilisation().au.has_value());
 }
 
 TEST(PacedRunTest, ErrorsArePassedOnAndDisagreementIsOne) {

@@ -54,7 +54,7 @@ TEST(TimingReportTest, JsonHoldsTheSameNumbers) {
       R"("core_demand_examples_per_second":500,"steps":2,"counted_steps":1,)"
       R"("first_step_wait_seconds":0.5,"au":0.75,"au_verdict":"at least 70 %",)"
       R"("infeed":{"average":0.25,"min":0.25,"max":0.25,"verdict":"highly input-bound"},)"
-      R"("compute_seconds":0.006,"total_seconds":0.008,"infeed_stall_seconds":[0,0.002],)"
+      R"("compute_seconds":0.006,"total_seconds":0.008,"open_wait_seconds":0,"infeed_stall_seconds":[0,0.002],)"
       R"("barrier_seconds":[0.002,0],)"
       R"("step_arrival_seconds":{"p50":0.002,"p90":0.002,"p99":0.002,"max":0.002},"notes":[]})");
 }
@@ -87,6 +87,11 @@ TEST(TimingReportTest, AnAuThatIsNotKnownIsNotZero) {
               AllOf(HasSubstr("AU              not known"), Not(HasSubstr("step arrival"))));
   EXPECT_THAT(report.ToJson(), AllOf(HasSubstr(R"("au":null,"au_verdict":"not known")"),
                                      HasSubstr(R"("average":null)")));
+  report.books.Add({.wait = Ms(1), .compute = Ms(6), .infeed_stall = {Ms(1)}});
+  report.books.AddOpenWait(Ms(3));
+  EXPECT_THAT(report.ToText(),
+              HasSubstr("AU              0.00 %: no step came in 0.003 s after the first one\n"));
+  EXPECT_THAT(report.ToJson(), AllOf(HasSubstr(R"("au":0,)"), HasSubstr(R"("average":null)")));
 }
 
 }  // namespace

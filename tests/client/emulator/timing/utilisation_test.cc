@@ -46,6 +46,21 @@ TEST(UtilisationTest, OverheadIsApart) {
   EXPECT_EQ(meter.result().au, 1.0);
 }
 
+// 10 of compute, then 30 in which no step came: in the total, in no core's books.
+TEST(UtilisationTest, AWaitThatTheEndBreaksOffCounts) {
+  UtilisationMeter meter;
+  meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet: not counted.
+  EXPECT_FALSE(meter.result().au.has_value());
+  meter.Add(Record(500, 10));
+  meter.AddOpenWait(absl::Milliseconds(10));
+  EXPECT_EQ(meter.result().au, 0.0);  // Known, and no use was made.
+  meter.Add(Record(0, 10));
+  meter.AddOpenWait(absl::Milliseconds(20));
+  EXPECT_EQ(meter.result().au, 0.25);
+  EXPECT_EQ(meter.result().open_wait, absl::Milliseconds(30));
+  EXPECT_EQ(meter.result().cores[0].infeed_stall, absl::ZeroDuration());
+}
+
 TEST(UtilisationTest, ThresholdsAreThoseOfXprofAndMlperfStorage) {
   EXPECT_EQ(InfeedVerdict(0.0), "not input-bound");
   EXPECT_EQ(InfeedVerdict(0.0499), "not input-bound");
