@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "client/emulator/chip/all_reduce_model.h"
 #include "client/emulator/chip/chip.h"
+#include "client/emulator/chip/compiler.h"
+#include "client/emulator/shipped/shipped_files.h"
 #include "core/status/check.h"
 
 using systole::emulator::AllReduceSeconds;
@@ -32,5 +35,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const absl::StatusOr<double> seconds = AllReduceSeconds(shape);
     SYSTOLE_CHECK(seconds.ok() && std::isfinite(*seconds));
   }
+  // The sums of a compiled program must stay finite, too.
+  static const systole::emulator::Model* const model = [] {
+    systole::v1::Model message;
+    SYSTOLE_CHECK(systole::emulator::ReadModel("flowers-cnn", message).ok());
+    absl::StatusOr<systole::emulator::Model> compiled = systole::emulator::CompileModel(message);
+    SYSTOLE_CHECK(compiled.ok());
+    return new systole::emulator::Model(*std::move(compiled));
+  }();
+  const absl::StatusOr<systole::emulator::Program> program =
+      systole::emulator::CompileProgram(*model, *chip, {.per_core_batch = 16});
+  SYSTOLE_CHECK(program.ok());
+  SYSTOLE_CHECK(std::isfinite(program->step.seconds) && program->step.seconds > 0);
+  SYSTOLE_CHECK(program->step.utilisation > 0 && program->step.utilisation <= 1);
   return 0;
 }

@@ -1,0 +1,43 @@
+// The matrix products of one layer. For a batch of B, [H,W,Ci] -> [H',W',Co], a window of kh x kw:
+//   conv2d   forward          M = B*H'*W'   K = kh*kw*Ci   N = Co
+//            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or its transpose
+//            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
+//                             with stride s: no zeros are inserted. The input falls into s*s phases
+//                             of places that meet the same weights; each phase is a product of its
+//                             own with those weights only. (1x1 with stride 2: one phase, the other
+//                             three are zero.)
+//   dense    the same with one place a position: M = B*positions, K = in, N = out
+//   attention, P positions, heads of D channels, each product once for every example and head:
+//            forward          Q*K^T: P,D,P    A*V: P,P,D
+//            input gradient   of V: P,P,D     of A: P,D,P     of Q: P,P,D     of K: P,P,D
+// Other layers have none.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_LAYER_PRODUCTS_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_LAYER_PRODUCTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "client/emulator/array/cycle_model.h"
+#include "client/emulator/model/model.h"
+
+namespace systole::emulator {
+
+struct Product {
+  GemmShape gemm;
+  int64_t repeats = 1;  // So many products of this shape, on different operands.
+};
+
+struct LayerProducts {
+  std::vector<Product> forward;
+  std::vector<Product> input_gradient;
+  std::vector<Product> weight_gradient;
+};
+
+// REQUIRES: 1 <= batch <= 2^20.
+LayerProducts ProductsOf(const LayerPlan& layer, int64_t batch);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_LAYER_PRODUCTS_H_

@@ -1,0 +1,51 @@
+// What the passes of a FusedRow cost: bytes of memory and operations of the vector unit. README.md
+// has the tables. Activations are bfloat16, 2 bytes; y is what the pass's first layer puts out, x
+// what it takes.
+//
+//   first layer         forward           backward
+//   an epilogue         none              none (its tensors are charged to the products)
+//   batch_norm          2y; 3y if no      5y: 2y for the two sums, 3y to apply
+//                       epilogue took its
+//                       statistics
+//   layer_norm          2y                3y
+//   relu gelu dropout   x + y             3y
+//   add                 inputs + y        none: the gradient is shared
+//   max pool            x + y             y + 2x
+//   average pool        x + y             y + x
+// Layers that join a pass add operations but no bytes; a second operand of a joined add is taken to
+// be there.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PASS_COST_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_PASS_COST_H_
+
+#include <cstdint>
+
+#include "client/emulator/chip/fusion.h"
+#include "client/emulator/model/model.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole::emulator {
+
+// Seconds of one core's vector unit: rows of as many elements as it has lanes, `ops` operations for
+// each, some at once: ceil(elements / lanes) * ops / units_per_lane cycles.
+double VectorSeconds(double elements, double ops, const v1::Chip& chip);
+
+struct PassCost {
+  double bytes = 0;
+  double vector_s = 0;
+};
+
+struct PassCosts {
+  PassCost forward;
+  PassCost backward;
+};
+
+// Of one core's `batch` examples; the backward costs only count for training. Batch norm's
+// statistics are charged to the pass before it if there is one.
+PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t batch, bool training,
+                 const v1::Chip& chip);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_PASS_COST_H_

@@ -1,0 +1,52 @@
+#include "client/emulator/chip/product_price.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole::emulator {
+namespace {
+
+// A quarter of an hour at 1 GHz; the sum over a model of any number of layers stays an int64_t.
+constexpr double kMostCycles = 1e12;
+
+double Size(int64_t a) { return static_cast<double>(a); }
+
+}  // namespace
+
+// Products on different operands follow each other without a gap, as tiles do: to the cycle model
+// they are one product whose K is that many whole slabs longer. SCALE-Sim's are serial.
+absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow) {
+  const ArrayShape array = {.rows = chip.array_rows(), .columns = chip.array_columns()};
+  GemmShape priced = product.gemm;
+  int64_t serial = product.repeats;
+  if (dataflow == Dataflow::kWsDb && product.repeats > 1) {
+    const int64_t slabs = (priced.k + array.rows - 1) / array.rows;
+    if (Size(slabs) * Size(array.rows) * Size(product.repeats) > Size(kLargestGemmSize)) {
+      return absl::InvalidArgumentError(absl::StrCat(product.repeats, " products of K = ", priced.k,
+                                                     " are too many; want a smaller batch"));
+    }
+    priced.k = slabs * array.rows * product.repeats;
+    serial = 1;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles cost,
+                           CountCycles(priced, array, dataflow, chip.matrix_units_per_core()));
+  const double cycles = Size(cost.cycles) * Size(serial);
+  if (cycles > kMostCycles) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it takes ", cycles, " cycles, want at most ", kMostCycles));
+  }
+  const GemmShape& gemm = product.gemm;
+  const double macs_per_place = Size(std::max<int64_t>(1, chip.macs_per_place()));
+  return Op{.kind = OpKind::kGemm,
+            .gemm = gemm,
+            .repeats = product.repeats,
+            .tiles = cost.folds * serial,
+            .cycles = cost.cycles * serial,
+            .macs = Size(gemm.m) * Size(gemm.k) * Size(gemm.n) * Size(product.repeats),
+            .matrix_s = cycles / (chip.clock_hz() * macs_per_place)};
+}
+
+}  // namespace systole::emulator

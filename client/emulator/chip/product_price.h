@@ -1,0 +1,23 @@
+// What a matrix product costs on one core of a chip.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PRODUCT_PRICE_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_PRODUCT_PRICE_H_
+
+#include "absl/status/statusor.h"
+#include "client/emulator/array/cycle_model.h"
+#include "client/emulator/chip/layer_products.h"
+#include "client/emulator/chip/program.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole::emulator {
+
+// An Op of kind kGemm with its tiles, cycles, macs and matrix_s; the rest is the caller's. The
+// array steps macs_per_place times in a clock cycle. All of the core's matrix units work on the
+// product.
+//   InvalidArgument  as CountCycles, or more than 10^12 cycles.
+absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_PRODUCT_PRICE_H_

@@ -1,0 +1,31 @@
+// What an optimizer does to each parameter, all of it in f32.
+//              bytes                              operations  numbers kept
+//   SGD        12: reads w, g; writes w           2           0
+//   momentum   20: reads w, m, g; writes w, m     3           1 (m)
+//   LARS       28: as momentum, and w, g before   7           1
+//              for their norms
+//   Adam       28: reads w, m, v, g; writes       12          2 (m, v)
+//              w, m, v
+// The operations of LARS and Adam are counted off their formulas, square roots as one.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_UPDATE_COST_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_UPDATE_COST_H_
+
+#include <cstdint>
+
+#include "systole/v1/model.pb.h"
+
+namespace systole::emulator {
+
+struct UpdateCost {
+  double bytes_per_parameter = 0;
+  double ops_per_parameter = 0;
+  int64_t numbers_per_parameter = 0;  // Beside the parameter and its gradient.
+};
+
+UpdateCost UpdateCostOf(const v1::Optimizer& optimizer);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_UPDATE_COST_H_
