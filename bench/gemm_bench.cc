@@ -1,5 +1,6 @@
 // The matrix unit against the machine: one core's product rate, packing included, as a share of the
-// fused multiply-adds the same core can issue, both measured in this run.
+// fused multiply-adds the same core can issue; and its numerics `fast` against oneDNN called bare.
+// Both sides of each ratio are measured in this run.
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -8,13 +9,17 @@
 #include "client/emulator/array/device_array.h"
 #include "client/emulator/array/flush_scope.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/onednn_gemm.h"
 #include "core/numeric/bf16.h"
+#include "dnnl.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/gemm_bench.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+
+extern "C" void omp_set_num_threads(int threads);  // libgomp's, which oneDNN runs on.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {
@@ -91,12 +96,12 @@ DeviceArray<uint16_t> Ramp(int64_t size) {
   return out;
 }
 
-void BM_Multiply(benchmark::State& state) {
+void BM_Multiply(benchmark::State& state, Numerics numerics) {
   const FlushScope flush;
   const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
   const DeviceArray<uint16_t> a = Ramp(m * k), b = Ramp(k * n);
   std::vector<float> out(static_cast<size_t>(m * n));
-  MatrixUnit<float> unit;
+  MatrixUnit<float> unit(numerics);
   for (auto _ : state) {
     unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), m, k), b.data(), n, out.data(), n);
     benchmark::DoNotOptimize(out.data());
@@ -104,15 +109,18 @@ void BM_Multiply(benchmark::State& state) {
   CountMacs(state, m * k * n);
 }
 // The yardstick, then a convolution's forward products: 64x64 and 32x32 images, 8 per core.
-BENCHMARK(BM_Multiply)
-    ->ArgNames({"m", "k", "n"})
-    ->Args({1024, 1024, 1024})
-    ->Args({32768, 27, 16})
-    ->Args({8192, 144, 32})
-    ->Args({8192, 288, 64});
+void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"m", "k", "n"})
+      ->Args({1024, 1024, 1024})
+      ->Args({32768, 27, 16})
+      ->Args({8192, 144, 32})
+      ->Args({8192, 288, 64});
+}
+BENCHMARK_CAPTURE(BM_Multiply, exact, Numerics::kExact)->Apply(MultiplyShapes);
+BENCHMARK_CAPTURE(BM_Multiply, fast, Numerics::kFast)->Apply(MultiplyShapes);
 
 // The weight gradient of the same: patches of 8 x 32 x 32 places times the gradient behind them.
-void BM_MultiplyTransposed(benchmark::State& state) {
+void BM_MultiplyTransposed(benchmark::State& state, Numerics numerics) {
   const FlushScope flush;
   const int64_t images = 8, edge = state.range(0), channels = state.range(1), n = state.range(2);
   const DeviceArray<uint16_t> pixels = Ramp(images * (edge + 2) * (edge + 2) * channels);
@@ -128,7 +136,7 @@ void BM_MultiplyTransposed(benchmark::State& state) {
                                          .run_length = 3 * channels,
                                          .run_stride = (edge + 2) * channels};
   std::vector<float> out(static_cast<size_t>(patches.columns() * n));
-  MatrixUnit<float> unit;
+  MatrixUnit<float> unit(numerics);
   for (auto _ : state) {
     unit.MultiplyTransposed(PatchMatrix<uint16_t>::Dense(gradient.data(), patches.rows(), n),
                             patches, out.data(), patches.columns());
@@ -136,11 +144,77 @@ void BM_MultiplyTransposed(benchmark::State& state) {
   }
   CountMacs(state, patches.rows() * patches.columns() * n);
 }
-BENCHMARK(BM_MultiplyTransposed)
-    ->ArgNames({"edge", "channels", "n"})
-    ->Args({64, 3, 16})
-    ->Args({32, 16, 32})
-    ->Args({16, 32, 64});
+void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"edge", "channels", "n"})
+      ->Args({64, 3, 16})
+      ->Args({32, 16, 32})
+      ->Args({16, 32, 64});
+}
+BENCHMARK_CAPTURE(BM_MultiplyTransposed, exact, Numerics::kExact)->Apply(TransposedShapes);
+BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(TransposedShapes);
+
+// oneDNN's product of two dense bf16 matrices as its manual calls it: made once, and free to choose
+// how its operands lie in memory, which the matrix unit is not.
+class BareProduct {
+ public:
+  BareProduct(int64_t m, int64_t k, int64_t n)
+      : plan_({{{m, k}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
+               {{k, n}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
+               {{m, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab}},
+              engine_),
+        a_(plan_.src_desc(), engine_),
+        b_(plan_.weights_desc(), engine_),
+        out_(plan_.dst_desc(), engine_) {
+    // Which numbers does not matter, as long as none is slow: 1.0 everywhere.
+    for (dnnl::memory* operand : {&a_, &b_}) {
+      std::fill_n(static_cast<uint16_t*>(operand->get_data_handle()),
+                  operand->get_desc().get_size() / sizeof(uint16_t), uint16_t{0x3f80});
+    }
+  }
+  void Multiply() {
+    matmul_.execute(stream_, {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, out_}});
+    stream_.wait();
+  }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::matmul::primitive_desc plan_;
+  dnnl::matmul matmul_{plan_};
+  dnnl::memory a_, b_, out_;
+};
+
+// Turn and turn about, so that a neighbour's load weighs on both.
+void BM_FastAgainstOneDnn(benchmark::State& state) {
+  if (!OneDnnGemm::IsSupported()) {
+    state.SkipWithError("this CPU has no bf16 products: `fast` is `exact`");
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  const FlushScope flush;
+  const int64_t size = state.range(0);
+  const DeviceArray<uint16_t> a = Ramp(size * size), b = Ramp(size * size);
+  DeviceArray<float> out(size * size);
+  MatrixUnit<float> unit(Numerics::kFast);
+  omp_set_num_threads(1);  // One thread against one thread.
+  BareProduct bare(size, size, size);
+  bare.Multiply();
+  Clock::duration fast_time{}, bare_time{};
+  for (auto _ : state) {
+    const Clock::time_point start = Clock::now();
+    unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), size, size), b.data(), size, out.data(),
+                  size);
+    const Clock::time_point between = Clock::now();
+    bare.Multiply();
+    fast_time += between - start;
+    bare_time += Clock::now() - between;
+  }
+  const double fast_seconds = std::chrono::duration<double>(fast_time).count();
+  state.counters["MAC/s"] =
+      static_cast<double>(size * size * size * state.iterations()) / fast_seconds;
+  state.counters["of_onednn"] = std::chrono::duration<double>(bare_time).count() / fast_seconds;
+}
+BENCHMARK(BM_FastAgainstOneDnn)->ArgName("m=k=n")->Arg(1024);
 
 }  // namespace
 }  // namespace systole::emulator

@@ -11,6 +11,7 @@ packages=(
   ca-certificates cmake ninja-build g++ pkg-config ccache
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libjpeg62-turbo-dev libhwy-dev libisal-dev libxxhash-dev libcli11-dev libspdlog-dev
+  libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 case "${1:-}" in

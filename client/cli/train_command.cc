@@ -14,6 +14,7 @@
 #include "client/cli/feed_flags.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
+#include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
@@ -47,6 +48,8 @@ class TrainCommand final : public Command {
     options.Required("--model", "FILE", &model_, "The model, as textproto");
     options.Optional("--epochs", "N", &epochs_, "Epochs to train");
     options.Optional("--seed", "S", &seed_, "Of the initial weights");
+    options.Optional("--numerics", "exact|fast", &numerics_,
+                     "exact: the same bits on every machine; fast: oneDNN's sums, AMX if present");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
     options.Optional("--image-output", "NAME", &outputs_.image, "The output the model takes");
     options.Optional("--label-output", "NAME", &outputs_.label, "The output that holds the class");
@@ -55,6 +58,7 @@ class TrainCommand final : public Command {
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(threads_));
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Numerics numerics, emulator::ParseNumerics(numerics_));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, TrainingSpec());
     std::optional<v1::FeedSpec> eval_spec;
     if (!eval_spec_.empty()) {
@@ -72,7 +76,8 @@ class TrainCommand final : public Command {
                                   {.num_cores = spec.num_cores(),
                                    .per_core_batch = infeeds->client().layout().per_core_batch(),
                                    .threads = threads,
-                                   .seed = seed_}));
+                                   .seed = seed_,
+                                   .numerics = numerics}));
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport report,
                              Train(trainer, *infeeds, eval_spec, options, console));
     console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
@@ -156,6 +161,7 @@ class TrainCommand final : public Command {
   std::string model_;
   int64_t epochs_ = 5;
   uint64_t seed_ = 0;
+  std::string numerics_ = "exact";
   int64_t threads_ = 0;
   TrainingOutputs outputs_;
   std::string report_json_;

@@ -63,34 +63,6 @@ HWY_INLINE void WidenRow(const Patches& p, const uint16_t* row, int64_t begin, i
   }
 }
 
-// Walks the rows of a PatchMatrix in order.
-class RowWalk {
- public:
-  RowWalk(const Patches& p, int64_t row) : p_(p) {
-    const int64_t per_image = p.height * p.width;
-    const int64_t image = row / per_image;
-    y_ = (row - image * per_image) / p.width;
-    x_ = row - image * per_image - y_ * p.width;
-    image_ = p.data + image * p.image_stride;
-  }
-  const uint16_t* Next() {
-    const uint16_t* row = image_ + y_ * p_.y_stride + x_ * p_.x_stride;
-    if (++x_ == p_.width) {
-      x_ = 0;
-      if (++y_ == p_.height) {
-        y_ = 0;
-        image_ += p_.image_stride;
-      }
-    }
-    return row;
-  }
-
- private:
-  const Patches& p_;
-  const uint16_t* image_;
-  int64_t y_, x_;
-};
-
 // c (kTileRows x kVectors vectors, rows `c_stride` apart) += one slab's sums, which start from +0.
 // Element (r, k) of a lies at a[r * kArrayRows + k], or at a[k * a_stride + r] if kKMajor.
 template <int kVectors, bool kKMajor>
@@ -232,7 +204,7 @@ void Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out, int64_
     for (int64_t k0 = 0; k0 < depth; k0 += kArrayRows) {
       const int64_t slab = std::min(kArrayRows, depth - k0);
       ExponentRange a_range;
-      RowWalk walk(a, m0);
+      RowWalk<uint16_t> walk(a, m0);
       for (int64_t r = 0; r < rows; ++r) {
         float* packed = scratch.a.data() + r * kArrayRows;
         WidenRow(a, walk.Next(), k0, k0 + slab, packed);
@@ -262,7 +234,7 @@ void MultiplyTransposed(const Patches& a, const Patches& b, float* out, int64_t 
   Reserve(scratch.row, panels * kTileColumns);
   Reserve(scratch.tile, kTileRows * kTileColumns);
   ClearOutput(m, n, out, out_stride);
-  RowWalk a_walk(a, 0), b_walk(b, 0);
+  RowWalk<uint16_t> a_walk(a, 0), b_walk(b, 0);
   for (int64_t k0 = 0; k0 < depth; k0 += kArrayRows) {
     const int64_t slab = std::min(kArrayRows, depth - k0);
     ExponentRange a_range, b_range;
@@ -306,12 +278,14 @@ HWY_EXPORT(MultiplyTransposed);
 
 void MatrixUnit<float>::Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n,
                                  float* out, int64_t out_stride) {
+  if (numerics_ == Numerics::kFast && fast_.Multiply(a, b, n, out, out_stride)) return;
   HWY_DYNAMIC_DISPATCH(Multiply)(a, b, n, out, out_stride, scratch_);
 }
 
 void MatrixUnit<float>::MultiplyTransposed(const PatchMatrix<uint16_t>& a,
                                            const PatchMatrix<uint16_t>& b, float* out,
                                            int64_t out_stride) {
+  if (numerics_ == Numerics::kFast && fast_.MultiplyTransposed(a, b, out, out_stride)) return;
   HWY_DYNAMIC_DISPATCH(MultiplyTransposed)(a, b, out, out_stride, scratch_);
 }
 

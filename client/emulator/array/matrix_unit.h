@@ -1,29 +1,33 @@
 // The matrix unit: products of two matrices as a weight-stationary systolic array with kArrayRows
-// rows computes them. Two numerics, chosen by the type:
+// rows computes them.
 //
-//   MatrixUnit<float>   `exact`: operands are bf16, sums are f32 in the order `mxu128`:
+//   MatrixUnit<float>   numerics `exact`: operands are bf16, sums are f32 in the order `mxu128`:
 //                         for each slab of 128 (the array's height) along the summed dimension:
 //                           c = +0;  for k ascending in the slab:  c = fma(a[k], b[k], c)
 //                           acc = acc + c          (acc starts as +0)
 //                       with subnormals flushed (the caller holds a FlushScope). Vector code; the
 //                       bits are those of that loop on every instruction set (NaNs: a NaN, its
 //                       payload is not promised).
+//                       Numerics `fast`: the same operands, sums in oneDNN's order (numerics.h).
 //   MatrixUnit<double>  rounding off: f64 operands, f64 sums, the same order. For gradient checks.
 //
-// Single-thread: each emulated core owns one, with its scratch memory.
+// Single-thread at a time: each shard of an emulated core owns one, with its scratch memory.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 
 #include <cstdint>
 
 #include "client/emulator/array/device_array.h"
+#include "client/emulator/array/fast_matrix_unit.h"
+#include "client/emulator/array/numerics.h"
+#include "client/emulator/array/patch_matrix.h"
 
 namespace systole::emulator {
 
 // Height of the array, and so the slab of the summation order.
 inline constexpr int64_t kArrayRows = 128;
 
-// What a matrix unit reads: bf16 bits for the exact numerics, plain numbers with the rounding off.
+// What a matrix unit reads: bf16 bits, or plain numbers with the rounding off.
 template <typename T>
 struct OperandOf {
   using Type = T;
@@ -35,33 +39,14 @@ struct OperandOf<float> {
 template <typename T>
 using Operand = typename OperandOf<T>::Type;
 
-// A matrix whose rows are gathered from memory, so that a convolution's patches are never stored.
-// Row r belongs to place (image, y, x), x fastest; it starts at
-//   data + image * image_stride + y * y_stride + x * x_stride
-// and consists of `runs` runs of `run_length` consecutive elements, `run_stride` apart.
-// kArraySlack elements behind the last one must be readable.
-template <typename Element>
-struct PatchMatrix {
-  const Element* data = nullptr;
-  int64_t images = 0, height = 1, width = 1;
-  int64_t image_stride = 0, y_stride = 0, x_stride = 0;
-  int64_t runs = 1, run_length = 0, run_stride = 0;
-
-  int64_t rows() const { return images * height * width; }
-  int64_t columns() const { return runs * run_length; }
-
-  // The ordinary dense row-major [rows, columns] matrix.
-  static PatchMatrix Dense(const Element* data, int64_t rows, int64_t columns) {
-    return {.data = data, .images = rows, .image_stride = columns, .run_length = columns};
-  }
-};
-
 template <typename T>
 class MatrixUnit;
 
 template <>
 class MatrixUnit<float> {
  public:
+  explicit MatrixUnit(Numerics numerics = Numerics::kExact) : numerics_(numerics) {}
+
   // out[m, n] = sum over k of a[m, k] * b[k, n]; m = a.rows(), k = a.columns(). `b` is row-major
   // [k, n], `out` row-major with rows `out_stride` apart; kArraySlack elements behind `b` must be
   // readable.
@@ -79,12 +64,17 @@ class MatrixUnit<float> {
   };
 
  private:
+  Numerics numerics_;
   Scratch scratch_;
+  FastMatrixUnit fast_;
 };
 
 template <>
 class MatrixUnit<double> {
  public:
+  // With the rounding off there is nothing to choose.
+  explicit MatrixUnit(Numerics /*numerics*/ = Numerics::kExact) {}
+
   void Multiply(const PatchMatrix<double>& a, const double* b, int64_t n, double* out,
                 int64_t out_stride);
   void MultiplyTransposed(const PatchMatrix<double>& a, const PatchMatrix<double>& b, double* out,

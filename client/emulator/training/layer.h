@@ -2,7 +2,7 @@
 //
 // Most layers have one phase each way. Batch norm must add up statistics over all shards half-way:
 // after every phase but a layer's last, the network sums Partials() over the shards in the fixed
-// tree and puts the sums back. T is float (`exact` numerics) or double (rounding off; for gradient
+// tree and puts the sums back. T is float (what users run) or double (rounding off; for gradient
 // checks).
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong

@@ -79,6 +79,7 @@ Network<T>::Network(const Model& model, const NetworkOptions& options, WorkerPoo
     shard.batch = {.input = DeviceArray<T>(images * model.input.size()),
                    .labels = std::vector<int64_t>(static_cast<size_t>(images)),
                    .valid = std::vector<uint8_t>(static_cast<size_t>(images))};
+    shard.matrix_unit = MatrixUnit<T>(options.numerics);
     for (const int64_t slot : gradient_plan_.slot_sizes)
       shard.d_outputs.emplace_back(images * slot);
     shard.gradients = DeviceArray<T>(model.parameters);

@@ -11,7 +11,7 @@
 //
 // A core usually has one shard. With several, it works through them one by one: one core with eight
 // shards computes the bits that eight cores with one shard compute.
-// T is float (`exact` numerics) or double (rounding off).
+// T is float (numerics as chosen) or double (rounding off).
 // Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "client/emulator/array/device_array.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/gradient_plan.h"
 #include "client/emulator/training/layer.h"
@@ -38,6 +39,7 @@ struct NetworkOptions {
   int64_t shards_per_core = 1;
   int64_t images_per_shard = 1;
   uint64_t seed = 0;
+  Numerics numerics = Numerics::kExact;  // Of every shard's matrix unit.
 };
 
 template <typename T>

@@ -112,7 +112,8 @@ Trainer::Trainer(const Model& model, const TrainerOptions& options)
           NetworkOptions{.num_cores = options.num_cores,
                          .shards_per_core = options.shards_per_core,
                          .images_per_shard = options.per_core_batch / options.shards_per_core,
-                         .seed = options.seed},
+                         .seed = options.seed,
+                         .numerics = options.numerics},
           pool_.get())) {}
 
 absl::Status Trainer::CheckInputs(absl::Span<const CoreInputs> cores) const {

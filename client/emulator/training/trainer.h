@@ -1,6 +1,7 @@
 // Trains a model on emulated cores, one global batch at a time. No threads of its own beside the
 // worker pool, no clock, no files: the next weights are a function of model, options and the
-// batches so far, to the last bit, whatever the number of host threads and the CPU.
+// batches so far, to the last bit, in numerics `exact` whatever the number of host threads and the
+// CPU.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
@@ -11,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/network.h"
 #include "core/flow/worker_pool.h"
@@ -30,6 +32,10 @@ struct TrainerOptions {
   int threads = 1;
   // Of the initial weights and of dropout.
   uint64_t seed = 0;
+  // How products are summed. What is said here of bits being equal for any number of threads, any
+  // CPU and any split over cores holds for kExact; kFast keeps to its tolerance (array/numerics.h)
+  // and repeats its own bits on the same machine with the same options.
+  Numerics numerics = Numerics::kExact;
   // Refuses a model that would need more: its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
 };

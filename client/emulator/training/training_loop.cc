@@ -1,6 +1,7 @@
 #include "client/emulator/training/training_loop.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -142,6 +143,7 @@ absl::StatusOr<TrainingReport> Loop::Run(const PopInfeed& pop) {
   const absl::Duration start = options_.clock();
   TrainingReport report;
   report.model = trainer_.model().name;
+  report.numerics = std::string(NumericsName(trainer_.options().numerics));
   report.num_cores = num_cores_;
   report.per_core_batch = trainer_.options().per_core_batch;
   for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {

@@ -39,7 +39,7 @@ struct EpochReport {
 
 struct TrainingReport {
   std::string model;
-  std::string numerics = "exact";
+  std::string numerics = "exact";  // A NumericsName().
   int64_t num_cores = 0;
   int64_t per_core_batch = 0;
   std::vector<EpochReport> epochs;

@@ -85,6 +85,18 @@ TEST_F(TrainCommandTest, LearnsAndEndsWithTheValidationAccuracy) {
                     HasSubstr(absl::StrCat("\"bytes_received\":", 40 * 2 * 52))));
 }
 
+TEST_F(TrainCommandTest, NumericsAreChosenAndNamed) {
+  const CommandRun fast =
+      Train(Spec("a.textproto", 0), {"--epochs", "1", "--numerics", "fast", "--json"});
+  EXPECT_EQ(fast.exit_code, 0) << fast.err;
+  EXPECT_THAT(fast.out, HasSubstr("\"numerics\":\"fast\""));
+  const CommandRun exact = Train(Spec("a.textproto", 0), {"--epochs", "1"});
+  EXPECT_THAT(exact.out, HasSubstr("numerics exact"));
+  const CommandRun neither = Train(Spec("a.textproto", 0), {"--numerics", "bf16"});
+  EXPECT_EQ(neither.exit_code, 2);
+  EXPECT_THAT(neither.err, HasSubstr("want exact or fast"));
+}
+
 TEST_F(TrainCommandTest, WithoutEvaluationThereIsNoSuchLine) {
   const CommandRun run = Train(Spec("a.textproto", 2), {"--epochs", "2"});
   EXPECT_EQ(run.exit_code, 0) << run.err;

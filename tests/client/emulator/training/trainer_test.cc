@@ -101,6 +101,25 @@ TEST(TrainerTest, EightCoresEqualOneCoreWithTheSameEightShards) {
             RunCnn({.num_cores = 1, .per_core_batch = 6, .shards_per_core = 3}));
 }
 
+TEST(TrainerTest, FastRepeatsItsBitsWhateverTheThreads) {
+  TrainerOptions options = {.num_cores = 8, .per_core_batch = 2, .numerics = Numerics::kFast};
+  const std::vector<double> want = RunCnn(options);
+  for (const int threads : {1, 2, 3, 8}) {
+    options.threads = threads;
+    EXPECT_EQ(RunCnn(options), want) << threads;
+  }
+}
+
+TEST(TrainerTest, FastStaysNearExact) {
+  TrainerOptions options = {.num_cores = 4, .per_core_batch = 4};
+  std::vector<double> exact = RunCnn(options);
+  options.numerics = Numerics::kFast;
+  std::vector<double> fast = RunCnn(options);
+  exact.pop_back();  // The hash.
+  fast.pop_back();
+  EXPECT_THAT(fast, testing::Pointwise(testing::DoubleNear(1e-2), exact));
+}
+
 // 1/8 of each single example's gradient (exact), added neighbours first.
 TEST(TrainerTest, GradientsAreSummedInTheDocumentedTree) {
   const Model model = *ParseModel(kMlp, "test");

@@ -1,0 +1,31 @@
+// The matrix unit's numerics `fast`: PatchMatrix products by oneDNN. What oneDNN cannot read in
+// place (patches) is copied out first, a block of rows at a time.
+//
+// Single-thread at a time, as MatrixUnit, which owns it.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
+
+#include <cstdint>
+
+#include "client/emulator/array/device_array.h"
+#include "client/emulator/array/onednn_gemm.h"
+#include "client/emulator/array/patch_matrix.h"
+
+namespace systole::emulator {
+
+class FastMatrixUnit {
+ public:
+  // As MatrixUnit<float>'s. False: not on this CPU, or not this product; `out` may hold anything.
+  bool Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
+                int64_t out_stride);
+  bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
+                          float* out, int64_t out_stride);
+
+ private:
+  OneDnnGemm gemm_;
+  DeviceArray<uint16_t> a_block_, b_block_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_

@@ -1,0 +1,126 @@
+#include "client/emulator/array/onednn_gemm.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "client/emulator/array/device_array.h"
+#include "dnnl.hpp"
+
+// From libgomp, which oneDNN runs on. Declared here, because g++ and clang keep omp.h in different
+// places and clang's needs another package. Both are about the calling thread only.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int threads);
+}
+
+namespace systole::emulator {
+namespace {
+
+// For one scope, oneDNN sees one thread to work with: it asks when it plans and when it works.
+class OneThreadScope {
+ public:
+  OneThreadScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThreadScope() { omp_set_num_threads(saved_); }
+  OneThreadScope(const OneThreadScope&) = delete;
+  OneThreadScope& operator=(const OneThreadScope&) = delete;
+
+ private:
+  const int saved_;
+};
+
+// oneDNN keeps what it generated for all of the process; so must live what that refers to.
+const dnnl::engine& CpuEngine() {
+  static const auto* const engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+// One shape's product, ready to be executed.
+struct Product {
+  explicit Product(const StridedGemm& s) {
+    using dnnl::memory;
+    const memory::dims a_strides =
+        s.transposed ? memory::dims{1, s.a_stride} : memory::dims{s.a_stride, 1};
+    const memory::desc a_desc({s.m, s.k}, memory::data_type::bf16, a_strides);
+    const memory::desc b_desc({s.k, s.n}, memory::data_type::bf16, {s.b_stride, 1});
+    const memory::desc out_desc({s.m, s.n}, memory::data_type::f32, {s.out_stride, 1});
+    dnnl::primitive_attr attributes;
+    // oneDNN's own scratch memory belongs to the thread that made the product; a later call may
+    // come from another.
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (s.accumulate) {
+      dnnl::post_ops add;
+      add.append_sum(1.0f);
+      attributes.set_post_ops(add);
+    }
+    const dnnl::matmul::primitive_desc plan(dnnl::matmul::desc(a_desc, b_desc, out_desc),
+                                            attributes, CpuEngine());
+    scratch_bytes = static_cast<int64_t>(plan.scratchpad_desc().get_size());
+    matmul = dnnl::matmul(plan);
+    a = memory(a_desc, CpuEngine(), nullptr);
+    b = memory(b_desc, CpuEngine(), nullptr);
+    out = memory(out_desc, CpuEngine(), nullptr);
+    scratch = memory(plan.scratchpad_desc(), CpuEngine(), nullptr);
+    arguments = {{DNNL_ARG_SRC, a},
+                 {DNNL_ARG_WEIGHTS, b},
+                 {DNNL_ARG_DST, out},
+                 {DNNL_ARG_SCRATCHPAD, scratch}};
+  }
+
+  int64_t scratch_bytes = 0;
+  dnnl::matmul matmul;
+  dnnl::memory a, b, out, scratch;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
+}  // namespace
+
+class OneDnnGemm::Impl {
+ public:
+  void Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b, float* out) {
+    const OneThreadScope one_thread;
+    const auto found = products_.find(shape);
+    Product& product = found != products_.end() ? found->second
+                                                : products_.try_emplace(shape, shape).first->second;
+    if (scratch_.size() < product.scratch_bytes) {
+      scratch_ = DeviceArray<uint8_t>(product.scratch_bytes);
+    }
+    product.a.set_data_handle(const_cast<uint16_t*>(a));  // Read only.
+    product.b.set_data_handle(const_cast<uint16_t*>(b));
+    product.out.set_data_handle(out);
+    product.scratch.set_data_handle(scratch_.data());
+    product.matmul.execute(stream_, product.arguments);
+    stream_.wait();
+  }
+
+ private:
+  dnnl::stream stream_{CpuEngine()};
+  std::map<StridedGemm, Product> products_;
+  DeviceArray<uint8_t> scratch_;  // Of the largest product.
+};
+
+OneDnnGemm::OneDnnGemm() = default;
+OneDnnGemm::~OneDnnGemm() = default;
+OneDnnGemm::OneDnnGemm(OneDnnGemm&&) noexcept = default;
+OneDnnGemm& OneDnnGemm::operator=(OneDnnGemm&&) noexcept = default;
+
+bool OneDnnGemm::IsSupported() {
+  static const bool supported = [] {
+    // A set of bits.
+    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  }();
+  return supported;
+}
+
+bool OneDnnGemm::Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b,
+                          float* out) {
+  try {
+    if (impl_ == nullptr) impl_ = std::make_unique<Impl>();
+    impl_->Multiply(shape, a, b, out);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+}  // namespace systole::emulator

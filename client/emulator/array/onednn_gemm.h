@@ -1,0 +1,48 @@
+// The one fence around oneDNN: products of two bf16 matrices in memory, sums in f32.
+//
+// A product runs on the calling thread alone, whatever OMP_NUM_THREADS says: the emulator spreads
+// cores over its threads, not products. What oneDNN generates for a shape is kept, so that only the
+// first product of a shape pays for it.
+//
+// Single-thread at a time; consecutive calls may come from different threads.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+
+namespace systole::emulator {
+
+// out[m, n] = (accumulate ? out : 0) + a[m, k] * b[k, n], all row-major with rows so many elements
+// apart. With `transposed`, a lies in memory as [k, m], and `a_stride` is between those rows.
+struct StridedGemm {
+  int64_t m = 0, k = 0, n = 0;
+  int64_t a_stride = 0, b_stride = 0, out_stride = 0;
+  bool transposed = false, accumulate = false;
+
+  auto operator<=>(const StridedGemm&) const = default;
+};
+
+class OneDnnGemm {
+ public:
+  OneDnnGemm();
+  ~OneDnnGemm();
+  OneDnnGemm(OneDnnGemm&&) noexcept;
+  OneDnnGemm& operator=(OneDnnGemm&&) noexcept;
+
+  // Whether the CPU multiplies bf16. oneDNN may be told to think less of it by ONEDNN_MAX_CPU_ISA.
+  static bool IsSupported();
+
+  // False: oneDNN has no code or no memory for this product; `out` may hold anything.
+  // REQUIRES: IsSupported(); m, k, n > 0; strides that rows fit into.
+  bool Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b, float* out);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
