@@ -45,6 +45,9 @@ const char* Verdict(bool agree) { return agree ? "agree" : "DIFFER"; }
 std::string ToText(const GemmCycles& cost, const std::optional<GemmCheck>& check) {
   std::string text = absl::StrFormat("cycles       %d\nfolds        %d\nutilisation  %.2f %%\n",
                                      cost.cycles, cost.folds, 100 * cost.utilisation);
+  if (cost.split != emulator::UnitSplit::kNone) {
+    absl::StrAppend(&text, "split        ", emulator::UnitSplitName(cost.split), "\n");
+  }
   if (check.has_value()) {
     absl::StrAppendFormat(&text,
                           "stepped      cycles %s (%d), values %s (%d of %d differ from the exact "
@@ -72,9 +75,13 @@ class GemmCommand final : public Command {
         "--dataflow", "NAME", &dataflow_,
         "ws-db (weight-stationary, the next weights load meanwhile, as a TPU), or what "
         "SCALE-Sim prints: scalesim-os, scalesim-ws, scalesim-is");
-    options.Flag("--step", &step_,
-                 "Also step an array, cycle by cycle, through a product of this shape and compare "
-                 "values and cycles (scalesim-ws; ws-db of one fold); code 5 if they differ");
+    options.Optional("--units", "N", &units_,
+                     "Matrix units that share the product, by rows or by tiles, whichever takes "
+                     "fewer cycles (ws-db)");
+    options.Flag(
+        "--step", &step_,
+        "Also step the arrays, cycle by cycle, through a product of this shape and compare "
+        "values and cycles; code 5 if they differ");
   }
 
   absl::Status Run(const Console& console) override {
@@ -87,10 +94,11 @@ class GemmCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Dataflow dataflow, emulator::ParseDataflow(dataflow_));
     const ArrayShape array = {rc[0], rc[1]};
     const GemmShape gemm = {mkn[0], mkn[1], mkn[2]};
-    SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles cost, emulator::CountCycles(gemm, array, dataflow));
+    SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles cost,
+                             emulator::CountCycles(gemm, array, dataflow, units_));
     std::optional<GemmCheck> check;
     if (step_) {
-      SYSTOLE_ASSIGN_OR_RETURN(check, emulator::CheckByStepping(gemm, array, dataflow));
+      SYSTOLE_ASSIGN_OR_RETURN(check, emulator::CheckByStepping(gemm, array, dataflow, units_));
     }
     console.out << (console.json ? ToJson(gemm, array, cost, check) + "\n" : ToText(cost, check));
     return check.has_value() ? emulator::AgreementOf(*check) : absl::OkStatus();
@@ -102,8 +110,10 @@ class GemmCommand final : public Command {
     JsonWriter json;
     json.BeginObject().Field("dataflow", dataflow_);
     json.Field("rows", array.rows).Field("columns", array.columns);
+    json.Field("units", units_);
     json.Field("m", gemm.m).Field("k", gemm.k).Field("n", gemm.n);
     json.Field("cycles", cost.cycles).Field("folds", cost.folds);
+    json.Field("split", emulator::UnitSplitName(cost.split));
     json.Field("utilisation", cost.utilisation);
     if (check.has_value()) {
       json.Key("stepped").BeginObject().Field("cycles", check->stepped_cycles);
@@ -117,6 +127,7 @@ class GemmCommand final : public Command {
   std::string array_;
   std::string mkn_;
   std::string dataflow_;
+  int64_t units_ = 1;
   bool step_ = false;
 };
 

@@ -1,10 +1,12 @@
 #include "client/emulator/array/gemm_check.h"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/pe_grid.h"
 #include "client/emulator/array/stepped_array.h"
 #include "core/numeric/bf16.h"
 #include "core/random/counter_rng.h"
@@ -15,39 +17,59 @@ namespace {
 
 constexpr uint64_t kSeed = 20;
 
-absl::Status CheckDataflow(Dataflow dataflow, int64_t folds) {
-  if (dataflow == Dataflow::kScaleSimWs) return absl::OkStatus();
-  if (dataflow != Dataflow::kWsDb) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        DataflowName(dataflow),
-        " cannot be stepped: the stepped array is weight-stationary; want scalesim-ws, "
-        "or ws-db with one fold"));
-  }
-  if (folds == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "ws-db cannot be stepped over ", folds,
-      " folds: the stepped array takes them one after the other; want scalesim-ws, or a "
-      "product of one fold (K <= R, N <= C)"));
-}
-
 // Compared by division, since the product may not fit. REQUIRES: all >= 1.
 bool ProductExceeds(int64_t a, int64_t b, int64_t most) { return a > most / b; }
 
-absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t cycles) {
+// What one of the matrix units does of the product: rows [row, row + rows) of a, and tiles.
+struct Share {
+  int64_t row, rows;
+  int64_t first_tile, tiles;
+};
+
+// The shares of `units` matrix units, those that would be empty left out.
+class Shares {
+ public:
+  Shares(const GemmShape& gemm, const GemmCycles& counted, int64_t units)
+      : split_(counted.split), rows_(gemm.m), tiles_(counted.folds) {
+    const int64_t whole = split_ == UnitSplit::kRows ? rows_ : tiles_;
+    each_ = split_ == UnitSplit::kNone ? whole : DivideUp(whole, units);
+    count_ = DivideUp(whole, each_);
+  }
+  int64_t count() const { return count_; }
+  Share Get(int64_t i) const {
+    if (split_ != UnitSplit::kRows) return {0, rows_, i * each_, each_};
+    return {i * each_, std::min(each_, rows_ - i * each_), 0, tiles_};
+  }
+
+ private:
+  static int64_t DivideUp(int64_t a, int64_t b) { return (a - 1) / b + 1; }
+
+  UnitSplit split_;
+  int64_t rows_, tiles_;
+  int64_t each_, count_;  // Rows or tiles of a share; shares.
+};
+
+absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t cycles,
+                        int64_t arrays) {
+  const int64_t padded_rows = array.rows + 1, padded_columns = array.columns + PeGrid::kMostPadding;
   if (ProductExceeds(gemm.m, gemm.k, kMostCheckElements) ||
       ProductExceeds(gemm.k, gemm.n, kMostCheckElements) ||
       ProductExceeds(gemm.m, gemm.n, kMostCheckElements) ||
-      ProductExceeds(array.rows, array.columns, kMostCheckElements)) {
+      ProductExceeds(padded_rows, padded_columns, kMostCheckElements)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a matrix of M,K,N = ", gemm.m, ",", gemm.k, ",", gemm.n, " or the ",
                      array.rows, "x", array.columns, " array holds more than ", kMostCheckElements,
                      " numbers, too many to step; want smaller sizes, or the cycles alone"));
   }
-  if (ProductExceeds(cycles + 1, array.rows * array.columns, kMostCheckSteps)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(cycles, " cycles of a ", array.rows, "x", array.columns,
-                     " array are too many to step: want cycles * rows * columns of at most ",
-                     kMostCheckSteps, ", or the cycles alone"));
+  const int64_t elements = padded_rows * padded_columns;
+  if (ProductExceeds(cycles + 1, elements, kMostCheckSteps) ||
+      ProductExceeds((cycles + 1) * elements, arrays, kMostCheckSteps)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        cycles, " cycles of ", arrays, " ", array.rows, "x", array.columns, " array",
+        arrays == 1 ? "" : "s",
+        " are too many to step: want cycles * arrays"
+        " * (rows + 1) * (columns + ",
+        PeGrid::kMostPadding, ") of at most ", kMostCheckSteps, ", or the cycles alone"));
   }
   return absl::OkStatus();
 }
@@ -62,26 +84,42 @@ std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   return values;
 }
 
+// As the cycle model counts them: SCALE-Sim prints the last cycle's index, and knows no drain.
+int64_t CountedAs(Dataflow dataflow, const SteppedArray::Cycles& cycles) {
+  if (dataflow == Dataflow::kWsDb) return cycles.total();
+  return cycles.load + cycles.stream - 1;
+}
+
 }  // namespace
 
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
-                                          Dataflow dataflow) {
-  SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles counted, CountCycles(gemm, array, dataflow));
-  SYSTOLE_RETURN_IF_ERROR(CheckDataflow(dataflow, counted.folds));
-  SYSTOLE_RETURN_IF_ERROR(CheckSizes(gemm, array, counted.cycles));
+                                          Dataflow dataflow, int64_t units) {
+  SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles counted, CountCycles(gemm, array, dataflow, units));
+  const Shares shares(gemm, counted, units);
+  SYSTOLE_RETURN_IF_ERROR(CheckSizes(gemm, array, counted.cycles, shares.count()));
   const std::vector<uint16_t> a = DrawMatrix(gemm.m * gemm.k, CounterRng(kSeed, 0, 0, 0));
   const std::vector<uint16_t> b = DrawMatrix(gemm.k * gemm.n, CounterRng(kSeed, 0, 1, 0));
   std::vector<float> stepped(static_cast<size_t>(gemm.m * gemm.n));
   std::vector<float> defined(stepped.size());
-  const SteppedArray::Cycles cycles =
-      SteppedArray(array.rows, array.columns)
-          .Multiply(a.data(), b.data(), gemm.m, gemm.k, gemm.n, stepped.data());
-  MultiplyByDefinition(a.data(), b.data(), gemm.m, gemm.k, gemm.n, array.rows, defined.data());
 
-  GemmCheck check = {.counted_cycles = counted.cycles,
-                     .stepped_cycles = cycles.load + cycles.stream,
-                     .values = gemm.m * gemm.n};
-  if (dataflow == Dataflow::kScaleSimWs) --check.stepped_cycles;  // The last one's index.
+  GemmCheck check = {.counted_cycles = counted.cycles, .values = gemm.m * gemm.n};
+  SteppedArray stepped_array(array.rows, array.columns);
+  for (int64_t i = 0; i < shares.count(); ++i) {
+    const Share share = shares.Get(i);
+    stepped_array.Start({.a = a.data() + share.row * gemm.k,
+                         .b = b.data(),
+                         .shape = {share.rows, gemm.k, gemm.n},
+                         .out = stepped.data() + share.row * gemm.n,
+                         .dataflow = dataflow,
+                         .first_tile = share.first_tile,
+                         .most_tiles = share.tiles});
+    while (stepped_array.Step()) {
+    }
+    check.stepped_cycles =
+        std::max(check.stepped_cycles, CountedAs(dataflow, stepped_array.cycles()));
+  }
+  const int64_t slab = dataflow == Dataflow::kScaleSimOs ? gemm.k : array.rows;
+  MultiplyByDefinition(a.data(), b.data(), gemm.m, gemm.k, gemm.n, slab, defined.data());
   for (size_t i = 0; i < stepped.size(); ++i) {
     if (std::bit_cast<uint32_t>(stepped[i]) != std::bit_cast<uint32_t>(defined[i])) {
       ++check.differing_values;

@@ -14,8 +14,10 @@
 namespace systole::emulator {
 
 struct GemmCheck {
-  int64_t counted_cycles = 0;    // By the cycle model.
-  int64_t stepped_cycles = 0;    // By the array, in the cycle model's way of counting.
+  int64_t counted_cycles = 0;  // By the cycle model.
+  // By the array, in the dataflow's way of counting: the scalesim ones give the last cycle's index,
+  // and scalesim-os leaves out the R cycles in which a fold's sums leave.
+  int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
   int64_t differing_values = 0;  // Whose bits are not those of MultiplyByDefinition.
 
@@ -23,18 +25,18 @@ struct GemmCheck {
   bool values_agree() const { return differing_values == 0; }
 };
 
-// Most multiplications of array elements a check may take (cycles * R * C), minutes of work; and
-// most numbers in one matrix or in the array.
+// Most steps of single PEs that a check may take, a few minutes of work: cycles * arrays *
+// (R + 1) * (C + 31), since registers are padded; and most numbers in one matrix or in the array,
+// padded likewise.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
-// Operands lie in [-16, 16) and are drawn from a fixed seed.
-//   InvalidArgument  as CountCycles; over one of the limits above; a dataflow that the stepped
-//   array
-//                    cannot run: it is weight-stationary and takes folds one after the other, so
-//                    that is scalesim-ws, and ws-db with one fold.
+// Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays take their shares as
+// CountCycles splits the product, and the slowest one's cycles count. The exact loop's slab is R,
+// or K for scalesim-os, whose sums stay in place.
+//   InvalidArgument  as CountCycles; over one of the limits above.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
-                                          Dataflow dataflow);
+                                          Dataflow dataflow, int64_t units = 1);
 
 // OK, or Internal with both numbers of what disagrees.
 absl::Status AgreementOf(const GemmCheck& check);

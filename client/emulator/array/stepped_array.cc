@@ -1,74 +1,220 @@
 #include "client/emulator/array/stepped_array.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 #include "client/emulator/array/flush_scope.h"
 #include "core/numeric/bf16.h"
 #include "core/status/check.h"
 
 namespace systole::emulator {
+namespace {
 
-SteppedArray::SteppedArray(int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {
-  SYSTOLE_CHECK(rows > 0 && columns > 0);
-  const auto size = static_cast<size_t>(rows * columns);
-  weights_.resize(size);
-  now_ = next_ = {.a = std::vector<float>(size), .sum = std::vector<float>(size)};
+// A run of rows or columns, [begin, end).
+struct Range {
+  int64_t begin, end;
+};
+
+// The i in [0, size) with 0 <= time - i < length: where a stream of `length` operands stands at
+// `time`, if it enters place 0 at time 0 and place i at time i.
+Range Skewed(int64_t time, int64_t length, int64_t size) {
+  return {std::max<int64_t>(0, time - length + 1), std::min(size, time + 1)};
 }
 
-void SteppedArray::LoadStep(const std::vector<float>& top) {
-  std::copy_backward(weights_.begin(), weights_.end() - columns_, weights_.end());
-  std::copy(top.begin(), top.end(), weights_.begin());
-}
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-void SteppedArray::Step(const std::vector<float>& left) {
-  for (int64_t r = 0; r < rows_; ++r) {
-    for (int64_t c = 0; c < columns_; ++c) {
-      const int64_t here = r * columns_ + c;
-      const float a = c == 0 ? left[r] : now_.a[here - 1];
-      const float sum = r == 0 ? 0.0f : now_.sum[here - columns_];
-      next_.a[here] = a;
-      next_.sum[here] = std::fma(a, weights_[here], sum);
-    }
+}  // namespace
+
+SteppedArray::SteppedArray(int64_t rows, int64_t columns) : grid_(rows, columns) {}
+
+SteppedArray::Mapping SteppedArray::MapProduct(const Product& p) {
+  const auto [m, k, n] = p.shape;
+  switch (p.dataflow) {
+    case Dataflow::kScaleSimOs:
+      return {.on_rows = m,
+              .on_columns = n,
+              .streamed = k,
+              .left = {p.a, k, 1},
+              .top = {p.b, n, 1},
+              .out = {p.out, n, 1},
+              .sums_stay = true};
+    case Dataflow::kScaleSimIs:
+      return {.on_rows = k,
+              .on_columns = m,
+              .streamed = n,
+              .left = {p.b, n, 1},
+              .top = {p.a, 1, k},
+              .out = {p.out, 1, n}};
+    case Dataflow::kWsDb:
+    case Dataflow::kScaleSimWs:
+      return {.on_rows = k,
+              .on_columns = n,
+              .streamed = m,
+              .left = {p.a, 1, k},
+              .top = {p.b, n, 1},
+              .out = {p.out, n, 1},
+              .back_to_back = p.dataflow == Dataflow::kWsDb};
   }
-  std::swap(now_, next_);
+  SYSTOLE_CHECK(false);
+  return {};
+}
+
+void SteppedArray::Start(const Product& product) {
+  map_ = MapProduct(product);
+  const int64_t tiles =
+      DivideUp(map_.on_rows, grid_.rows()) * DivideUp(map_.on_columns, grid_.columns());
+  next_tile_ = std::min(product.first_tile, tiles);
+  end_tile_ = next_tile_ + std::min(product.most_tiles, tiles - next_tile_);
+  grid_.Clear();
+  tiles_.clear();
+  cycle_ = drained_ = 0;
+  cycles_ = {};
+}
+
+bool SteppedArray::Step() {
+  if (tiles_.empty() && next_tile_ == end_tile_) return false;
+  const FlushScope flush;
+  if (map_.sums_stay) {
+    StationarySumsStep();
+  } else {
+    StationaryOperandStep();
+  }
+  ++cycle_;
+  return true;
 }
 
 SteppedArray::Cycles SteppedArray::Multiply(const uint16_t* a, const uint16_t* b, int64_t m,
-                                            int64_t k, int64_t n, float* out) {
-  const FlushScope flush;
-  Cycles cycles;
+                                            int64_t k, int64_t n, float* out, Dataflow dataflow) {
   std::fill_n(out, m * n, 0.0f);
-  std::vector<float> top(columns_), left(rows_);
-  for (int64_t n0 = 0; n0 < n; n0 += columns_) {
-    for (int64_t k0 = 0; k0 < k; k0 += rows_) {
-      // The last row goes in first: it has the longest way.
-      for (int64_t r = rows_ - 1; r >= 0; --r, ++cycles.load) {
-        for (int64_t c = 0; c < columns_; ++c) {
-          const bool used = k0 + r < k && n0 + c < n;
-          top[c] = used ? Bf16ToFloat(b[(k0 + r) * n + n0 + c]) : -0.0f;
-        }
-        LoadStep(top);
-      }
-      int64_t to_leave = m * columns_;
-      for (int64_t t = 0; to_leave > 0; ++t, ++cycles.stream) {
-        for (int64_t r = 0; r < rows_; ++r) {
-          const int64_t row = t - r;  // The skew.
-          const bool used = row >= 0 && row < m && k0 + r < k;
-          left[r] = used ? Bf16ToFloat(a[row * k + k0 + r]) : 0.0f;
-        }
-        Step(left);
-        for (int64_t c = 0; c < columns_; ++c) {
-          const int64_t row = t - (rows_ - 1) - c;  // Whose sum is in the last row's register now.
-          if (row < 0 || row >= m) continue;
-          --to_leave;
-          if (n0 + c < n) out[row * n + n0 + c] += now_.sum[(rows_ - 1) * columns_ + c];
-        }
-      }
+  Start({.a = a, .b = b, .shape = {m, k, n}, .out = out, .dataflow = dataflow});
+  while (Step()) {
+  }
+  return cycles_;
+}
+
+SteppedArray::Tile SteppedArray::NextTile() {
+  const int64_t down = DivideUp(map_.on_rows, grid_.rows());
+  const int64_t tile = next_tile_++;
+  return {
+      .row = tile % down * grid_.rows(), .column = tile / down * grid_.columns(), .load = cycle_};
+}
+
+// Before `cycle`, the tile's last operand has met the last PE.
+bool SteppedArray::IsThrough(const Tile& tile, int64_t cycle) const {
+  const int64_t way = (grid_.rows() - 1) + (grid_.columns() - 1);
+  return cycle - tile.start > map_.streamed - 1 + way;
+}
+
+void SteppedArray::StationaryOperandStep() {
+  AdvanceTiles();
+  FeedLeft();
+  const bool loads = FeedShadow();
+  bool streams = false;
+  for (const Tile& tile : tiles_) {
+    if (!tile.started()) break;
+    grid_.TakeShadow(cycle_ - tile.start);
+    streams = true;
+  }
+  grid_.StreamCycle(loads);
+  ++(streams ? cycles_.stream : cycles_.load);
+  for (const Tile& tile : tiles_) {
+    if (tile.started()) CollectSums(tile);
+  }
+  if (streams && IsThrough(tiles_.front(), cycle_ + 1)) tiles_.pop_front();
+}
+
+// Lets a tile's operands enter from the left when the first column of its weights is in place and
+// the tile before has entered as a whole; and the next tile's weights from above when the shadow
+// registers are free, or the array is.
+void SteppedArray::AdvanceTiles() {
+  const size_t n = tiles_.size();
+  if (n > 0 && !tiles_[n - 1].started()) {
+    const bool loaded = cycle_ - tiles_[n - 1].load >= grid_.rows();
+    const bool is_next = n == 1 || cycle_ - tiles_[n - 2].start >= map_.streamed;
+    if (loaded && is_next) tiles_[n - 1].start = cycle_;
+  }
+  const bool may_load = tiles_.empty() || (map_.back_to_back && tiles_.back().started());
+  if (may_load && next_tile_ < end_tile_) tiles_.push_back(NextTile());
+}
+
+void SteppedArray::FeedLeft() {
+  for (int64_t r = 0; r < grid_.rows(); ++r) grid_.left(r) = 0.0f;
+  for (const Tile& tile : tiles_) {
+    if (!tile.started()) break;
+    const int64_t time = cycle_ - tile.start;
+    const auto [begin, end] =
+        Skewed(time, map_.streamed, std::min(grid_.rows(), map_.on_rows - tile.row));
+    for (int64_t r = begin; r < end; ++r) {
+      grid_.left(r) = Bf16ToFloat(map_.left(tile.row + r, time - r));
     }
   }
-  return cycles;
+}
+
+// Weights: the last row goes in first, it has the longest way. A shadow register starts to shift
+// when the first weight of its column comes by; until then it may still be wanted.
+bool SteppedArray::FeedShadow() {
+  bool loads = false;
+  for (int64_t c = 0; c < grid_.columns(); ++c) grid_.shift_depth(c) = 0;
+  for (const Tile& tile : tiles_) {
+    const int64_t time = cycle_ - tile.load;
+    const auto [begin, end] = Skewed(time, grid_.rows(), grid_.columns());
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t row = tile.row + grid_.rows() - 1 - (time - c), column = tile.column + c;
+      const bool used = row < map_.on_rows && column < map_.on_columns;
+      grid_.top_shadow(c) = used ? Bf16ToFloat(map_.top(row, column)) : -0.0f;
+      grid_.shift_depth(c) = static_cast<int32_t>(time - c + 1);
+      loads = true;
+    }
+  }
+  return loads;
+}
+
+// Sums in the last row's registers.
+void SteppedArray::CollectSums(const Tile& tile) {
+  const int64_t time = cycle_ - tile.start - (grid_.rows() - 1);
+  const auto [begin, end] =
+      Skewed(time, map_.streamed, std::min(grid_.columns(), map_.on_columns - tile.column));
+  for (int64_t c = begin; c < end; ++c) map_.out(time - c, tile.column + c) += grid_.bottom(c);
+}
+
+void SteppedArray::StationarySumsStep() {
+  if (tiles_.empty()) {
+    tiles_.push_back(NextTile());
+    tiles_.front().start = cycle_;
+  }
+  const Tile& tile = tiles_.front();
+  FeedLeft();
+  FeedTop(tile);
+  if (!IsThrough(tile, cycle_)) {
+    grid_.AccumulateCycle();
+    ++cycles_.stream;
+    return;
+  }
+  CollectRow(tile, grid_.rows() - 1 - drained_);
+  grid_.DrainCycle();
+  ++cycles_.drain;
+  if (++drained_ == grid_.rows()) {
+    drained_ = 0;
+    tiles_.pop_front();
+  }
+}
+
+void SteppedArray::FeedTop(const Tile& tile) {
+  for (int64_t c = 0; c < grid_.columns(); ++c) grid_.top_b(c) = -0.0f;
+  const int64_t time = cycle_ - tile.start;
+  const auto [begin, end] =
+      Skewed(time, map_.streamed, std::min(grid_.columns(), map_.on_columns - tile.column));
+  for (int64_t c = begin; c < end; ++c) {
+    grid_.top_b(c) = Bf16ToFloat(map_.top(time - c, tile.column + c));
+  }
+}
+
+// The sums of the tile's row `row`, which the last row's registers hold.
+void SteppedArray::CollectRow(const Tile& tile, int64_t row) {
+  if (tile.row + row >= map_.on_rows) return;
+  const int64_t end = std::min(grid_.columns(), map_.on_columns - tile.column);
+  for (int64_t c = 0; c < end; ++c) {
+    map_.out(tile.row + row, tile.column + c) += grid_.bottom(c);
+  }
 }
 
 }  // namespace systole::emulator

@@ -1,21 +1,30 @@
-// A weight-stationary systolic array stepped cycle by cycle and element by element: the oracle of
-// the matrix unit's values and of its cycle count. Slow by design; nothing trains on it.
+// A systolic array stepped cycle by cycle: the oracle of the matrix unit's values and of the cycle
+// model. Operands enter at the edges when they are due, every register moves in every cycle, sums
+// leave at the bottom, and a product takes as many cycles as that goes on: no formula decides it.
 //
-//            column 0   column 1
-//   a[.,0] -> PE(0,0) -> PE(0,1) -> .      each PE keeps one weight; per cycle it takes a from its
-//               |          |               left and a sum from above, adds a * weight to the sum
-//               and
-//   a[.,1] -> PE(1,0) -> PE(1,1) -> .      passes both on. Row r's inputs come r cycles late (the
-//               v          v               skew), sums leave below the last row.
+// Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
+// from above into the shadow registers, last row first, column c being c cycles behind column 0;
+// R cycles later the first row of a enters from the left, row r of the array being r cycles behind
+// row 0. That row meets PE (r, c) on the diagonal r + c, where the PEs turn their shadow weights
+// into weights as it passes. Sums leave below the last row and are added up in f32 outside.
+//   ws-db        back to back: as soon as a tile's first row enters, the next tile's weights follow
+//                it in, and its rows follow the present ones.
+//   scalesim-ws  a tile's weights enter when the last sum of the tile before has left.
+// Input-stationary (scalesim-is): as scalesim-ws of the transposed product, b' * a'.
+// Output-stationary (scalesim-os): [m, n] is cut into tiles. a enters from the left and b from
+// above, skewed alike; PE (r, c) keeps the sum of row r and column c. When the last operands have
+// met in the last PE, the sums move down and out, which takes R cycles more ("drain").
 //
-// Loading weights takes R cycles (they shift in from above), a block of M rows then M + R + C - 2.
-// Blocks of the summed dimension are added up in f32 outside the array.
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_STEPPED_ARRAY_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_STEPPED_ARRAY_H_
 
 #include <cstdint>
-#include <vector>
+#include <deque>
+#include <limits>
+
+#include "client/emulator/array/cycle_model.h"
+#include "client/emulator/array/pe_grid.h"
 
 namespace systole::emulator {
 
@@ -24,31 +33,86 @@ class SteppedArray {
   // REQUIRES: rows, columns > 0.
   SteppedArray(int64_t rows, int64_t columns);
 
-  struct Cycles {
-    int64_t load = 0;
-    int64_t stream = 0;
+  struct Product {
+    const uint16_t* a = nullptr;  // [m, k] bf16, row-major; read until the last step.
+    const uint16_t* b = nullptr;  // [k, n] likewise.
+    GemmShape shape;              // REQUIRES: all > 0.
+    float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
+    Dataflow dataflow = Dataflow::kScaleSimWs;
+    // Which of the product's tiles to do, in the order that goes down the array's rows first. By
+    // default all; several arrays can share a product that way.
+    int64_t first_tile = 0;
+    int64_t most_tiles = std::numeric_limits<int64_t>::max();
   };
+  // Begins a product and clears every register.
+  //
+  // Places that a tile does not use hold b = -0 and see a = +0: x + (0 * -0) is x for every x, -0
+  // included, so they change no bit.
+  void Start(const Product& product);
+  // One cycle. False, without one, if the product is complete. Sets FlushScope.
+  bool Step();
 
-  // out = a * b by folding [k, n] onto the array; a [m, k] and b [k, n] are bf16, row-major. Places
-  // of the array that a fold does not use hold the weight -0 (x + (0 * -0) is x for every x, -0
-  // included, so they change no bit). Returns the cycles of all folds, one after the other. Sets
-  // FlushScope.
-  Cycles Multiply(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n,
-                  float* out);
+  struct Cycles {
+    int64_t load = 0;    // In which weights enter and nothing else happens.
+    int64_t stream = 0;  // In which operands from the left are on their way through the array.
+    int64_t drain = 0;   // In which stationary sums leave.
+
+    int64_t total() const { return load + stream + drain; }
+  };
+  // Of the product since Start.
+  const Cycles& cycles() const { return cycles_; }
+  // The PEs as the last step left them.
+  const PeGrid& grid() const { return grid_; }
+
+  // out = a * b: clears `out`, Start, and all steps.
+  Cycles Multiply(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n, float* out,
+                  Dataflow dataflow = Dataflow::kScaleSimWs);
 
  private:
-  // All registers change together: `next_` is computed from the former state, then swapped in.
-  struct Registers {
-    std::vector<float> a, sum;
+  // Element (i, j) lies at data[i * i_stride + j * j_stride].
+  template <typename T>
+  struct Matrix {
+    T* data = nullptr;
+    int64_t i_stride = 0, j_stride = 0;
+    T& operator()(int64_t i, int64_t j) const { return data[i * i_stride + j * j_stride]; }
   };
-  // Shifts one row of weights in from above.
-  void LoadStep(const std::vector<float>& top);
-  // One cycle with `left[r]` entering row r.
-  void Step(const std::vector<float>& left);
+  // The product in the array's terms: two of its dimensions lie on rows and columns, the third one
+  // streams.
+  struct Mapping {
+    int64_t on_rows = 0, on_columns = 0, streamed = 0;
+    Matrix<const uint16_t> left;  // (on_rows, streamed)
+    Matrix<const uint16_t> top;   // (on_rows, on_columns), or (streamed, on_columns) if sums stay.
+    Matrix<float> out;            // (streamed, on_columns), or (on_rows, on_columns) if sums stay.
+    bool sums_stay = false;
+    bool back_to_back = false;
+  };
+  struct Tile {
+    static constexpr int64_t kNotYet = -1;
+    int64_t row = 0, column = 0;  // Of its first element in (on_rows, on_columns).
+    int64_t load = 0;             // The cycle in which its first weight enters from above,
+    int64_t start = kNotYet;      // and that in which its first operand enters from the left.
+    bool started() const { return start != kNotYet; }
+  };
 
-  const int64_t rows_, columns_;
-  std::vector<float> weights_;
-  Registers now_, next_;
+  static Mapping MapProduct(const Product& product);
+  Tile NextTile();
+  bool IsThrough(const Tile& tile, int64_t cycle) const;
+  void StationaryOperandStep();
+  void StationarySumsStep();
+  void AdvanceTiles();
+  void FeedLeft();
+  bool FeedShadow();
+  void FeedTop(const Tile& tile);
+  void CollectSums(const Tile& tile);
+  void CollectRow(const Tile& tile, int64_t row);
+
+  PeGrid grid_;
+  Mapping map_;
+  std::deque<Tile> tiles_;  // On the way in or in the array, oldest first.
+  int64_t next_tile_ = 0, end_tile_ = 0;
+  int64_t cycle_ = 0;    // The present one, counted from 0.
+  int64_t drained_ = 0;  // Rows of stationary sums that have left.
+  Cycles cycles_;
 };
 
 }  // namespace systole::emulator

@@ -34,32 +34,48 @@ TEST(GemmCommandTest, EveryDataflowIsKnown) {
 }
 
 TEST(GemmCommandTest, SteppingSaysThatValuesAndCyclesAgree) {
-  const CommandRun run = Gemm("8x4", "16,20,9", "scalesim-ws", {"--step"});
+  // Of the formulas: 8 + 8 * 16 + 16 + 8 + 4 - 2; 9 * (2 * 8 + 4 + 16 - 2) - 1; and so on.
+  const struct {
+    std::string dataflow, cycles;
+  } cases[] = {
+      {"ws-db", "162"}, {"scalesim-ws", "305"}, {"scalesim-is", "323"}, {"scalesim-os", "179"}};
+  for (const auto& c : cases) {
+    const CommandRun run = Gemm("8x4", "16,20,9", c.dataflow, {"--step"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("stepped      cycles agree (" + c.cycles +
+                                   "), values agree (0 of 144 differ from the exact loop)\n"));
+  }
+}
+
+TEST(GemmCommandTest, SeveralUnitsShareTheProduct) {
+  // 2 tiles of 40 rows: by rows 4 + 20 + 20 + 4 + 4 - 2, by tiles 4 + 40 + 4 + 4 - 2.
+  const CommandRun run = Gemm("4x4", "40,8,4", "ws-db", {"--units", "2", "--step"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  // 9 folds of 2 * 8 + 4 + 16 - 2, less 1.
-  EXPECT_THAT(run.out,
-              HasSubstr("stepped      cycles agree (305), values agree (0 of 144 differ from the "
-                        "exact loop)\n"));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("cycles       50\nfolds        2\n"),
+                               HasSubstr("split        rows\n"),
+                               HasSubstr("cycles agree (50), values agree")));
+  EXPECT_THAT(Gemm("4x4", "40,8,4", "scalesim-ws", {"--units", "2"}).err,
+              HasSubstr("scalesim-ws prices one array, not 2"));
+  EXPECT_EQ(Gemm("4x4", "40,8,4", "ws-db", {"--units", "0"}).exit_code, 2);
 }
 
 TEST(GemmCommandTest, JsonIsOneObject) {
   EXPECT_EQ(Gemm("4x4", "4,4,4", "ws-db", {"--json", "--step"}).out,
-            "{\"dataflow\":\"ws-db\",\"rows\":4,\"columns\":4,\"m\":4,\"k\":4,\"n\":4,"
-            "\"cycles\":14,\"folds\":1,\"utilisation\":0.2857142857142857,"
+            "{\"dataflow\":\"ws-db\",\"rows\":4,\"columns\":4,\"units\":1,\"m\":4,\"k\":4,\"n\":4,"
+            "\"cycles\":14,\"folds\":1,\"split\":\"none\",\"utilisation\":0.2857142857142857,"
             "\"stepped\":{\"cycles\":14,\"cycles_agree\":true,\"values\":16,"
             "\"differing_values\":0,\"values_agree\":true}}\n");
   EXPECT_EQ(Gemm("4x4", "4,4,4", "scalesim-os", {"--json"}).out,
-            "{\"dataflow\":\"scalesim-os\",\"rows\":4,\"columns\":4,\"m\":4,\"k\":4,\"n\":4,"
-            "\"cycles\":9,\"folds\":1,\"utilisation\":0.4444444444444444}\n");
+            "{\"dataflow\":\"scalesim-os\",\"rows\":4,\"columns\":4,\"units\":1,\"m\":4,\"k\":4,"
+            "\"n\":4,\"cycles\":9,\"folds\":1,\"split\":\"none\","
+            "\"utilisation\":0.4444444444444444}\n");
 }
 
-TEST(GemmCommandTest, WhatCannotBeSteppedIsWrongUsage) {
-  const CommandRun run = Gemm("4x4", "4,8,4", "ws-db", {"--step"});
+TEST(GemmCommandTest, WhatIsTooLargeToStepIsWrongUsage) {
+  const CommandRun run = Gemm("128x128", "8192,8192,8192", "ws-db", {"--step"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("ws-db cannot be stepped over 2 folds"));
-  EXPECT_THAT(Gemm("4x4", "4,8,4", "scalesim-is", {"--step"}).err,
-              HasSubstr("scalesim-is cannot be stepped"));
+  EXPECT_THAT(run.err, HasSubstr("too many to step"));
 }
 
 TEST(GemmCommandTest, BadSizesAreWrongUsageAndNamed) {

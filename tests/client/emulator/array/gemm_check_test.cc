@@ -15,43 +15,64 @@ MATCHER_P(IsInvalid, message, "") {
                                      result_listener);
 }
 
-TEST(GemmCheckTest, SerialFoldsAgreeInValuesAndCycles) {
+constexpr Dataflow kAllDataflows[] = {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs,
+                                      Dataflow::kScaleSimIs};
+
+TEST(GemmCheckTest, EveryDataflowAgreesInValuesAndCycles) {
   const GemmShape gemms[] = {{1, 1, 1}, {4, 4, 4}, {16, 8, 8}, {7, 13, 9}, {25, 40, 33}};
-  const ArrayShape arrays[] = {{1, 1}, {4, 4}, {8, 8}, {5, 3}, {3, 16}};
+  const ArrayShape arrays[] = {{1, 1}, {4, 4}, {8, 8}, {5, 3}, {3, 16}, {40, 33}};
   for (const GemmShape& gemm : gemms) {
     for (const ArrayShape& array : arrays) {
-      const auto check = CheckByStepping(gemm, array, Dataflow::kScaleSimWs);
-      ASSERT_THAT(check, IsOk());
-      EXPECT_THAT(AgreementOf(*check), IsOk()) << gemm.m << " " << array.rows;
-      EXPECT_EQ(check->values, gemm.m * gemm.n);
+      for (const Dataflow dataflow : kAllDataflows) {
+        const auto check = CheckByStepping(gemm, array, dataflow);
+        ASSERT_THAT(check, IsOk());
+        EXPECT_THAT(AgreementOf(*check), IsOk())
+            << DataflowName(dataflow) << " " << gemm.m << " " << array.rows;
+        EXPECT_EQ(check->values, gemm.m * gemm.n);
+      }
     }
   }
 }
 
-// The golden value of SCALE-Sim's own test, from an array that was stepped.
+// The golden values of SCALE-Sim's own test, from an array that was stepped.
 TEST(GemmCheckTest, SteppingGivesTheGoldenCycles) {
-  const auto check = CheckByStepping({256, 256, 128}, {32, 32}, Dataflow::kScaleSimWs);
-  ASSERT_THAT(check, IsOk());
-  EXPECT_EQ(check->stepped_cycles, 11199);
-  EXPECT_THAT(AgreementOf(*check), IsOk());
+  const struct {
+    Dataflow dataflow;
+    int64_t cycles;
+  } golden[] = {{Dataflow::kScaleSimOs, 10175},
+                {Dataflow::kScaleSimWs, 11199},
+                {Dataflow::kScaleSimIs, 14207}};
+  for (const auto& g : golden) {
+    const auto check = CheckByStepping({256, 256, 128}, {32, 32}, g.dataflow);
+    ASSERT_THAT(check, IsOk());
+    EXPECT_EQ(check->stepped_cycles, g.cycles) << DataflowName(g.dataflow);
+    EXPECT_THAT(AgreementOf(*check), IsOk());
+  }
 }
 
-TEST(GemmCheckTest, OneFoldOfWsDbAgrees) {
-  const auto check = CheckByStepping({8, 16, 16}, {16, 16}, Dataflow::kWsDb);
-  ASSERT_THAT(check, IsOk());
-  EXPECT_EQ(check->stepped_cycles, 16 + 8 + 16 + 16 - 2);
-  EXPECT_THAT(AgreementOf(*check), IsOk());
+// Tall products are split by rows, flat ones by tiles, of which some belong to the same sums.
+TEST(GemmCheckTest, SeveralUnitsAgree) {
+  const GemmShape gemms[] = {{40, 12, 10}, {3, 50, 17}, {1, 9, 1}, {7, 7, 7}, {2, 90, 4}};
+  bool by_rows = false, by_tiles = false;
+  for (const GemmShape& gemm : gemms) {
+    for (const int64_t units : {1, 2, 3, 4, 100}) {
+      const auto check = CheckByStepping(gemm, {4, 5}, Dataflow::kWsDb, units);
+      ASSERT_THAT(check, IsOk());
+      EXPECT_THAT(AgreementOf(*check), IsOk()) << gemm.m << " on " << units;
+      const auto counted = CountCycles(gemm, {4, 5}, Dataflow::kWsDb, units);
+      ASSERT_THAT(counted, IsOk());
+      by_rows |= counted->split == UnitSplit::kRows;
+      by_tiles |= counted->split == UnitSplit::kTiles;
+    }
+  }
+  EXPECT_TRUE(by_rows && by_tiles);
 }
 
-TEST(GemmCheckTest, WhatTheArrayCannotStepIsRefused) {
-  EXPECT_THAT(CheckByStepping({8, 17, 16}, {16, 16}, Dataflow::kWsDb),
-              IsInvalid(AllOf(HasSubstr("over 2 folds"), HasSubstr("scalesim-ws"))));
-  EXPECT_THAT(CheckByStepping({4, 4, 4}, {4, 4}, Dataflow::kScaleSimOs),
-              IsInvalid(HasSubstr("scalesim-os cannot be stepped")));
-  EXPECT_THAT(CheckByStepping({4, 4, 4}, {4, 4}, Dataflow::kScaleSimIs),
-              IsInvalid(HasSubstr("scalesim-is cannot be stepped")));
+TEST(GemmCheckTest, WhatTheCycleModelRefusesIsRefused) {
   EXPECT_THAT(CheckByStepping({0, 4, 4}, {4, 4}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("M is 0")));
+  EXPECT_THAT(CheckByStepping({4, 4, 4}, {4, 4}, Dataflow::kScaleSimOs, 2),
+              IsInvalid(HasSubstr("scalesim-os prices one array, not 2")));
 }
 
 // Refused before anything is allocated.
@@ -60,8 +81,14 @@ TEST(GemmCheckTest, SizesThatWouldTakeTooMuchAreRefused) {
               IsInvalid(HasSubstr("more than 67108864 numbers")));
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {kLargestGemmSize, 2}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("numbers, too many to step")));
+  // One column, but a row of registers has room for a whole vector.
+  EXPECT_THAT(CheckByStepping({1, 1, 1}, {1 << 25, 1}, Dataflow::kScaleSimWs),
+              IsInvalid(HasSubstr("numbers, too many to step")));
   EXPECT_THAT(CheckByStepping({8192, 8192, 8192}, {128, 128}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("are too many to step")));
+  // One array could do it, or a few; but not one for every row.
+  EXPECT_THAT(CheckByStepping({1 << 14, 128, 128}, {128, 128}, Dataflow::kWsDb, 1 << 14),
+              IsInvalid(HasSubstr("383 cycles of 16384 128x128 arrays")));
 }
 
 TEST(GemmCheckTest, DisagreementIsInternalAndNamesBothNumbers) {

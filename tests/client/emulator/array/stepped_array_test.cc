@@ -1,18 +1,26 @@
 #include "client/emulator/array/stepped_array.h"
 
-#include <bit>
 #include <cmath>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "client/emulator/array/matrix_unit.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/emulator/array/wild_operands.h"
+#include "tests/client/emulator/array/worked_examples.h"
+#include "tests/status_matchers.h"
 
 namespace systole::emulator {
 namespace {
 
 using testing::ElementsAre;
+
+constexpr Dataflow kDataflows[] = {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs,
+                                   Dataflow::kScaleSimIs};
 
 std::vector<uint16_t> Bf16(const std::vector<float>& values) {
   std::vector<uint16_t> out;
@@ -34,35 +42,133 @@ TEST(SteppedArrayTest, MultipliesASmallMatrixByHand) {
   }
 }
 
-// R cycles of load and M + R + C - 2 of streaming per fold: the published cases with one fold.
-TEST(SteppedArrayTest, OneFoldTakesThePublishedNumberOfCycles) {
-  const struct {
-    int64_t rows, columns, m, k, n, cycles;
-  } cases[] = {
-      {4, 4, 4, 4, 4, 14},
-      {8, 8, 16, 8, 8, 38},
-      {128, 128, 128, 128, 128, 510},
-      {128, 128, 8, 128, 128, 390},
-  };
-  for (const auto& c : cases) {
-    const std::vector<uint16_t> a(static_cast<size_t>(c.m * c.k)),
-        b(static_cast<size_t>(c.k * c.n));
-    std::vector<float> out(static_cast<size_t>(c.m * c.n));
-    const SteppedArray::Cycles cycles =
-        SteppedArray(c.rows, c.columns).Multiply(a.data(), b.data(), c.m, c.k, c.n, out.data());
-    EXPECT_EQ(cycles.load + cycles.stream, c.cycles) << c.rows << " " << c.m;
+TEST(SteppedArrayTest, InputAndOutputStationaryMultiplyTheSame) {
+  const auto a = Bf16({1, 2, 3, 4, 5, 6}), b = Bf16({1, 2, 3, 4, 5, 6});
+  for (const Dataflow dataflow : kDataflows) {
+    for (const int64_t rows : {1, 2, 3, 5}) {
+      for (const int64_t columns : {1, 2, 4}) {
+        std::vector<float> out(4, 99.0f);  // Multiply clears what stood there.
+        SteppedArray(rows, columns).Multiply(a.data(), b.data(), 2, 3, 2, out.data(), dataflow);
+        EXPECT_THAT(out, ElementsAre(22, 28, 49, 64)) << DataflowName(dataflow) << " " << rows;
+      }
+    }
   }
 }
 
-// SCALE-Sim charges serial folds ceil(K/R) * ceil(N/C) * (2R + C + M - 2): 16 x 110.
-TEST(SteppedArrayTest, FoldsAreChargedOneAfterTheOther) {
+// As SCALE-Sim counts: the last cycle's index, and no charge for the drain of stationary sums.
+int64_t ScaleSimCycles(const SteppedArray::Cycles& cycles) {
+  return cycles.load + cycles.stream - 1;
+}
+
+// All but the last one, which takes minutes.
+TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {
+  for (const WorkedExample& example : kWorkedExamples) {
+    const auto [m, k, n] = example.gemm;
+    if (m > 100'000) continue;
+    SCOPED_TRACE(testing::Message() << example.array.rows << "x" << example.array.columns << " "
+                                    << m << "," << k << "," << n);
+    const std::vector<uint16_t> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n));
+    std::vector<float> out(static_cast<size_t>(m * n));
+    SteppedArray array(example.array.rows, example.array.columns);
+    const auto cycles = [&, m = m, k = k, n = n](Dataflow dataflow) {
+      return array.Multiply(a.data(), b.data(), m, k, n, out.data(), dataflow);
+    };
+    const SteppedArray::Cycles os = cycles(Dataflow::kScaleSimOs);
+    EXPECT_EQ(ScaleSimCycles(os), example.os);
+    EXPECT_EQ(os.total(), example.os_paper);
+    EXPECT_EQ(ScaleSimCycles(cycles(Dataflow::kScaleSimWs)), example.ws);
+    EXPECT_EQ(ScaleSimCycles(cycles(Dataflow::kScaleSimIs)), example.is);
+    EXPECT_EQ(cycles(Dataflow::kWsDb).total(), example.ws_db);
+  }
+}
+
+// 500 shapes, four dataflows, every instruction set: the bits of the exact loop and the cycles of
+// the formulas. M below, at and above R; one tile and many; operands that flush and overflow.
+TEST(SteppedArrayTest, EqualsTheExactLoopAndTheFormulasOn500Shapes) {
+  std::mt19937 random(8);
+  const auto up_to = [&random](int64_t n) { return 1 + static_cast<int64_t>(random() % n); };
+  const std::vector<std::string> targets = SupportedSimdTargets();
+  int shorter = 0, longer = 0, one_tile = 0;  // Than, of: M and R, ws-db.
+  for (int i = 0; i < 500; ++i) {
+    const ArrayShape shape = {up_to(24), up_to(24)};
+    const int64_t m = up_to(40), k = up_to(60), n = up_to(40);
+    const auto wildness = static_cast<Wildness>(i % kWildnesses);
+    const std::vector<uint16_t> a = WildOperands(m * k, wildness, random);
+    const std::vector<uint16_t> b = WildOperands(k * n, wildness, random);
+    std::vector<float> out(static_cast<size_t>(m * n));
+    MultiplyByDefinition(a.data(), b.data(), m, k, n, shape.rows, out.data());
+    const std::vector<uint32_t> slabs_of_rows = BitsOf(out);
+    MultiplyByDefinition(a.data(), b.data(), m, k, n, k, out.data());
+    const std::vector<uint32_t> one_slab = BitsOf(out);
+    SteppedArray array(shape.rows, shape.columns);
+    for (const Dataflow dataflow : kDataflows) {
+      const absl::StatusOr<GemmCycles> counted = CountCycles({m, k, n}, shape, dataflow);
+      ASSERT_THAT(counted, IsOk());
+      for (const std::string& target : targets) {
+        SCOPED_TRACE(testing::Message()
+                     << "shape " << i << ": " << target << " " << DataflowName(dataflow) << " "
+                     << shape.rows << "x" << shape.columns << " " << m << "," << k << "," << n);
+        ASSERT_THAT(ForceSimdTarget(target), IsOk());
+        const SteppedArray::Cycles cycles =
+            array.Multiply(a.data(), b.data(), m, k, n, out.data(), dataflow);
+        const bool sums_stay = dataflow == Dataflow::kScaleSimOs;
+        ASSERT_EQ(BitsOf(out), sums_stay ? one_slab : slabs_of_rows);
+        ASSERT_EQ(dataflow == Dataflow::kWsDb ? cycles.total() : ScaleSimCycles(cycles),
+                  counted->cycles);
+        ASSERT_EQ(cycles.drain, sums_stay ? counted->folds * shape.rows : 0);
+      }
+      if (dataflow == Dataflow::kWsDb) {
+        one_tile += counted->folds == 1;
+        shorter += counted->folds > 1 && m < shape.rows;
+        longer += counted->folds > 1 && m > shape.rows;
+      }
+    }
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+  EXPECT_GT(shorter, 50);
+  EXPECT_GT(longer, 50);
+  EXPECT_GT(one_tile, 10);
+}
+
+// The first tile loads alone; every later one behind the rows of the one before.
+TEST(SteppedArrayTest, OnlyTheFirstTileOfWsDbWaitsForItsWeights) {
   const std::vector<uint16_t> a(64 * 64), b(64 * 64);
   std::vector<float> out(64 * 64);
-  const SteppedArray::Cycles cycles =
-      SteppedArray(16, 16).Multiply(a.data(), b.data(), 64, 64, 64, out.data());
-  EXPECT_EQ(cycles.load, 16 * 16);
-  EXPECT_EQ(cycles.stream, 16 * (64 + 16 + 16 - 2));
-  EXPECT_EQ(cycles.load + cycles.stream, 1760);
+  SteppedArray array(16, 16);
+  const auto back_to_back =
+      array.Multiply(a.data(), b.data(), 64, 64, 64, out.data(), Dataflow::kWsDb);
+  EXPECT_EQ(back_to_back.load, 16);
+  EXPECT_EQ(back_to_back.stream, 15 * 64 + 64 + 16 + 16 - 2);
+  const auto serial =
+      array.Multiply(a.data(), b.data(), 64, 64, 64, out.data(), Dataflow::kScaleSimWs);
+  EXPECT_EQ(serial.load, 16 * 16);
+  EXPECT_EQ(serial.stream, 16 * (64 + 16 + 16 - 2));
+}
+
+// Two arrays that take tiles in turns leave the bits of one that takes all.
+TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
+  std::mt19937 random(9);
+  const int64_t m = 5, k = 20, n = 9;  // 5 x 3 tiles of 4 x 4.
+  const std::vector<uint16_t> a = WildOperands(m * k, Wildness::kTame, random);
+  const std::vector<uint16_t> b = WildOperands(k * n, Wildness::kTame, random);
+  for (const Dataflow dataflow : {Dataflow::kWsDb, Dataflow::kScaleSimWs}) {
+    std::vector<float> whole(m * n), shared(m * n);
+    SteppedArray array(4, 4);
+    array.Multiply(a.data(), b.data(), m, k, n, whole.data(), dataflow);
+    for (const int64_t first : {0, 7, 14, 21}) {  // 7, 7, 1 and 0 tiles.
+      array.Start({.a = a.data(),
+                   .b = b.data(),
+                   .shape = {m, k, n},
+                   .out = shared.data(),
+                   .dataflow = dataflow,
+                   .first_tile = first,
+                   .most_tiles = 7});
+      while (array.Step()) {
+      }
+    }
+    EXPECT_EQ(array.cycles().total(), 0);
+    EXPECT_EQ(BitsOf(shared), BitsOf(whole)) << DataflowName(dataflow);
+  }
 }
 
 // The order shows: 2^24 + 1 + 1 is 2^24 if the ones come singly, 2^24 + 2 if they come as a sum.
@@ -79,14 +185,26 @@ TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
   EXPECT_EQ(by_two_slabs, 16777218.0f);
 }
 
-// A place that no weight uses must not turn a sum of -0 into +0 half-way.
+// A sum that stays in its PE is one slab, however long.
+TEST(SteppedArrayTest, OutputStationaryChainsTheWholeSum) {
+  const auto a = Bf16({16777216.0f, 0, 1, 1}), b = Bf16({1, 1, 1, 1});
+  float chained, by_slabs_of_two;
+  SteppedArray(2, 1).Multiply(a.data(), b.data(), 1, 4, 1, &chained, Dataflow::kScaleSimOs);
+  SteppedArray(2, 1).Multiply(a.data(), b.data(), 1, 4, 1, &by_slabs_of_two, Dataflow::kWsDb);
+  EXPECT_EQ(chained, 16777216.0f);
+  EXPECT_EQ(by_slabs_of_two, 16777218.0f);
+}
+
+// A place that no operand uses must not turn a sum of -0 into +0 half-way.
 TEST(SteppedArrayTest, UnusedPlacesChangeNoBitOfANegativeZero) {
   const float tiny = std::ldexp(1.0f, -70);
   const auto a = Bf16({1, tiny}), b = Bf16({0, -tiny});  // The second product is flushed to -0.
-  float with_padding, without;
-  SteppedArray(7, 3).Multiply(a.data(), b.data(), 1, 2, 1, &with_padding);
-  MultiplyByDefinition(a.data(), b.data(), 1, 2, 1, 7, &without);
-  EXPECT_EQ(std::bit_cast<uint32_t>(with_padding), std::bit_cast<uint32_t>(without));
+  for (const Dataflow dataflow : kDataflows) {
+    float with_padding, without;
+    SteppedArray(7, 3).Multiply(a.data(), b.data(), 1, 2, 1, &with_padding, dataflow);
+    MultiplyByDefinition(a.data(), b.data(), 1, 2, 1, 7, &without);
+    EXPECT_EQ(BitsOf(with_padding), BitsOf(without)) << DataflowName(dataflow);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+// The processing elements (PEs) of a systolic array, as registers, and what one cycle does to them.
+//
+//              top(c)                 PE (r, c) holds four numbers:
+//                |                      a       operand that moves right, one PE a cycle
+//   left(r) -> PE(r,c) -> a             b       the other operand: stays, or moves down
+//                |                      shadow  the next b of a stationary operand, loaded
+//                meanwhile v                      sum     moves down, or stays
+//            b or sum
+//
+// Every register of the grid changes once per cycle, all at the same time: a new value is a
+// function of values before the cycle. The multiply-add rounds once, on every instruction set, and
+// flushes subnormals: the caller holds a FlushScope. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
+
+#include <cstdint>
+
+#include "client/emulator/array/device_array.h"
+
+namespace systole::emulator {
+
+class PeGrid {
+ public:
+  struct Pe {
+    float a = 0, b = 0, shadow = 0, sum = 0;
+  };
+
+  // Starts cleared. REQUIRES: rows, columns in [1, 2^31).
+  PeGrid(int64_t rows, int64_t columns);
+
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+
+  // All registers and all that enters: +0.
+  void Clear();
+
+  // The registers of PE (r, c) after the last cycle.
+  Pe At(int64_t r, int64_t c) const;
+  // PE (rows - 1, c)'s sum, which leaves the array.
+  float bottom(int64_t c) const { return sum_[RowStart(rows_ - 1) + c]; }
+
+  // What enters the grid in the next cycle; kept until written again. They start as +0.
+  float& left(int64_t r) { return a_[RowStart(r) - 1]; }              // Column 0's a.
+  float& top_b(int64_t c) { return b_[RowStart(-1) + c]; }            // Row 0's b.
+  float& top_shadow(int64_t c) { return shadow_[RowStart(-1) + c]; }  // Row 0's shadow.
+
+  // How many shadow registers of column c, from the top, shift down in the next StreamCycle.
+  int32_t& shift_depth(int64_t c) { return shift_depth_[c]; }
+
+  // b = shadow in the PEs with r + c = diagonal, before the next cycle: the first row of a tile
+  // arrives there. Diagonals outside the grid have no PE.
+  void TakeShadow(int64_t diagonal);
+
+  // A stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum), +0 enters from
+  // above. Shadow registers shift as shift_depth says; `loading` = some depth is not 0.
+  void StreamCycle(bool loading);
+  // Stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
+  void AccumulateCycle();
+  // Stationary sums leave: sums move down, +0 enters from above; a and b move as ever.
+  void DrainCycle();
+
+  // Rows of registers are padded: one takes at most this many numbers more than it has columns.
+  static constexpr int64_t kMostPadding = 31;
+
+  // Where the registers lie: rows `stride` elements apart, with a row above the first one and
+  // kMargin elements to the left of each for what enters. Public for the kernels only.
+  struct Planes {
+    float *a, *b, *shadow, *sum;  // PE (0, 0).
+    const int32_t* shift_depth;
+    int64_t rows, columns, stride;  // `columns` rounded up to whole vectors.
+  };
+
+ private:
+  static constexpr int64_t kMargin = 16;  // One widest vector, so that rows stay aligned.
+  int64_t RowStart(int64_t r) const { return (r + 1) * stride_ + kMargin; }
+  Planes planes();
+
+  int64_t rows_, columns_, stride_;
+  DeviceArray<float> a_, b_, shadow_, sum_;
+  DeviceArray<int32_t> shift_depth_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
