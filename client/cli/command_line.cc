@@ -147,7 +147,7 @@ int RunCommandLine(absl::Span<const std::string> args,
 
   for (const auto& [subcommand, command] : added) {
     if (!subcommand->parsed()) continue;
-    const Console to = {console.out, console.err, console.err_is_terminal, json};
+    const Console to = {console.out, console.err, console.err_is_terminal, json, version};
     const absl::Status status = command->Run(to);
     console.out.flush();
     if (!status.ok()) {

@@ -62,6 +62,7 @@ struct Console {
   std::ostream& err;
   bool err_is_terminal = false;  // Progress bars are drawn only then.
   bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
+  absl::string_view version;     // Of the program.
 };
 
 class Command {
@@ -78,7 +79,7 @@ class Command {
 };
 
 // Parses `args` (without the program's name), runs the command they name, returns the exit code.
-// `console.json` is set from the command line.
+// `console.json` is set from the command line, `console.version` from `version`.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
                    const Console& console);

@@ -1,7 +1,6 @@
 // `systole train`: trains a model on emulated cores that are fed over the network.
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,9 +12,12 @@
 #include "client/cli/core_infeeds.h"
 #include "client/cli/feed_flags.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/report_flags.h"
 #include "client/cli/thread_count.h"
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/report/run_report.h"
+#include "client/emulator/report/training_run.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed_client.h"
@@ -53,7 +55,7 @@ class TrainCommand final : public Command {
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
     options.Optional("--image-output", "NAME", &outputs_.image, "The output the model takes");
     options.Optional("--label-output", "NAME", &outputs_.label, "The output that holds the class");
-    options.Optional("--report-json", "FILE", &report_json_, "Also write the report here, as JSON");
+    report_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -78,15 +80,13 @@ class TrainCommand final : public Command {
                                    .threads = threads,
                                    .seed = seed_,
                                    .numerics = numerics}));
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport report,
-                             Train(trainer, *infeeds, eval_spec, options, console));
-    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
-    if (report_json_.empty()) return absl::OkStatus();
-    std::ofstream file(report_json_, std::ios::trunc);
-    file << report.ToJson() << "\n";
-    file.close();
-    if (!file) return absl::InternalError(absl::StrCat("cannot write '", report_json_, "'"));
-    return absl::OkStatus();
+    emulator::StepHistory steps;
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport training,
+                             Train(trainer, *infeeds, eval_spec, options, steps, console));
+    const emulator::RunReport report = emulator::ReportOf(
+        training, steps, Facts(spec, infeeds->client().info().identity(), threads, console));
+    console.out << (console.json ? emulator::ToJson(report) + "\n" : training.ToText());
+    return report_.Write(report);
   }
 
  private:
@@ -122,9 +122,21 @@ class TrainCommand final : public Command {
     return CoreInfeeds::Create(std::move(client), outputs_);
   }
 
+  std::vector<emulator::Fact> Facts(const v1::FeedSpec& spec, const v1::FeedIdentity& identity,
+                                    int threads, const Console& console) const {
+    return {{"global_batch", "Global batch", int64_t{spec.global_batch()}, emulator::Unit::kCount},
+            {"seed", "Seed of the weights", seed_},
+            {"feed_seed", "Seed of the feed", uint64_t{spec.seed()}},
+            {"dataset", "Dataset", spec.dataset()},
+            {"threads", "Threads of this host", int64_t{threads}, emulator::Unit::kCount},
+            {"content_version", "Content version", identity.content_version()},
+            {"systole_version", "Systole", std::string(console.version)}};
+  }
+
   absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, CoreInfeeds& infeeds,
                                                  const std::optional<v1::FeedSpec>& eval_spec,
                                                  FeedClientOptions options,
+                                                 emulator::StepHistory& steps,
                                                  const Console& console) const {
     emulator::TrainingLoopOptions loop = {
         .epochs = epochs_,
@@ -139,6 +151,7 @@ class TrainCommand final : public Command {
     ProgressBar bar(console.err, console.err_is_terminal, "training",
                     loop.epochs * loop.steps_per_epoch);
     loop.on_step = [&](const emulator::TrainingProgress& progress) {
+      steps.Add(emulator::EntryOf(progress));
       bar.Add(
           1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
     };
@@ -164,7 +177,7 @@ class TrainCommand final : public Command {
   std::string numerics_ = "exact";
   int64_t threads_ = 0;
   TrainingOutputs outputs_;
-  std::string report_json_;
+  ReportFlags report_;
 };
 
 }  // namespace

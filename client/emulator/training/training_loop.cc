@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/emulator/model/optimizer.h"
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
@@ -36,6 +37,7 @@ class Loop {
   Trainer& trainer_;
   const TrainingLoopOptions& options_;
   const int64_t num_cores_;
+  absl::Duration start_;
   absl::Duration first_step_wait_;
 };
 
@@ -98,16 +100,19 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
           options_.steps_per_epoch, "); raise `epochs` in the feed spec (0: without end)"));
     }
     report.bytes_received += popped.bytes;
-    if (epoch == 0 && step == 0) {
+    const bool first = epoch == 0 && step == 0;
+    if (first) {
       first_step_wait_ = popped.wait;
     } else {
       for (size_t core = 0; core < popped.waits.size(); ++core) {
         report.infeed_stall[core] += popped.waits[core];
       }
     }
+    const double learning_rate = LearningRate(trainer_.model().optimizer, trainer_.steps());
     const absl::Duration before = options_.clock();
     SYSTOLE_ASSIGN_OR_RETURN(const StepResult result, trainer_.Step(popped.inputs));
-    report.compute += options_.clock() - before;
+    const absl::Duration compute = options_.clock() - before;
+    report.compute += compute;
     scorer.Add(result);
     ++report.steps;
     if (options_.on_step != nullptr) {
@@ -117,7 +122,11 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
                         .loss = result.loss,
                         .accuracy = result.valid == 0 ? 0.0
                                                       : static_cast<double>(result.correct) /
-                                                            static_cast<double>(result.valid)});
+                                                            static_cast<double>(result.valid),
+                        .learning_rate = learning_rate,
+                        .start = before - popped.wait - start_,
+                        .infeed_stall = first ? absl::ZeroDuration() : popped.wait,
+                        .compute = compute});
     }
   }
   report.duration = options_.clock() - start;
@@ -140,7 +149,7 @@ absl::Status Loop::Validate(EpochReport& report) const {
 }
 
 absl::StatusOr<TrainingReport> Loop::Run(const PopInfeed& pop) {
-  const absl::Duration start = options_.clock();
+  start_ = options_.clock();
   TrainingReport report;
   report.model = trainer_.model().name;
   report.numerics = std::string(NumericsName(trainer_.options().numerics));
@@ -152,7 +161,7 @@ absl::StatusOr<TrainingReport> Loop::Run(const PopInfeed& pop) {
     report.epochs.push_back(std::move(trained));
   }
   report.first_step_wait = first_step_wait_;
-  report.training_time = options_.clock() - start;
+  report.training_time = options_.clock() - start_;
   return report;
 }
 

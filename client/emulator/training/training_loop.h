@@ -38,6 +38,10 @@ struct TrainingProgress {
   int64_t steps_per_epoch = 0;
   double loss = 0;  // Of this step.
   double accuracy = 0;
+  double learning_rate = 0;
+  absl::Duration start;         // When it was wanted, since the loop's start.
+  absl::Duration infeed_stall;  // Until the last core had its slice; 0 for the run's first step.
+  absl::Duration compute;
 };
 
 struct TrainingLoopOptions {

@@ -1,11 +1,8 @@
 #include "client/emulator/training/training_report.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 namespace systole::emulator {
 namespace {
@@ -13,50 +10,6 @@ namespace {
 double PerSecond(int64_t count, absl::Duration time) {
   const double seconds = absl::ToDoubleSeconds(time);
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
-}
-
-std::string Number(double value) {
-  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
-}
-std::string Seconds(absl::Duration time) { return Number(absl::ToDoubleSeconds(time)); }
-
-std::string SecondsList(const std::vector<absl::Duration>& times) {
-  return absl::StrCat("[",
-                      absl::StrJoin(times, ",",
-                                    [](std::string* out, absl::Duration time) {
-                                      absl::StrAppend(out, Seconds(time));
-                                    }),
-                      "]");
-}
-
-std::string ScoreJson(const Score& score) {
-  return absl::StrCat("{\"examples\":", score.examples, ",\"loss\":", Number(score.loss),
-                      ",\"accuracy\":", Number(score.accuracy), "}");
-}
-
-std::string EpochJson(const EpochReport& epoch) {
-  return absl::StrCat(
-      "{\"steps\":", epoch.steps, ",\"training\":", ScoreJson(epoch.training),
-      epoch.validation ? absl::StrCat(",\"validation\":", ScoreJson(*epoch.validation)) : "",
-      ",\"seconds\":", Seconds(epoch.duration), ",\"compute_seconds\":", Seconds(epoch.compute),
-      ",\"images_per_second\":", Number(epoch.images_per_second()),
-      ",\"mean_step_seconds\":", Seconds(epoch.mean_step()),
-      ",\"infeed_stall_seconds\":", SecondsList(epoch.infeed_stall),
-      ",\"bytes_received\":", epoch.bytes_received, "}");
-}
-
-// Names are made of harmless characters by convention, not by force.
-std::string Quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(c));
-      continue;
-    }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
 }
 
 }  // namespace
@@ -119,22 +72,6 @@ std::string TrainingReport::ToText() const {
     absl::StrAppendFormat(&text, "validation accuracy %.3f\n", epochs.back().validation->accuracy);
   }
   return text;
-}
-
-std::string TrainingReport::ToJson() const {
-  return absl::StrCat(
-      "{\"model\":", Quoted(model), ",\"numerics\":", Quoted(numerics),
-      ",\"num_cores\":", num_cores, ",\"per_core_batch\":", per_core_batch, ",\"epochs\":[",
-      absl::StrJoin(epochs, ",",
-                    [](std::string* out, const EpochReport& epoch) { *out += EpochJson(epoch); }),
-      "],\"images_per_second\":", Number(images_per_second()),
-      ",\"first_step_wait_seconds\":", Seconds(first_step_wait),
-      ",\"infeed_stall_seconds\":", SecondsList(infeed_stall()),
-      ",\"bytes_received\":", bytes_received(), ",\"training_seconds\":", Seconds(training_time),
-      !epochs.empty() && epochs.back().validation
-          ? absl::StrCat(",\"validation_accuracy\":", Number(epochs.back().validation->accuracy))
-          : "",
-      "}");
 }
 
 }  // namespace systole::emulator

@@ -1,4 +1,4 @@
-// What a training run did: numbers per epoch and for the whole, and their text and JSON forms.
+// What a training run did: numbers per epoch and for the whole, and their text.
 // Functional mode only: host emulation is far slower than a chip, so nothing here speaks of a
 // chip's utilization.
 //
@@ -54,8 +54,6 @@ struct TrainingReport {
 
   // A table, then the sums; ends with the line "validation accuracy 0.NNN" if there was validation.
   std::string ToText() const;
-  // One object, on one line. Times in seconds; numbers that are not finite are null.
-  std::string ToJson() const;
 };
 
 }  // namespace systole::emulator

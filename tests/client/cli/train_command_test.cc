@@ -107,7 +107,21 @@ TEST_F(TrainCommandTest, JsonIsOneObject) {
   const CommandRun run = Train(Spec("a.textproto", 0),
                                {"--eval-spec", Spec("b.textproto", 1), "--epochs", "1", "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, MatchesRegex("\\{\"model\":\"bright-or-dark\".*\\}\n"));
+  EXPECT_THAT(run.out, MatchesRegex("\\{\"mode\":\"functional\",\"model\":\"bright-or-dark\".*"
+                                    "\"systole_version\":\"test\".*\\}\n"));
+}
+
+TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
+  const std::string page = folder_ / "report.html";
+  const CommandRun run =
+      Train(Spec("a.textproto", 0), {"--eval-spec", Spec("b.textproto", 1), "--epochs", "2",
+                                     "--seed", "9", "--json", "--report", page});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::string html = ReadWholeFile(page);
+  EXPECT_THAT(html, AllOf(HasSubstr(run.out.substr(0, run.out.size() - 1)),
+                          HasSubstr("id=\"plot-loss\""), HasSubstr("id=\"plot-cores\"")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\"seed\":9"), HasSubstr("\"steps\":{\"first\":0,"
+                                                                "\"count\":20,")));
 }
 
 TEST_F(TrainCommandTest, ASpecWithTooFewEpochsIsRefused) {
@@ -162,6 +176,10 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsAnErrorAfterTheReport) {
       Train(Spec("a.textproto", 0), {"--epochs", "1", "--report-json", folder_ / "no/such/folder"});
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_THAT(run.out, HasSubstr("model bright-or-dark"));
+  const CommandRun page =
+      Train(Spec("a.textproto", 0), {"--epochs", "1", "--report", folder_ / "no/such/page"});
+  EXPECT_EQ(page.exit_code, 5);
+  EXPECT_THAT(page.err, HasSubstr("no/such/page"));
 }
 
 TEST_F(TrainCommandTest, NoEpochIsWrongUsage) {

@@ -1,0 +1,53 @@
+// One axis of a plot: which values it spans, where they lie on the page, which of them are ticks.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_AXIS_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_AXIS_H_
+
+#include <string>
+#include <vector>
+
+#include "client/emulator/report/number_text.h"
+
+namespace systole::emulator {
+
+struct Tick {
+  double value = 0;
+  std::string label;  // Empty: a grid line only.
+};
+
+class Axis {
+ public:
+  // Spans [from, to], widened to whole ticks 1, 2 or 5 times a power of ten apart, about `ticks` of
+  // them. `integral`: never closer than 1. Values that are not finite span [0, 1].
+  static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
+  // The same without widening: the outermost ticks may lie inside.
+  static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);
+  // Spans whole decades around [from, to]; ticks at powers of ten. What is not above 0 spans
+  // [1, 10].
+  static Axis Log(double from, double to, Unit unit);
+
+  // Lays the axis from pixel `begin` (its smallest value) to pixel `end`.
+  void Place(double begin, double end) {
+    begin_ = begin;
+    end_ = end;
+  }
+  // Where `value` lies, in pixels; what is outside the span lies at its nearer end.
+  double At(double value) const;
+
+  double from() const { return from_; }
+  double to() const { return to_; }
+  const std::vector<Tick>& ticks() const { return ticks_; }
+
+ private:
+  Axis(double from, double to, bool log) : from_(from), to_(to), log_(log) {}
+
+  double from_, to_;
+  bool log_;
+  double begin_ = 0, end_ = 1;
+  std::vector<Tick> ticks_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_AXIS_H_

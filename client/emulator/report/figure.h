@@ -1,0 +1,47 @@
+// One plot of a report with its legend and the table under it.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_FIGURE_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_FIGURE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "client/emulator/report/axis.h"
+#include "client/emulator/report/step_history.h"
+
+namespace systole::emulator {
+
+struct LegendEntry {
+  std::string series;  // As in Plot.
+  std::string label;
+  int shape = -1;  // As in Plot::Dot; -1: a swatch of colour.
+};
+
+struct Figure {
+  std::string title;
+  std::string remark;  // One or two sentences under the title.
+  std::vector<LegendEntry> legend;
+  std::string svg;
+  std::string table;  // HTML; may be empty.
+  bool table_is_long = false;
+  bool wide = false;  // Takes the page's whole width.
+};
+
+// A line has at most this many points, a plot of bars so many bars; what is more is merged.
+inline constexpr size_t kMaxLinePoints = 480;
+inline constexpr size_t kMaxBars = 240;
+// Of a wide figure's plot.
+inline constexpr double kWidePx = 1136;
+
+// The step after the row's last.
+double EndOf(const StepRow& row);
+// "Step 12", "Steps 12 to 15".
+std::string StepsText(const StepRow& row);
+// Over all of `rows`, of which there is one at least.
+Axis StepAxis(const std::vector<StepRow>& rows, int ticks);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_FIGURE_H_

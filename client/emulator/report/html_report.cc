@@ -1,0 +1,188 @@
+#include "client/emulator/report/html_report.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/emulator/report/figure.h"
+#include "client/emulator/report/html_table.h"
+#include "client/emulator/report/learning_figures.h"
+#include "client/emulator/report/page_style.h"
+#include "client/emulator/report/plot.h"
+#include "client/emulator/report/roofline_figure.h"
+#include "client/emulator/report/timing_figures.h"
+
+namespace systole::emulator {
+namespace {
+
+// Results shown large.
+constexpr size_t kCards = 6;
+
+const char* TitleOf(RunMode mode) {
+  switch (mode) {
+    case RunMode::kFunctional:
+      return "Training run";
+    case RunMode::kPaced:
+      return "Paced run";
+    case RunMode::kReplay:
+      return "Replayed run";
+  }
+  return "";
+}
+
+// What a mode claims, and what it does not.
+const char* ClaimOf(RunMode mode) {
+  switch (mode) {
+    case RunMode::kFunctional:
+      return "Functional mode: the values that a systolic accelerator would compute. Times are "
+             "those of the emulating host and say nothing about how busy a chip would be.";
+    case RunMode::kPaced:
+      return "Paced mode: no values. Every core takes the chip's step time by the wall clock, so "
+             "that real servers are loaded at the real rate.";
+    case RunMode::kReplay:
+      return "Replay mode: no values. Arrivals were recorded once; when a chip would have waited "
+             "for them is computed, on a virtual clock.";
+  }
+  return "";
+}
+
+// The model's name, if the report has one.
+std::string NameOf(const RunReport& report) {
+  for (const Fact& fact : report.facts) {
+    const auto* name = std::get_if<std::string>(&fact.value);
+    if (fact.key == "model" && name != nullptr) return *name;
+  }
+  return TitleOf(report.mode);
+}
+
+std::string CardsHtml(absl::Span<const Fact> facts) {
+  std::string html = "<section class=\"cards\" aria-label=\"Main results\">\n";
+  for (const Fact& fact : facts) {
+    absl::StrAppend(&html, "<dl class=\"card\"><dt>", EscapeHtml(fact.label), "</dt><dd>",
+                    FactHtml(fact), "</dd></dl>\n");
+  }
+  return html + "</section>\n";
+}
+
+std::string FactsHtml(const char* title, absl::Span<const Fact> facts) {
+  if (facts.empty()) return "";
+  std::string html =
+      absl::StrCat("<section class=\"sheet wide\"><h2>", title, "</h2><dl class=\"facts\">\n");
+  for (const Fact& fact : facts) {
+    absl::StrAppend(&html, "<div><dt>", EscapeHtml(fact.label), "</dt><dd>", FactHtml(fact),
+                    "</dd></div>\n");
+  }
+  return html + "</dl></section>\n";
+}
+
+std::string EpochTable(const RunReport& report) {
+  HtmlTable table("Epochs", {"Epoch", "Steps", "Loss", "Accuracy", "Validation loss",
+                             "Validation accuracy", "Images/s", "Mean step", "Received"});
+  for (size_t i = 0; i < report.epochs.size(); ++i) {
+    const EpochReport& epoch = report.epochs[i];
+    const std::string key = absl::StrCat("epochs.", i, ".");
+    const auto number = [&](const char* name, double value, Unit unit) {
+      return NumberHtml(key + name, value, unit);
+    };
+    std::string loss = "–", accuracy = "–";
+    if (epoch.validation.has_value()) {
+      loss = number("validation.loss", epoch.validation->loss, Unit::kCount);
+      accuracy = number("validation.accuracy", epoch.validation->accuracy, Unit::kFraction);
+    }
+    table.AddRow(
+        {absl::StrCat(i + 1), number("steps", static_cast<double>(epoch.steps), Unit::kCount),
+         number("training.loss", epoch.training.loss, Unit::kCount),
+         number("training.accuracy", epoch.training.accuracy, Unit::kFraction), loss, accuracy,
+         number("images_per_second", epoch.images_per_second(), Unit::kCount),
+         NumberHtml(key + "mean_step_seconds", epoch.mean_step()),
+         number("bytes_received", static_cast<double>(epoch.bytes_received), Unit::kBytes)});
+  }
+  return table.ToHtml();
+}
+
+std::string FigureHtml(const Figure& figure) {
+  std::string html = absl::StrCat("<figure", figure.wide ? " class=\"wide\"" : "",
+                                  "><figcaption><h2>", EscapeHtml(figure.title),
+                                  "</h2><p class=\"remark\">", EscapeHtml(figure.remark), "</p>\n");
+  html += "<ul class=\"legend\">";
+  for (const LegendEntry& entry : figure.legend) {
+    absl::StrAppend(&html, "<li><svg viewBox=\"-7 -7 14 14\" aria-hidden=\"true\">",
+                    entry.shape < 0 ? absl::StrCat("<rect class=\"bar s-", entry.series,
+                                                   "\" x=\"-6\" y=\"-6\" width=\"12\" "
+                                                   "height=\"12\" rx=\"3\"/>")
+                                    : absl::StrCat("<path class=\"dot s-", entry.series, "\" d=\"",
+                                                   ShapePath(entry.shape), "\"/>"),
+                    "</svg>", EscapeHtml(entry.label), "</li>");
+  }
+  absl::StrAppend(&html, "</ul></figcaption>\n<div class=\"plot\">\n", figure.svg, "</div>\n");
+  if (!figure.table.empty()) {
+    absl::StrAppend(&html, figure.table_is_long ? "<details>" : "<details open>",
+                    "<summary>Numbers</summary>", figure.table, "</details>\n");
+  }
+  return html + "</figure>\n";
+}
+
+std::string NotesHtml(const RunReport& report) {
+  std::string html = "<footer><ul>\n";
+  if (report.steps.steps() > 0) {
+    const std::string rows =
+        NumberText(static_cast<double>(report.steps.rows().size()), Unit::kCount);
+    const std::string each =
+        report.steps.steps_per_row() == 1
+            ? "one for each step"
+            : absl::StrCat(
+                  "each of ",
+                  NumberText(static_cast<double>(report.steps.steps_per_row()), Unit::kCount),
+                  " steps");
+    absl::StrAppend(&html, "<li>The run's history is kept in ", rows, " rows, ", each,
+                    ". Plots merge them further, to at most ", kMaxLinePoints, " points or ",
+                    kMaxBars,
+                    " bars. Merged rows keep their mean, smallest and largest, so that no spike "
+                    "is lost.</li>\n");
+  }
+  if (report.has_barrier()) {
+    html +=
+        "<li>Accelerator utilization is compute time over total time, the first step left out. "
+        "The wait of a core whose data are there for cores whose data are not is booked as "
+        "barrier, not as infeed stall.</li>\n";
+  }
+  html +=
+      "<li>This file holds every number once more, as the JSON that <code>--json</code> prints: "
+      "the element with the id <code>report</code>.</li>\n";
+  return html + "</ul></footer>\n";
+}
+
+}  // namespace
+
+std::string ToHtml(const RunReport& report) {
+  const std::string name = EscapeHtml(NameOf(report));
+  const absl::Span<const Fact> results = report.results;
+  const size_t cards = std::min(kCards, results.size());
+  std::string html = absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      // Whatever a name may smuggle in: nothing is loaded from anywhere.
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
+      name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,
+      "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
+      RunModeName(report.mode), "</span><h1>", name, "</h1><p>", ClaimOf(report.mode),
+      "</p></header>\n", CardsHtml(results.first(cards)), "<div class=\"grid\">\n",
+      FactsHtml("Further results", results.subspan(cards)), FactsHtml("What ran", report.facts));
+  for (const Figure& figure : LearningFigures(report)) html += FigureHtml(figure);
+  if (!report.epochs.empty()) {
+    absl::StrAppend(&html, "<section class=\"sheet wide\">", EpochTable(report), "</section>\n");
+  }
+  for (const Figure& figure : TimingFigures(report)) html += FigureHtml(figure);
+  for (const Figure& figure : RooflineFigures(report)) html += FigureHtml(figure);
+  absl::StrAppend(&html, "</div>\n", NotesHtml(report),
+                  "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n"
+                  "<script type=\"application/json\" id=\"report\">",
+                  absl::StrReplaceAll(ToJson(report), {{"<", "\\u003c"}}), "</script>\n<script>",
+                  kPageScript, "</script>\n</body></html>\n");
+  return html;
+}
+
+}  // namespace systole::emulator

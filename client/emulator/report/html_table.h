@@ -1,0 +1,43 @@
+// The page's numbers and tables. Every number is a <data> element: `data-key` is its path in the
+// JSON ("epochs.0.training.loss"), `value` the JSON's own text, and what it shows is for readers.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/emulator/report/number_text.h"
+#include "client/emulator/report/run_report.h"
+
+namespace systole::emulator {
+
+std::string NumberHtml(absl::string_view key, double value, Unit unit);
+std::string NumberHtml(absl::string_view key, absl::Duration time);
+// A number, or text.
+std::string FactHtml(const Fact& fact);
+
+class HtmlTable {
+ public:
+  // Columns are headed by `header`, of plain text; the first one holds the rows' names.
+  HtmlTable(absl::string_view caption, const std::vector<std::string>& header);
+
+  // `cells` are HTML.
+  void AddRow(const std::vector<std::string>& cells);
+
+  // Whether a reader should have to ask for it.
+  bool is_long() const { return rows_ > 16; }
+  std::string ToHtml() const;
+
+ private:
+  int64_t rows_ = 0;
+  std::string html_;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_

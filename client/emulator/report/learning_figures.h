@@ -1,0 +1,19 @@
+// What a network learned, step by step: loss, accuracy, learning rate.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_LEARNING_FIGURES_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_LEARNING_FIGURES_H_
+
+#include <vector>
+
+#include "client/emulator/report/figure.h"
+#include "client/emulator/report/run_report.h"
+
+namespace systole::emulator {
+
+// None for a run without values, or without a step; the rate only if it changes.
+std::vector<Figure> LearningFigures(const RunReport& report);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_LEARNING_FIGURES_H_

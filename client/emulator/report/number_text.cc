@@ -1,0 +1,137 @@
+#include "client/emulator/report/number_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace systole::emulator {
+namespace {
+
+struct Prefix {
+  double factor;
+  const char* name;
+};
+constexpr Prefix kPrefixes[] = {{1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""},    {1e3, "k"},
+                                {1e6, "M"},  {1e9, "G"},  {1e12, "T"}, {1e15, "P"}};
+
+struct UnitRule {
+  const char* name;    // Behind the prefix.
+  double least, most;  // Prefixes in use.
+};
+
+UnitRule RuleOf(Unit unit) {
+  switch (unit) {
+    case Unit::kNone:
+    case Unit::kCount:
+      return {"", 1, 1};
+    case Unit::kSeconds:
+      return {"s", 1e-9, 1};
+    case Unit::kFraction:
+      return {"%", 1, 1};
+    case Unit::kBytes:
+      return {"B", 1, 1e15};
+    case Unit::kBytesPerSecond:
+      return {"B/s", 1, 1e15};
+    case Unit::kFlops:
+      return {"FLOP", 1, 1e15};
+    case Unit::kFlopsPerSecond:
+      return {"FLOP/s", 1, 1e15};
+    case Unit::kFlopsPerByte:
+      return {"FLOP/B", 1, 1};
+  }
+  return {"", 1, 1};
+}
+
+// The largest prefix that leaves at least 1, were `value` printed with three digits.
+Prefix PrefixOf(double value, const UnitRule& rule) {
+  Prefix chosen = {1, ""};
+  bool found = false;
+  for (const Prefix& prefix : kPrefixes) {
+    if (prefix.factor < rule.least || prefix.factor > rule.most) continue;
+    if (!found || std::abs(value) >= 0.9995 * prefix.factor) chosen = prefix;
+    found = true;
+  }
+  return value == 0 ? Prefix{1, ""} : chosen;
+}
+
+// "-1234567.5" -> "-1,234,567.5"
+std::string Grouped(std::string digits) {
+  const size_t first = digits.find_first_of("0123456789");
+  size_t place = std::min(digits.find('.'), digits.size());
+  while (place > first + 3) {
+    place -= 3;
+    digits.insert(place, 1, ',');
+  }
+  return digits;
+}
+
+std::string WithUnit(const std::string& digits, const std::string& unit) {
+  return unit.empty() ? digits : absl::StrCat(digits, " ", unit);
+}
+
+// Three digits that count, or all before the point.
+std::string Digits(double value) {
+  const double size = std::abs(value);
+  if (size != 0 && size < 0.01) return absl::StrFormat("%.3g", value);
+  const int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+  return Grouped(absl::StrFormat("%.*f", decimals, value));
+}
+
+}  // namespace
+
+std::string NumberText(double value, Unit unit) {
+  if (!std::isfinite(value)) return "n/a";
+  if (unit == Unit::kFraction) return Digits(100 * value) + " %";
+  // An integer is shown whole.
+  if (unit == Unit::kCount && value == std::floor(value)) {
+    return Grouped(absl::StrFormat("%.0f", value));
+  }
+  if (unit == Unit::kNone) return absl::StrFormat("%.6g", value);
+  const UnitRule rule = RuleOf(unit);
+  const Prefix prefix = PrefixOf(value, rule);
+  return WithUnit(Digits(value / prefix.factor), absl::StrCat(prefix.name, rule.name));
+}
+
+std::string TickText(double value, double step, double largest, Unit unit) {
+  const UnitRule rule = RuleOf(unit);
+  Prefix prefix = PrefixOf(largest, rule);
+  if (unit == Unit::kFraction) prefix.factor = 0.01;
+  int decimals = 0;
+  for (double rest = step / prefix.factor; decimals < 9 && rest < 0.9999; rest *= 10) ++decimals;
+  // 2.5 needs a decimal that 1, 2 and 5 do not.
+  const double scaled_step = step / prefix.factor;
+  if (decimals == 0 && scaled_step != std::floor(scaled_step) && scaled_step < 10) decimals = 1;
+  return WithUnit(Grouped(absl::StrFormat("%.*f", decimals, value / prefix.factor)),
+                  absl::StrCat(prefix.name, rule.name));
+}
+
+std::string EscapeHtml(absl::string_view text) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace systole::emulator

@@ -1,0 +1,38 @@
+// Numbers as a reader wants them: three digits that count, a unit, thousands apart. And text from
+// outside as HTML may hold it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole::emulator {
+
+enum class Unit {
+  kNone,            // A name or a plain number: 42, 0.125.
+  kCount,           // 12,345
+  kSeconds,         // 12.3 ms
+  kFraction,        // Of 1, shown in per cent: 91.8 %
+  kBytes,           // 1.13 GB, powers of 1000
+  kBytesPerSecond,  // 700 GB/s
+  kFlops,           // 8.18 GFLOP
+  kFlopsPerSecond,  // 22.9 TFLOP/s
+  kFlopsPerByte,    // 65.7 FLOP/B
+};
+
+// What reads back, by its unit, as `value` to half of its last digit; "n/a" if it is not finite.
+std::string NumberText(double value, Unit unit);
+
+// The values of an axis whose ticks stand `step` apart: "0 ms", "2.5 ms", "5.0 ms".
+// All of one axis have one prefix, which `largest` decides. REQUIRES: step > 0.
+std::string TickText(double value, double step, double largest, Unit unit);
+
+// `text` with & < > " ' as entities: safe between tags and inside a quoted attribute.
+std::string EscapeHtml(absl::string_view text);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_

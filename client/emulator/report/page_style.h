@@ -1,0 +1,117 @@
+// The report page's style sheet and its one script: constants, apart from the code that fills the
+// page.
+//
+// Thread-safe: constants.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PAGE_STYLE_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_PAGE_STYLE_H_
+
+namespace systole::emulator {
+
+// Colours are named once for light and once for dark; a series is a colour by the class
+// `s-SERIES`.
+inline constexpr char kPageStyle[] = R"css(
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9; --card: #ffffff; --edge: #e1e5ea; --ink: #16202c; --soft: #5b6878;
+  --grid: #e6e9ee; --blue: #2268c9; --orange: #d9600f; --violet: #7a4fc4; --green: #128a63;
+  --gold: #b27b00; --badge: #e6eefb; --badge-ink: #174a92;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #10151b; --card: #181f27; --edge: #2a3440; --ink: #e7ecf2; --soft: #98a6b6;
+    --grid: #26303b; --blue: #5b9cf5; --orange: #f28b45; --violet: #ab86ee; --green: #3fc093;
+    --gold: #e0b040; --badge: #1d3252; --badge-ink: #a9cbff;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main { max-width: 1216px; margin: 0 auto; padding: 32px 20px 48px; }
+header p, .remark, footer { color: var(--soft); }
+h1 { margin: 6px 0 4px; font-size: 30px; line-height: 1.2; letter-spacing: -.01em;
+  overflow-wrap: anywhere; }
+header p { margin: 0 0 24px; max-width: 75ch; }
+h2 { margin: 0; font-size: 17px; }
+.badge { display: inline-block; padding: 2px 10px; border-radius: 99px; font-size: 13px;
+  font-weight: 600; background: var(--badge); color: var(--badge-ink); }
+.grid { display: grid; gap: 16px; grid-template-columns: repeat(2, minmax(0, 1fr)); }
+.cards { display: grid; gap: 16px; margin-bottom: 16px;
+  grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); }
+.card, figure, .sheet { margin: 0; padding: 18px 20px; min-width: 0; background: var(--card);
+  border: 1px solid var(--edge); border-radius: 10px; }
+.wide { grid-column: 1 / -1; }
+.card dt { color: var(--soft); font-size: 13px; }
+.card dd { margin: 2px 0 0; font-size: 25px; line-height: 1.25; font-weight: 620;
+  letter-spacing: -.01em; overflow-wrap: anywhere; }
+.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr));
+  gap: 14px 20px; margin: 12px 0 0; }
+.facts dt { color: var(--soft); font-size: 13px; }
+.facts dd { margin: 0; overflow-wrap: anywhere; }
+data { font-variant-numeric: tabular-nums; }
+.remark { margin: 2px 0 0; font-size: 13px; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 0 6px; padding: 0;
+  list-style: none; font-size: 13px; }
+.legend svg { width: 14px; height: 14px; margin-right: 6px; vertical-align: -2px;
+  overflow: visible; }
+.plot { overflow-x: auto; }
+.plot svg { display: block; width: 100%; height: auto; }
+.wide .plot svg { min-width: 720px; }
+.scroll { overflow-x: auto; margin-top: 10px; }
+table { border-collapse: collapse; min-width: min(100%, 480px); font-size: 13.5px;
+  font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: 4px 0; }
+th, td { padding: 5px 0 5px 28px; text-align: right; white-space: nowrap;
+  border-top: 1px solid var(--grid); font-weight: 400; }
+thead th { color: var(--soft); border-top: 0; }
+th:first-child { text-align: left; padding-left: 0; }
+.sheet table { width: 100%; }
+.sheet .scroll { margin-top: 0; }
+summary { margin-top: 8px; color: var(--soft); font-size: 13px; cursor: pointer; }
+footer { margin-top: 24px; font-size: 13px; max-width: 90ch; }
+footer li { margin: 3px 0; }
+
+svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
+.y-tick, .note { text-anchor: end; }
+.x-tick, .x-label { text-anchor: middle; }
+.grid-line, .tick, .axis, .rule { fill: none; stroke: var(--grid); }
+.minor { opacity: .55; }
+.axis, .tick { stroke: var(--soft); opacity: .6; }
+.rule { stroke: var(--soft); opacity: .45; }
+.line { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
+.band { fill: var(--c); opacity: .2; }
+.bar { fill: var(--c); }
+.dot { fill: var(--c); stroke: var(--card); stroke-width: 1.2; }
+.s-training, .s-compute, .s-rate, .s-mxu { --c: var(--blue); }
+.s-validation, .s-stall { --c: var(--orange); }
+.s-barrier, .s-vpu { --c: var(--violet); }
+.s-hbm { --c: var(--green); }
+.s-other { --c: var(--gold); }
+.s-roof { --c: var(--soft); }
+.tip-at { fill: transparent; }
+.tip-at:hover { fill: var(--soft); fill-opacity: .14; }
+#tip { position: fixed; z-index: 1; padding: 6px 10px; border-radius: 6px; max-width: 340px;
+  background: var(--ink); color: var(--card); font-size: 13px; line-height: 1.4;
+  white-space: pre-line; pointer-events: none; font-variant-numeric: tabular-nums; }
+@media (max-width: 820px) { .grid { grid-template-columns: minmax(0, 1fr); } }
+@media print { body { background: none; } .card, figure, .sheet { break-inside: avoid; } }
+)css";
+
+// Shows the text of what the pointer is over.
+inline constexpr char kPageScript[] = R"js(
+(() => {
+  const tip = document.getElementById('tip');
+  document.addEventListener('pointermove', event => {
+    const at = event.target.closest ? event.target.closest('[data-tip]') : null;
+    tip.hidden = !at;
+    if (!at) return;
+    tip.textContent = at.dataset.tip;
+    const x = event.clientX + 14, y = event.clientY + 14;
+    tip.style.left = Math.min(x, innerWidth - tip.offsetWidth - 8) + 'px';
+    tip.style.top = Math.min(y, innerHeight - tip.offsetHeight - 8) + 'px';
+  });
+})();
+)js";
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_PAGE_STYLE_H_

@@ -1,0 +1,20 @@
+// The layers of a model under the roof of a chip (Williams, Waterman, Patterson: "Roofline", CACM
+// 52(4), 2009): what they reach, by how much they compute on each byte that they move.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_
+
+#include <vector>
+
+#include "client/emulator/report/figure.h"
+#include "client/emulator/report/run_report.h"
+
+namespace systole::emulator {
+
+// Empty without a layer. Layers that compute nothing have no place on it; the table lists them.
+std::vector<Figure> RooflineFigures(const RunReport& report);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_

@@ -1,0 +1,137 @@
+#include "client/emulator/report/run_report.h"
+
+#include "client/json/json_writer.h"
+
+namespace systole::emulator {
+namespace {
+
+void Write(JsonWriter& json, const Fact& fact) {
+  std::visit([&](const auto& value) { json.Field(fact.key, value); }, fact.value);
+}
+
+void WriteScore(JsonWriter& json, const char* key, const Score& score) {
+  json.Key(key).BeginObject().Field("examples", score.examples).Field("loss", score.loss);
+  json.Field("accuracy", score.accuracy).EndObject();
+}
+
+void WriteSeconds(JsonWriter& json, const char* key, const std::vector<absl::Duration>& times) {
+  json.Key(key).BeginArray();
+  for (const absl::Duration time : times) json.Double(absl::ToDoubleSeconds(time));
+  json.EndArray();
+}
+
+void WriteEpoch(JsonWriter& json, const EpochReport& epoch) {
+  json.BeginObject().Field("steps", epoch.steps);
+  WriteScore(json, "training", epoch.training);
+  if (epoch.validation.has_value()) WriteScore(json, "validation", *epoch.validation);
+  json.Field("seconds", absl::ToDoubleSeconds(epoch.duration));
+  json.Field("compute_seconds", absl::ToDoubleSeconds(epoch.compute));
+  json.Field("images_per_second", epoch.images_per_second());
+  json.Field("mean_step_seconds", absl::ToDoubleSeconds(epoch.mean_step()));
+  WriteSeconds(json, "infeed_stall_seconds", epoch.infeed_stall);
+  json.Field("bytes_received", epoch.bytes_received).EndObject();
+}
+
+// A column of numbers, one for each row of the history.
+template <typename ValueOf>
+void WriteColumn(JsonWriter& json, const char* key, const std::vector<StepRow>& rows,
+                 ValueOf value_of) {
+  json.Key(key).BeginArray();
+  for (const StepRow& row : rows) json.Double(value_of(row));
+  json.EndArray();
+}
+
+void WriteSpread(JsonWriter& json, const char* key, const std::vector<StepRow>& rows,
+                 Spread StepRow::*member) {
+  json.Key(key).BeginObject();
+  WriteColumn(json, "mean", rows, [&](const StepRow& row) { return (row.*member).mean; });
+  WriteColumn(json, "min", rows, [&](const StepRow& row) { return (row.*member).min; });
+  WriteColumn(json, "max", rows, [&](const StepRow& row) { return (row.*member).max; });
+  json.EndObject();
+}
+
+void WriteSteps(JsonWriter& json, const RunReport& report) {
+  const std::vector<StepRow>& rows = report.steps.rows();
+  const StepRow total = report.steps.Total();
+  json.Key("steps").BeginObject().Field("first", total.first_step);
+  json.Field("count", total.steps);
+  json.Field("total_compute_seconds", absl::ToDoubleSeconds(total.compute));
+  json.Field("total_infeed_stall_seconds", absl::ToDoubleSeconds(total.infeed_stall));
+  if (report.has_barrier()) {
+    json.Field("total_barrier_seconds", absl::ToDoubleSeconds(total.barrier));
+  }
+  json.Field("longest_step_seconds", absl::ToDoubleSeconds(total.longest));
+  json.Field("steps_per_row", report.steps.steps_per_row());
+  WriteColumn(json, "start_seconds", rows,
+              [](const StepRow& row) { return absl::ToDoubleSeconds(row.start); });
+  const auto mean = [&](const char* key, absl::Duration StepRow::*member) {
+    WriteColumn(json, key, rows, [member](const StepRow& row) {
+      return absl::ToDoubleSeconds(row.*member) / static_cast<double>(row.steps);
+    });
+  };
+  mean("mean_compute_seconds", &StepRow::compute);
+  mean("mean_infeed_stall_seconds", &StepRow::infeed_stall);
+  if (report.has_barrier()) mean("mean_barrier_seconds", &StepRow::barrier);
+  WriteColumn(json, "longest_seconds", rows,
+              [](const StepRow& row) { return absl::ToDoubleSeconds(row.longest); });
+  if (report.has_scores()) {
+    WriteSpread(json, "loss", rows, &StepRow::loss);
+    WriteSpread(json, "accuracy", rows, &StepRow::accuracy);
+    WriteColumn(json, "learning_rate", rows, [](const StepRow& row) { return row.learning_rate; });
+  }
+  json.EndObject();
+}
+
+void WriteRoofline(JsonWriter& json, const Roofline& roofline) {
+  json.Key("roofline").BeginObject();
+  json.Field("peak_flops_per_second", roofline.peak_flops_per_second);
+  json.Field("bytes_per_second", roofline.bytes_per_second).Key("layers").BeginArray();
+  for (const LayerPoint& layer : roofline.layers) {
+    json.BeginObject().Field("name", layer.name).Field("flops", layer.flops);
+    json.Field("bytes", layer.bytes).Field("seconds", layer.seconds);
+    json.Field("flops_per_byte", layer.flops_per_byte());
+    json.Field("flops_per_second", layer.flops_per_second());
+    json.Field("bound_by", layer.bound_by).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+const char* RunModeName(RunMode mode) {
+  switch (mode) {
+    case RunMode::kFunctional:
+      return "functional";
+    case RunMode::kPaced:
+      return "paced";
+    case RunMode::kReplay:
+      return "replay";
+  }
+  return "";
+}
+
+std::string ToJson(const RunReport& report) {
+  JsonWriter json;
+  json.BeginObject().Field("mode", RunModeName(report.mode));
+  for (const Fact& fact : report.facts) Write(json, fact);
+  for (const Fact& fact : report.results) Write(json, fact);
+  if (!report.epochs.empty()) {
+    json.Key("epochs").BeginArray();
+    for (const EpochReport& epoch : report.epochs) WriteEpoch(json, epoch);
+    json.EndArray();
+  }
+  if (!report.cores.empty()) {
+    std::vector<absl::Duration> stall, barrier;
+    for (const CoreTimes& core : report.cores) {
+      stall.push_back(core.infeed_stall);
+      barrier.push_back(core.barrier);
+    }
+    WriteSeconds(json, "infeed_stall_seconds", stall);
+    if (report.has_barrier()) WriteSeconds(json, "barrier_seconds", barrier);
+  }
+  if (report.steps.steps() > 0) WriteSteps(json, report);
+  if (report.roofline.has_value()) WriteRoofline(json, *report.roofline);
+  return json.EndObject().text();
+}
+
+}  // namespace systole::emulator

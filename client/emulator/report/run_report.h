@@ -1,0 +1,84 @@
+// Everything that a report of a run shows, whatever the run's mode, and its JSON: what `--json`
+// prints and what the page of html_report.h carries inside.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/emulator/report/number_text.h"
+#include "client/emulator/report/step_history.h"
+#include "client/emulator/training/training_report.h"
+
+namespace systole::emulator {
+
+enum class RunMode {
+  // Values. Its times are the emulating host's, so it says nothing of a chip's utilization.
+  kFunctional,
+  // Times: every core takes the chip's step time by the wall clock.
+  kPaced,
+  // Times: computed for a chip from arrivals recorded once.
+  kReplay,
+};
+const char* RunModeName(RunMode mode);  // "functional"
+
+// A number or a word under its name in the JSON.
+struct Fact {
+  std::string key;    // "images_per_second"
+  std::string label;  // "Images per second"
+  std::variant<std::string, int64_t, uint64_t, double> value;
+  Unit unit = Unit::kNone;
+};
+
+// What one core did over the whole run, its first step left out.
+struct CoreTimes {
+  absl::Duration infeed_stall;
+  absl::Duration barrier;
+};
+
+// One layer on the roofline: what it computes, what it moves, how long it takes.
+struct LayerPoint {
+  std::string name;
+  double flops = 0;
+  double bytes = 0;  // To and from the chip's memory.
+  double seconds = 0;
+  std::string bound_by;  // "mxu", "hbm", ..
+
+  double flops_per_byte() const { return bytes > 0 ? flops / bytes : 0; }
+  double flops_per_second() const { return seconds > 0 ? flops / seconds : 0; }
+};
+
+struct Roofline {
+  double peak_flops_per_second = 0;  // Of one core.
+  double bytes_per_second = 0;       // Of one core's share of the chip's memory.
+  std::vector<LayerPoint> layers;
+};
+
+// Sections that a mode lacks are empty, and left out of JSON and page alike.
+struct RunReport {
+  RunMode mode = RunMode::kFunctional;
+  std::vector<Fact> facts;    // What ran: model, chip, batch, numerics, versions.
+  std::vector<Fact> results;  // What came of it. The first six stand out.
+  std::vector<EpochReport> epochs;
+  StepHistory steps;
+  std::vector<CoreTimes> cores;
+  std::optional<Roofline> roofline;
+
+  bool has_barrier() const { return mode != RunMode::kFunctional; }
+  bool has_scores() const { return mode == RunMode::kFunctional; }
+};
+
+// One object, on one line. Times in seconds; numbers that are not finite are null. `facts` and
+// `results` are fields of the object itself; their keys must differ from each other and from the
+// sections' ("mode", "epochs", "steps", "infeed_stall_seconds", "barrier_seconds", "roofline").
+std::string ToJson(const RunReport& report);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_

@@ -1,0 +1,74 @@
+// What every step of a run did, in bounded memory: as long as there is room a row is a step; when
+// the rows are full, neighbours are merged two by two and a row is twice as many steps from then
+// on. Sums, smallest and largest survive the merging, so no spike is lost, only its exact step.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace systole::emulator {
+
+// One step. Times without meaning in a mode are zero, values without meaning in it are left out of
+// the report by the report's mode.
+struct StepEntry {
+  int64_t step = 0;             // From 0; a run that goes on from a checkpoint begins later.
+  absl::Duration start;         // Since the run's start.
+  absl::Duration infeed_stall;  // Waiting for data.
+  absl::Duration compute;
+  absl::Duration barrier;  // Waiting for the slowest core.
+  double loss = 0;
+  double accuracy = 0;
+  double learning_rate = 0;
+};
+
+// Of the finite values only, unless there is none: then all three are not a number.
+struct Spread {
+  double mean = 0;
+  double min = 0;
+  double max = 0;
+};
+
+// `steps` steps in a row.
+struct StepRow {
+  int64_t first_step = 0;
+  int64_t steps = 0;
+  absl::Duration start;                           // Of the first.
+  absl::Duration infeed_stall, compute, barrier;  // Sums.
+  absl::Duration longest;                         // Stall + compute + barrier of one step.
+  Spread loss, accuracy;
+  double learning_rate = 0;  // Of the first.
+};
+
+class StepHistory {
+ public:
+  static constexpr size_t kMaxRows = 1024;
+
+  // The next step: its number is the last one's plus 1 (CHECK). O(1) amortised.
+  void Add(const StepEntry& entry);
+
+  // Every row but the last is of steps_per_row() steps.
+  const std::vector<StepRow>& rows() const { return rows_; }
+  int64_t steps_per_row() const { return steps_per_row_; }
+  // Steps in all rows.
+  int64_t steps() const { return steps_; }
+  // All rows as one. REQUIRES: steps() > 0.
+  StepRow Total() const;
+
+ private:
+  std::vector<StepRow> rows_;
+  int64_t steps_per_row_ = 1;
+  int64_t steps_ = 0;
+};
+
+// `rows` merged, in order and in equal numbers, to at most `max_rows`. REQUIRES: max_rows > 0.
+std::vector<StepRow> MergeRows(absl::Span<const StepRow> rows, size_t max_rows);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_

@@ -1,0 +1,206 @@
+#include "client/emulator/report/timing_figures.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "client/emulator/report/html_table.h"
+#include "client/emulator/report/plot.h"
+
+namespace systole::emulator {
+namespace {
+
+struct TimePart {
+  const char* series;
+  const char* label;
+  const char* key;  // Of the sum in the JSON.
+  absl::Duration StepRow::*of_row;
+};
+
+std::vector<TimePart> TimeParts(const RunReport& report) {
+  std::vector<TimePart> parts = {
+      {"compute", "Compute", "steps.total_compute_seconds", &StepRow::compute},
+      {"stall", "Infeed stall", "steps.total_infeed_stall_seconds", &StepRow::infeed_stall}};
+  if (report.has_barrier()) {
+    parts.push_back({"barrier", "Barrier", "steps.total_barrier_seconds", &StepRow::barrier});
+  }
+  return parts;
+}
+
+double MeanSeconds(const StepRow& row, absl::Duration StepRow::*part) {
+  return absl::ToDoubleSeconds(row.*part) / static_cast<double>(row.steps);
+}
+
+// The top of an axis for `values`: the largest, or, where a few outliers would press all else to
+// the ground, twice and a half of what 95 in 100 stay below.
+double TopOf(std::vector<double> values) {
+  const double largest = *std::max_element(values.begin(), values.end());
+  const auto at = values.begin() + static_cast<int64_t>(values.size() * 95 / 100);
+  std::nth_element(values.begin(), at, values.end());
+  return *at > 0 ? std::min(largest, 2.5 * *at) : largest;
+}
+
+Figure StepTimes(const RunReport& report) {
+  const std::vector<StepRow> rows = MergeRows(report.steps.rows(), kMaxBars);
+  const std::vector<TimePart> parts = TimeParts(report);
+  const int64_t merged = rows.front().steps;
+  std::vector<double> longest;
+  for (const StepRow& row : rows) longest.push_back(absl::ToDoubleSeconds(row.longest));
+  const double top = TopOf(longest);
+  const StepRow total = report.steps.Total();
+  const Axis y = Axis::Linear(0, top, Unit::kSeconds);
+  Plot plot({.id = "plot-steps",
+             .title = "Time of each step, by what it was spent on",
+             .description = absl::StrCat(
+                 "Of ", NumberText(static_cast<double>(total.steps), Unit::kCount),
+                 " steps the mean computes for ",
+                 NumberText(MeanSeconds(total, &StepRow::compute), Unit::kSeconds),
+                 " and waits for data for ",
+                 NumberText(MeanSeconds(total, &StepRow::infeed_stall), Unit::kSeconds),
+                 "; the longest takes ",
+                 NumberText(absl::ToDoubleSeconds(total.longest), Unit::kSeconds), "."),
+             .x_label = "Step",
+             .width = kWidePx,
+             .height = 300},
+            StepAxis(rows, 10), y);
+  for (const StepRow& row : rows) {
+    const double left = static_cast<double>(row.first_step);
+    // Few columns stand apart; many overlap a little, or the page would show through their seams.
+    const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(row.steps);
+    std::string tip = absl::StrCat(StepsText(row), "\nbegan at ",
+                                   NumberText(absl::ToDoubleSeconds(row.start), Unit::kSeconds));
+    double height = 0;
+    for (const TimePart& part : parts) {
+      const double seconds = MeanSeconds(row, part.of_row);
+      plot.Bar(part.series, left + gap, EndOf(row) - gap, height, height + seconds);
+      height += seconds;
+      absl::StrAppend(&tip, "\n", part.label, " ", NumberText(seconds, Unit::kSeconds));
+    }
+    if (merged > 1) {
+      const double slowest = absl::ToDoubleSeconds(row.longest);
+      plot.Rule({left, slowest}, {EndOf(row), slowest});
+      absl::StrAppend(&tip, "\nLongest step ", NumberText(slowest, Unit::kSeconds));
+    }
+    plot.Tip(left, EndOf(row), tip);
+  }
+  HtmlTable table("Step time", {"Spent on", "Sum", "Share"});
+  const double all = absl::ToDoubleSeconds(total.compute + total.infeed_stall + total.barrier);
+  Figure figure = {.title = "Step time", .wide = true};
+  for (const TimePart& part : parts) {
+    figure.legend.push_back({part.series, part.label});
+    const double seconds = absl::ToDoubleSeconds(total.*part.of_row);
+    table.AddRow({part.label, NumberHtml(part.key, total.*part.of_row),
+                  NumberText(all > 0 ? seconds / all : 0, Unit::kFraction)});
+  }
+  table.AddRow({"Longest step", NumberHtml("steps.longest_step_seconds", total.longest), ""});
+  figure.remark = merged > 1 ? absl::StrCat("Each column is the mean of ",
+                                            NumberText(static_cast<double>(merged), Unit::kCount),
+                                            " steps; the thin line is the longest of them.")
+                             : "One column for each step.";
+  if (absl::ToDoubleSeconds(total.longest) > y.to()) {
+    absl::StrAppend(&figure.remark, " What is longer than ", NumberText(y.to(), Unit::kSeconds),
+                    " is cut off there.");
+  }
+  figure.svg = plot.ToSvg();
+  figure.table = table.ToHtml();
+  return figure;
+}
+
+HtmlTable CoreTable(const RunReport& report) {
+  std::vector<size_t> order(report.cores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (order.size() > kMaxCoreRows) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return report.cores[a].infeed_stall > report.cores[b].infeed_stall;
+    });
+    order.resize(kMaxCoreRows);
+  }
+  std::vector<std::string> header = {"Core", "Infeed stall"};
+  if (report.has_barrier()) header.push_back("Barrier");
+  HtmlTable table(order.size() < report.cores.size()
+                      ? absl::StrCat("The ", kMaxCoreRows, " cores that waited longest for data")
+                      : std::string("Cores"),
+                  header);
+  for (const size_t core : order) {
+    std::vector<std::string> cells = {
+        absl::StrCat(core),
+        NumberHtml(absl::StrCat("infeed_stall_seconds.", core), report.cores[core].infeed_stall)};
+    if (report.has_barrier()) {
+      cells.push_back(
+          NumberHtml(absl::StrCat("barrier_seconds.", core), report.cores[core].barrier));
+    }
+    table.AddRow(cells);
+  }
+  return table;
+}
+
+Figure CoreStalls(const RunReport& report) {
+  const size_t count = report.cores.size();
+  const size_t merged = (count + kMaxBars - 1) / kMaxBars;  // Cores to a bar.
+  double top = 0;
+  for (const CoreTimes& core : report.cores) {
+    top = std::max(top, absl::ToDoubleSeconds(core.infeed_stall + core.barrier));
+  }
+  const auto by_stall = [](const CoreTimes& a, const CoreTimes& b) {
+    return a.infeed_stall < b.infeed_stall;
+  };
+  const auto [least, most] =
+      std::minmax_element(report.cores.begin(), report.cores.end(), by_stall);
+  Plot plot({.id = "plot-cores",
+             .title = "Waiting time of each core",
+             .description = absl::StrCat(
+                 "Waiting for data, the ", count, " cores spent between ",
+                 NumberText(absl::ToDoubleSeconds(least->infeed_stall), Unit::kSeconds), " and ",
+                 NumberText(absl::ToDoubleSeconds(most->infeed_stall), Unit::kSeconds), "."),
+             .x_label = "Core",
+             .width = kWidePx,
+             .height = 260},
+            Axis::LinearExact(-0.5, static_cast<double>(count) - 0.5, Unit::kCount, 16,
+                              /*integral=*/true),
+            Axis::Linear(0, top, Unit::kSeconds, 4));
+  for (size_t begin = 0; begin < count; begin += merged) {
+    const size_t end = std::min(begin + merged, count);
+    // Of several cores the one that waited longest: the one that matters.
+    const CoreTimes& core =
+        *std::max_element(report.cores.begin() + static_cast<int64_t>(begin),
+                          report.cores.begin() + static_cast<int64_t>(end), by_stall);
+    const double left = static_cast<double>(begin) - 0.5, right = static_cast<double>(end) - 0.5;
+    const double gap = 0.14 * (right - left);
+    const double stall = absl::ToDoubleSeconds(core.infeed_stall);
+    const double barrier = absl::ToDoubleSeconds(core.barrier);
+    plot.Bar("stall", left + gap, right - gap, 0, stall);
+    plot.Bar("barrier", left + gap, right - gap, stall, stall + barrier);
+    std::string tip = end - begin == 1 ? absl::StrCat("Core ", begin)
+                                       : absl::StrCat("Cores ", begin, " to ", end - 1);
+    absl::StrAppend(&tip, "\nInfeed stall ", NumberText(stall, Unit::kSeconds));
+    if (report.has_barrier()) {
+      absl::StrAppend(&tip, "\nBarrier ", NumberText(barrier, Unit::kSeconds));
+    }
+    plot.Tip(left, right, tip);
+  }
+  const HtmlTable table = CoreTable(report);
+  Figure figure = {.title = "Waiting, by core",
+                   .remark = "Over the whole run, its first step left out.",
+                   .legend = {{"stall", "Infeed stall"}},
+                   .svg = plot.ToSvg(),
+                   .table = table.ToHtml(),
+                   .table_is_long = table.is_long(),
+                   .wide = true};
+  if (report.has_barrier()) figure.legend.push_back({"barrier", "Barrier"});
+  if (merged > 1) {
+    absl::StrAppend(&figure.remark, " Each bar is the one of ", merged,
+                    " neighbouring cores that waited longest for data.");
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> TimingFigures(const RunReport& report) {
+  std::vector<Figure> figures;
+  if (report.steps.steps() > 0) figures.push_back(StepTimes(report));
+  if (!report.cores.empty()) figures.push_back(CoreStalls(report));
+  return figures;
+}
+
+}  // namespace systole::emulator

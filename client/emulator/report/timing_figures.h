@@ -1,0 +1,22 @@
+// Where a run's time went: by step, and waiting by core.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_TIMING_FIGURES_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_TIMING_FIGURES_H_
+
+#include <vector>
+
+#include "client/emulator/report/figure.h"
+#include "client/emulator/report/run_report.h"
+
+namespace systole::emulator {
+
+// A table of cores lists at most so many, those that waited longest.
+inline constexpr size_t kMaxCoreRows = 64;
+
+// Without steps or cores their figure is left out.
+std::vector<Figure> TimingFigures(const RunReport& report);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_TIMING_FIGURES_H_

@@ -1,0 +1,80 @@
+#include "tests/client/emulator/report/browser.h"
+
+#include <cstdlib>
+#include <sstream>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/image/jpeg_decoder.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/system/process.h"
+
+namespace systole {
+namespace {
+
+absl::StatusOr<Picture> DecodePicture(const std::string& jpeg) {
+  SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
+  Picture picture = {.width = info.width, .height = info.height};
+  picture.pixels.resize(static_cast<size_t>(info.width) * info.height * 3);
+  SYSTOLE_RETURN_IF_ERROR(
+      decoder.Decode({.height = info.height, .width = info.width}, absl::MakeSpan(picture.pixels)));
+  return picture;
+}
+
+}  // namespace
+
+Rgb Picture::At(int x, int y) const {
+  SYSTOLE_CHECK(x >= 0 && x < width && y >= 0 && y < height);
+  const uint8_t* pixel = &pixels[(static_cast<size_t>(y) * width + x) * 3];
+  return {pixel[0], pixel[1], pixel[2]};
+}
+
+OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
+                    int pixel_ratio) {
+  const TempFolder folder;
+  const char* path = std::getenv("PATH");
+  // By its name's ending, the picture is a JPEG: what this repository can read.
+  const std::string picture = folder / "page.jpeg";
+  // An environment of its own: what a sanitizer's build sets is not for the browser, and the
+  // browser's launcher writes to HOME.
+  const Finished finished =
+      Process({"/usr/bin/env", "-i",
+               absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
+               absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()),
+               "chromium", "--headless",
+               // Root may not use the sandbox; the page is our own.
+               "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+               "--hide-scrollbars", "--force-color-profile=srgb",
+               absl::StrCat("--user-data-dir=", folder / "profile"),
+               absl::StrCat("--window-size=", width, ",", height),
+               absl::StrCat("--force-device-scale-factor=", pixel_ratio),
+               absl::StrCat("--blink-settings=preferredColorScheme=",
+                            scheme == ColorScheme::kDark ? 0 : 1),
+               "--enable-logging=stderr", "--dump-dom", absl::StrCat("--screenshot=", picture),
+               absl::StrCat("file://", folder.Write("page.html", html))})
+          .Wait();
+  if (finished.exit_code == 127) {
+    return {.error =
+                "there is no `chromium` on the PATH: install Debian's package chromium "
+                "(deploy/install_dependencies.sh does)"};
+  }
+  if (finished.exit_code != 0) {
+    return {.error =
+                absl::StrCat("chromium ended with code ", finished.exit_code, ":\n", finished.err)};
+  }
+  absl::StatusOr<Picture> decoded = DecodePicture(ReadWholeFile(picture));
+  if (!decoded.ok()) return {.error = decoded.status().ToString()};
+  OpenedPage page = {.dom = finished.out, .picture = *std::move(decoded)};
+  std::istringstream lines(finished.err);
+  for (std::string line; std::getline(lines, line);) {
+    // Its own troubles with a machine without a desktop stand there too.
+    if (absl::StrContains(line, ":CONSOLE")) absl::StrAppend(&page.console, line, "\n");
+  }
+  return page;
+}
+
+}  // namespace systole

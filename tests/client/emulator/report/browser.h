@@ -1,0 +1,42 @@
+// A real browser that opens a page without a screen: Chromium, headless. Each call is a process of
+// its own with a fresh profile in a temporary folder; it needs neither a display nor /dev/shm, and
+// runs as root.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_BROWSER_H_
+#define SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_BROWSER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace systole {
+
+enum class ColorScheme { kLight, kDark };
+
+struct Rgb {
+  int r = 0, g = 0, b = 0;
+};
+
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<uint8_t> pixels;  // [height, width, 3]
+
+  Rgb At(int x, int y) const;
+};
+
+// What the browser made of a page.
+struct OpenedPage {
+  std::string error;    // Of the browser itself; if there is one, all else is empty.
+  std::string dom;      // After its scripts have run, as HTML.
+  std::string console;  // Lines that the page wrote to the console; errors are written there too.
+  Picture picture;
+};
+
+// In a window of `width` x `height` CSS pixels; the picture has `pixel_ratio` as many each way.
+OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
+                    int pixel_ratio);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_BROWSER_H_

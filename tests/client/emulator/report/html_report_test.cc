@@ -1,0 +1,110 @@
+#include "client/emulator/report/html_report.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/emulator/report/sample_reports.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr size_t kTwoMegabytes = 2000000;
+
+TEST(HtmlReportTest, CarriesTheJsonWordForWord) {
+  const RunReport report = SampleTraining("flowers-cnn", 2, 10);
+  EXPECT_THAT(ToHtml(report), HasSubstr(absl::StrCat("<script type=\"application/json\" "
+                                                     "id=\"report\">",
+                                                     ToJson(report), "</script>")));
+}
+
+TEST(HtmlReportTest, NoNameBreaksOutOfItsPlace) {
+  const std::string evil = "</script><script>alert(1)</script><!--";
+  RunReport report = SampleTraining(evil, 1, 4);
+  report.facts.push_back({"spec\"><x>", "<label>", std::string("a\" onclick=\"b")});
+  report.roofline = SamplePaced(1, 1).roofline;
+  report.roofline->layers[0].name = evil;
+  report.roofline->layers[0].bound_by = evil;
+  const std::string html = ToHtml(report);
+  EXPECT_THAT(html, Not(HasSubstr("alert(1)</script>")));
+  EXPECT_THAT(html, Not(HasSubstr("<x>")));
+  EXPECT_THAT(html, Not(HasSubstr("<label>")));
+  EXPECT_THAT(html, Not(HasSubstr("a\" onclick")));
+  EXPECT_THAT(html, Not(HasSubstr("<!--")));
+  EXPECT_THAT(html, HasSubstr("\"model\":\"\\u003c/script>\\u003cscript>alert(1)"));
+}
+
+TEST(HtmlReportTest, NeedsNothingFromElsewhere) {
+  for (const RunReport& report : {SampleTraining("m", 2, 10), SamplePaced(8, 20)}) {
+    EXPECT_THAT(ToHtml(report),
+                AllOf(HasSubstr("Content-Security-Policy\" content=\"default-src 'none'"),
+                      Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("src=")),
+                      Not(HasSubstr("href=")), Not(HasSubstr("url("))));
+  }
+}
+
+TEST(HtmlReportTest, FunctionalModeClaimsNothingOfAChip) {
+  const std::string html = ToHtml(SampleTraining("m", 2, 10));
+  EXPECT_THAT(html, HasSubstr("Functional mode"));
+  EXPECT_THAT(html, Not(HasSubstr("tilization")));
+  EXPECT_THAT(html, Not(HasSubstr("Barrier")));
+  EXPECT_THAT(html, Not(HasSubstr("plot-roofline")));
+}
+
+TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
+  const std::string empty = ToHtml({.mode = RunMode::kReplay});
+  EXPECT_THAT(empty, AllOf(HasSubstr("Replay mode"), Not(HasSubstr("<figure")),
+                           Not(HasSubstr("<table")), Not(HasSubstr("class=\"sheet"))));
+  const std::string paced = ToHtml(SamplePaced(8, 20));
+  EXPECT_THAT(paced, AllOf(Not(HasSubstr("id=\"plot-loss\"")), HasSubstr("id=\"plot-steps\""),
+                           HasSubstr("id=\"plot-cores\""), HasSubstr("id=\"plot-roofline\"")));
+  // A rate that never changes is no plot.
+  RunReport constant = SampleTraining("m", 1, 1);
+  EXPECT_THAT(ToHtml(constant),
+              AllOf(HasSubstr("id=\"plot-loss\""), Not(HasSubstr("id=\"plot-learning-rate\""))));
+}
+
+TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {
+  const std::string paced = ToHtml(SamplePaced(2048, 1000000));
+  EXPECT_LT(paced.size(), kTwoMegabytes);
+  EXPECT_THAT(paced, AllOf(HasSubstr("each of 1,024 steps"),
+                           HasSubstr("The 64 cores that waited longest for data"),
+                           HasSubstr("Each bar is the one of 9 neighbouring cores")));
+  const std::string training = ToHtml(SampleTraining("m", 10, 100000));
+  EXPECT_LT(training.size(), kTwoMegabytes);
+  EXPECT_THAT(training, AllOf(HasSubstr("class=\"band s-training\""),
+                              HasSubstr("Band: smallest to largest of them.")));
+}
+
+TEST(HtmlReportTest, AnOutlierIsCutOffAndSaidSo) {
+  RunReport report = SamplePaced(1, 100);
+  report.steps.Add({.step = 100, .compute = absl::Milliseconds(144), .barrier = absl::Seconds(30)});
+  EXPECT_THAT(ToHtml(report), AllOf(HasSubstr("What is longer than"), HasSubstr("30.1 s")));
+}
+
+TEST(HtmlReportTest, LossesThatAreNoNumbersLeaveAGap) {
+  RunReport report = SampleTraining("m", 1, 4);
+  for (int64_t step = 4; step < 8; ++step) {
+    report.steps.Add({.step = step, .loss = std::numeric_limits<double>::quiet_NaN()});
+  }
+  report.epochs[0].training.loss = std::numeric_limits<double>::infinity();
+  const std::string html = ToHtml(report);
+  EXPECT_THAT(html, Not(HasSubstr("nan")));
+  EXPECT_THAT(html, Not(HasSubstr("inf\"")));
+  EXPECT_THAT(html, HasSubstr("value=\"null\">n/a</data>"));
+}
+
+TEST(HtmlReportTest, LayersWithoutAPlaceOnTheRooflineAreCounted) {
+  EXPECT_THAT(ToHtml(SamplePaced(1, 1)),
+              HasSubstr("In the table only, for they compute or move nothing: 1 of 8 layers."));
+}
+
+}  // namespace
+}  // namespace systole::emulator

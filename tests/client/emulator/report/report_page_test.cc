@@ -1,0 +1,325 @@
+// The report page in a real browser: what it shows against the JSON, and its plots, in ink.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "client/emulator/report/html_report.h"
+#include "client/emulator/report/run_report.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tests/client/emulator/report/browser.h"
+#include "tests/client/emulator/report/sample_reports.h"
+
+namespace systole::emulator {
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+using testing::UnorderedElementsAreArray;
+
+constexpr int kWidth = 1280, kHeight = 3400, kPixelRatio = 2;
+
+OpenedPage Open(const std::string& html, ColorScheme scheme) {
+  return OpenPage(html, scheme, kWidth, kHeight, kPixelRatio);
+}
+
+Struct ParseJson(const std::string& text) {
+  Struct json;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &json);
+  EXPECT_TRUE(status.ok()) << text.substr(0, 200);
+  return json;
+}
+
+// What stands between `begin` and `end`, for the first time.
+std::string Between(const std::string& text, const std::string& begin, const std::string& end) {
+  const size_t from = text.find(begin);
+  if (from == std::string::npos) return "";
+  const size_t at = from + begin.size();
+  return text.substr(at, text.find(end, at) - at);
+}
+
+// "epochs.0.training.loss"; null if there is no such place.
+const Value* Find(const Struct& json, const std::string& path) {
+  const Struct* object = &json;
+  const Value* value = nullptr;
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    int index;
+    if (value != nullptr && value->has_list_value()) {
+      if (!absl::SimpleAtoi(part, &index) || index >= value->list_value().values_size()) {
+        return nullptr;
+      }
+      value = &value->list_value().values(index);
+    } else {
+      if (value != nullptr) object = &value->struct_value();
+      const auto found = object->fields().find(std::string(part));
+      if (found == object->fields().end()) return nullptr;
+      value = &found->second;
+    }
+  }
+  return value;
+}
+
+// A number on the page: <data data-key="KEY" value="VALUE">TEXT</data>.
+struct ShownNumber {
+  std::string key, value, text;
+};
+
+std::vector<ShownNumber> NumbersIn(const std::string& dom) {
+  std::vector<ShownNumber> numbers;
+  const std::string opening = "<data data-key=\"";
+  for (size_t at = dom.find(opening); at != std::string::npos; at = dom.find(opening, at + 1)) {
+    const std::string element = dom.substr(at, dom.find("</data>", at) - at);
+    numbers.push_back({Between(element, opening, "\""), Between(element, "value=\"", "\""),
+                       element.substr(element.find('>') + 1)});
+  }
+  return numbers;
+}
+
+// What a reader takes "12.3 ms" for, and half of its last digit.
+struct ReadNumber {
+  double value = NAN;
+  double tolerance = 0;
+};
+
+ReadNumber ReadAloud(const std::string& text) {
+  const std::map<std::string, double> units = {
+      {"", 1},        {"s", 1},      {"ms", 1e-3},     {"µs", 1e-6},      {"ns", 1e-9},
+      {"%", 0.01},    {"B", 1},      {"kB", 1e3},      {"MB", 1e6},       {"GB", 1e9},
+      {"TB", 1e12},   {"GB/s", 1e9}, {"MB/s", 1e6},    {"FLOP", 1},       {"MFLOP", 1e6},
+      {"GFLOP", 1e9}, {"FLOP/s", 1}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"FLOP/B", 1}};
+  const std::vector<std::string> parts = absl::StrSplit(text, ' ');
+  const auto unit = units.find(parts.size() > 1 ? parts[1] : "");
+  if (unit == units.end()) return {};
+  const std::string digits = absl::StrReplaceAll(parts[0], {{",", ""}});
+  ReadNumber number;
+  if (!absl::SimpleAtod(digits, &number.value)) return {};
+  double last_digit = 1;
+  for (size_t i = digits.find('.'); i != std::string::npos && i + 1 < digits.size(); ++i) {
+    last_digit /= 10;
+  }
+  number.value *= unit->second;
+  number.tolerance = 0.5001 * last_digit * unit->second;
+  return number;
+}
+
+// Every number on the page is the JSON's, to the last digit that is shown.
+void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
+  std::set<std::string> keys;
+  for (const ShownNumber& shown : NumbersIn(dom)) {
+    SCOPED_TRACE(absl::StrCat(shown.key, " is shown as '", shown.text, "'"));
+    keys.insert(shown.key);
+    const Value* value = Find(json, shown.key);
+    ASSERT_NE(value, nullptr);
+    ASSERT_TRUE(value->has_number_value());
+    EXPECT_EQ(std::strtod(shown.value.c_str(), nullptr), value->number_value());
+    const ReadNumber read = ReadAloud(shown.text);
+    EXPECT_NEAR(read.value, value->number_value(), read.tolerance);
+  }
+  std::vector<std::string> wanted;
+  for (const auto& [key, value] : json.fields()) {
+    if (value.has_number_value()) wanted.push_back(key);
+  }
+  EXPECT_THAT(wanted, testing::Not(IsEmpty()));
+  EXPECT_THAT(keys, IsSupersetOf(wanted));
+}
+
+// Appended to a page: writes down where every mark of every plot lies and which colour it has, a
+// line "PLOT SERIES R G B X Y" for each of a few places that must be full of ink.
+constexpr char kProbe[] = R"js(<script>
+const lines = [];
+for (const plot of document.querySelectorAll('.plot svg')) {
+  for (const mark of plot.querySelectorAll('.line, .bar, .dot')) {
+    const is_line = mark.classList.contains('line');
+    const style = getComputedStyle(mark), box = mark.getBoundingClientRect();
+    if (mark.classList.contains('bar') && (box.width < 3 || box.height < 3)) continue;
+    const color = (is_line ? style.stroke : style.fill).match(/\d+/g).slice(0, 3);
+    const series = [...mark.classList].find(name => name.startsWith('s-'));
+    const places = [];
+    if (is_line) {
+      for (let i = 1; i < 20; ++i) {
+        const at = mark.getPointAtLength(i / 20 * mark.getTotalLength());
+        places.push(at.matrixTransform(mark.getScreenCTM()));
+      }
+    } else {
+      places.push({x: box.x + box.width / 2, y: box.y + box.height / 2});
+    }
+    for (const at of places) lines.push([plot.id, series, ...color, at.x, at.y].join(' '));
+  }
+}
+const out = document.createElement('pre');
+out.id = 'probe';
+out.textContent = lines.join('\n') + '\n';
+document.body.append(out);
+</script>)js";
+
+struct InkSpot {
+  std::string plot_and_series;
+  Rgb color;
+  double x = 0, y = 0;  // CSS pixels from the page's corner.
+};
+
+std::vector<InkSpot> InkSpotsIn(const std::string& dom) {
+  std::vector<InkSpot> spots;
+  std::istringstream lines(Between(dom, "<pre id=\"probe\">", "</pre>"));
+  std::string plot, series;
+  InkSpot spot;
+  while (lines >> plot >> series >> spot.color.r >> spot.color.g >> spot.color.b >> spot.x >>
+         spot.y) {
+    spot.plot_and_series = plot + " " + series;
+    spots.push_back(spot);
+  }
+  return spots;
+}
+
+bool IsNear(const Rgb& a, const Rgb& b) {
+  // JPEG halves the resolution of colour: a line bleeds a little.
+  constexpr int kTolerance = 48;
+  return std::abs(a.r - b.r) < kTolerance && std::abs(a.g - b.g) < kTolerance &&
+         std::abs(a.b - b.b) < kTolerance;
+}
+
+// Whether there is ink of the spot's colour within a CSS pixel of it.
+bool HasInk(const Picture& picture, const InkSpot& spot) {
+  const int x = static_cast<int>(spot.x * kPixelRatio), y = static_cast<int>(spot.y * kPixelRatio);
+  for (int dy = -kPixelRatio; dy <= kPixelRatio; ++dy) {
+    for (int dx = -kPixelRatio; dx <= kPixelRatio; ++dx) {
+      if (x + dx < 0 || y + dy < 0 || x + dx >= picture.width || y + dy >= picture.height) continue;
+      if (IsNear(picture.At(x + dx, y + dy), spot.color)) return true;
+    }
+  }
+  return false;
+}
+
+double MeanBrightness(const Picture& picture) {
+  double sum = 0;
+  for (const uint8_t value : picture.pixels) sum += value;
+  return sum / static_cast<double>(picture.pixels.size());
+}
+
+// The share of its spots where a series has left its colour, for each "PLOT SERIES".
+std::map<std::string, double> InkShares(const Picture& picture, const std::vector<InkSpot>& spots) {
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const InkSpot& spot : spots) {
+    auto& [inked, all] = counts[spot.plot_and_series];
+    inked += HasInk(picture, spot) ? 1 : 0;
+    ++all;
+  }
+  std::map<std::string, double> shares;
+  for (const auto& [name, count] : counts) {
+    shares[name] = static_cast<double>(count.first) / count.second;
+  }
+  return shares;
+}
+
+// Every mark of the page has left its ink, and these are the marks.
+void ExpectInk(const OpenedPage& page, const std::vector<std::string>& plots_and_series) {
+  std::vector<std::string> drawn;
+  for (const auto& [name, share] : InkShares(page.picture, InkSpotsIn(page.dom))) {
+    drawn.push_back(name);
+    // Where marks cross, the upper one is seen.
+    EXPECT_GE(share, 0.8) << name;
+  }
+  EXPECT_THAT(drawn, UnorderedElementsAreArray(plots_and_series));
+}
+
+void ExpectScheme(const Picture& picture, ColorScheme scheme) {
+  ASSERT_EQ(picture.width, kWidth * kPixelRatio);
+  const double brightness = MeanBrightness(picture);
+  if (scheme == ColorScheme::kDark) {
+    EXPECT_LT(brightness, 70);
+    EXPECT_GT(brightness, 5);  // A black page is no report,
+  } else {
+    EXPECT_GT(brightness, 200);
+    EXPECT_LT(brightness, 250);  // nor is white paper.
+  }
+}
+
+// The JSON inside the page is what `--json` prints, and the page shows its numbers.
+void ExpectJsonOf(const RunReport& report, const std::string& dom) {
+  const Struct embedded =
+      ParseJson(Between(dom, "<script type=\"application/json\" id=\"report\">", "</script>"));
+  const Struct printed = ParseJson(ToJson(report));
+  EXPECT_EQ(embedded.DebugString(), printed.DebugString());
+  ExpectNumbersOfJson(dom, printed);
+}
+
+// Opens the report's page and holds it against all of that.
+void ExpectGoodPage(const RunReport& report, ColorScheme scheme,
+                    const std::vector<std::string>& plots_and_series) {
+  const OpenedPage page = Open(
+      absl::StrReplaceAll(ToHtml(report), {{"</body>", absl::StrCat(kProbe, "</body>")}}), scheme);
+  ASSERT_EQ(page.error, "");
+  EXPECT_EQ(page.console, "");
+  ExpectJsonOf(report, page.dom);
+  ExpectScheme(page.picture, scheme);
+  ExpectInk(page, plots_and_series);
+}
+
+const std::vector<std::string> kTrainingMarks = {
+    "plot-loss s-training",       "plot-loss s-validation",    "plot-accuracy s-training",
+    "plot-accuracy s-validation", "plot-learning-rate s-rate", "plot-steps s-compute",
+    "plot-steps s-stall",         "plot-cores s-stall"};
+
+const std::vector<std::string> kPacedMarks = {
+    "plot-steps s-compute", "plot-steps s-stall",   "plot-steps s-barrier",
+    "plot-cores s-stall",   "plot-cores s-barrier", "plot-roofline s-roof",
+    "plot-roofline s-mxu",  "plot-roofline s-hbm",  "plot-roofline s-vpu"};
+
+TEST(ReportPageTest, ATrainingRunIsShownAsItsJsonAndInInk) {
+  ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kLight, kTrainingMarks);
+}
+
+TEST(ReportPageTest, ATrainingRunIsShownInTheDark) {
+  ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kDark, kTrainingMarks);
+}
+
+TEST(ReportPageTest, APacedRunIsShownAsItsJsonAndInInk) {
+  ExpectGoodPage(SamplePaced(8, 120), ColorScheme::kLight, kPacedMarks);
+}
+
+TEST(ReportPageTest, APacedRunIsShownInTheDark) {
+  ExpectGoodPage(SamplePaced(8, 120), ColorScheme::kDark, kPacedMarks);
+}
+
+TEST(ReportPageTest, HostileNamesStayText) {
+  const RunReport report = SampleTraining(
+      "</script><script>console.error('out')</script><img src=x onerror=console.error(1)>\"'&amp;",
+      1, 4);
+  const OpenedPage page = Open(ToHtml(report), ColorScheme::kLight);
+  ASSERT_EQ(page.error, "");
+  EXPECT_EQ(page.console, "");
+  EXPECT_EQ(Between(page.dom, "<h1>", "</h1>"),
+            "&lt;/script&gt;&lt;script&gt;console.error('out')&lt;/script&gt;"
+            "&lt;img src=x onerror=console.error(1)&gt;\"'&amp;amp;");
+  ExpectJsonOf(report, page.dom);
+}
+
+// Whether these checks could fail at all.
+TEST(ReportPageTest, AnErrorOnThePageAndMissingInkWouldBeSeen) {
+  const std::string html = absl::StrReplaceAll(
+      ToHtml(SampleTraining("m", 1, 40)),
+      {{"</style>", "#plot-steps { opacity: .3; }</style>"},
+       {"</body>", absl::StrCat("<script>nothing.at.all()</script>", kProbe, "</body>")}});
+  const OpenedPage page = Open(html, ColorScheme::kLight);
+  ASSERT_EQ(page.error, "");
+  EXPECT_THAT(page.console, HasSubstr("nothing is not defined"));
+  std::map<std::string, double> shares = InkShares(page.picture, InkSpotsIn(page.dom));
+  EXPECT_EQ(shares["plot-steps s-compute"], 0);
+  EXPECT_EQ(shares["plot-cores s-stall"], 1);
+}
+
+}  // namespace
+}  // namespace systole::emulator
