@@ -80,8 +80,9 @@ Network<T>::Network(const Model& model, const NetworkOptions& options, WorkerPoo
                    .labels = std::vector<int64_t>(static_cast<size_t>(images)),
                    .valid = std::vector<uint8_t>(static_cast<size_t>(images))};
     shard.matrix_unit = MatrixUnit<T>(options.numerics);
-    for (const int64_t slot : gradient_plan_.slot_sizes)
+    for (const int64_t slot : gradient_plan_.slot_sizes) {
       shard.d_outputs.emplace_back(images * slot);
+    }
     shard.gradients = DeviceArray<T>(model.parameters);
     const absl::Span<const T> learned = core.parameters.span();
     const absl::Span<T> gradients = shard.gradients.span();
@@ -291,7 +292,10 @@ void Network<T>::Update(T rate, int64_t step) {
     SumGradientPiece(weight_update_.pieces()[i].begin, weight_update_.pieces()[i].end);
     weight_update_.Measure(i, sum, cores_[0].parameters.data());
   });
-  Parallel(1, [this](int64_t) { weight_update_.FinishMeasures(); });
+  {
+    const FlushScope flush;
+    weight_update_.FinishMeasures();
+  }
   Parallel(pieces, [&](int64_t i) {
     for (Core& core : cores_) {
       weight_update_.Apply(i, rate, step, sum, absl::MakeSpan(core.optimizer_state),

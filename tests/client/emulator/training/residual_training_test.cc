@@ -168,14 +168,17 @@ TEST(ResidualTrainingTest, PlainSingleCoreRunEndsWhereEightCoresEnd) {
   }
 }
 
-TEST(ResidualTrainingTest, EveryOptimizerLearnsAToyProblem) {
+TEST(ResidualTrainingTest, EveryOptimizerLearnsAToyProblemInBothNumerics) {
   for (const std::string& optimizer : kOptimizers) {
-    Trainer trainer = MakeTrainer(ModelWith(optimizer), {.num_cores = 4, .per_core_batch = 8});
-    TrainFor(trainer, 60);
-    const absl::StatusOr<StepResult> result =
-        trainer.Evaluate(InputsOf(ToyBatch(4, 8, kShape, 4, 1000)));
-    ASSERT_THAT(result, IsOk());
-    EXPECT_GE(result->correct, 29) << optimizer;  // Of 32.
+    for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
+      Trainer trainer = MakeTrainer(ModelWith(optimizer),
+                                    {.num_cores = 4, .per_core_batch = 8, .numerics = numerics});
+      TrainFor(trainer, 60);
+      const absl::StatusOr<StepResult> result =
+          trainer.Evaluate(InputsOf(ToyBatch(4, 8, kShape, 4, 1000)));
+      ASSERT_THAT(result, IsOk());
+      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // Of 32.
+    }
   }
 }
 
