@@ -18,6 +18,9 @@ std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakeVerifyCommand();
 std::unique_ptr<Command> MakeFeedCommand();
 std::unique_ptr<Command> MakeTrainCommand();
+std::unique_ptr<Command> MakePaceCommand();
+std::unique_ptr<Command> MakeReplayCommand();
+std::unique_ptr<Command> MakeLoadCommand();
 std::unique_ptr<Command> MakeGemmCommand();
 
 }  // namespace systole

@@ -29,27 +29,13 @@ absl::StatusOr<std::unique_ptr<CoreInfeeds>> CoreInfeeds::Create(std::unique_ptr
                            IndexOf(client->layout(), outputs.image, "--image-output"));
   SYSTOLE_ASSIGN_OR_RETURN(const int label,
                            IndexOf(client->layout(), outputs.label, "--label-output"));
-  if (client->core_begin() != 0) {
-    return absl::InvalidArgumentError("a training run needs the slices of all cores");
-  }
-  return std::unique_ptr<CoreInfeeds>(new CoreInfeeds(std::move(client), image, label));
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreQueues> queues,
+                           CoreQueues::Create(std::move(client), kQueueSteps));
+  return std::unique_ptr<CoreInfeeds>(new CoreInfeeds(std::move(queues), image, label));
 }
-
-CoreInfeeds::CoreInfeeds(std::unique_ptr<FeedClient> client, int image, int label)
-    : client_(std::move(client)), image_(image), label_(label) {
-  std::vector<InfeedQueue*> queues;
-  for (int core = 0; core < client_->core_end(); ++core) {
-    queues_.push_back(std::make_unique<InfeedQueue>(kQueueSteps));
-    queues.push_back(queues_.back().get());
-  }
-  pump_ = std::make_unique<InfeedPump>(*client_, std::move(queues));
-}
-
-CoreInfeeds::~CoreInfeeds() = default;
 
 absl::StatusOr<std::optional<emulator::InfeedStep>> CoreInfeeds::Pop(int64_t core) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::optional<CoreStep> popped,
-                           queues_[static_cast<size_t>(core)]->Pop());
+  SYSTOLE_ASSIGN_OR_RETURN(std::optional<CoreStep> popped, queues_->Pop(core));
   if (!popped.has_value()) return std::optional<emulator::InfeedStep>();
   const auto owner = std::make_shared<const CoreStep>(*std::move(popped));
   return emulator::InfeedStep{.step = owner->step,

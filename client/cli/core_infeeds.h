@@ -1,4 +1,5 @@
-// A feed as the training loop takes it: one infeed queue per core, filled from servers.
+// A feed as the training loop takes it: the slices of core_queues.h, and which of their tensors are
+// the model's input and label.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_CORE_INFEEDS_H_
@@ -8,13 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "client/cli/core_queues.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed_client.h"
-#include "client/infeed_pump.h"
-#include "client/infeed_queue.h"
 
 namespace systole {
 
@@ -30,21 +30,19 @@ class CoreInfeeds {
   //   InvalidArgument  the feed lacks one of the outputs, or does not give all cores.
   static absl::StatusOr<std::unique_ptr<CoreInfeeds>> Create(std::unique_ptr<FeedClient> client,
                                                              const TrainingOutputs& outputs);
-  ~CoreInfeeds();
 
   // The next slice of `core`. See emulator::PopInfeed.
   absl::StatusOr<std::optional<emulator::InfeedStep>> Pop(int64_t core);
 
-  FeedClient& client() { return *client_; }
+  FeedClient& client() { return queues_->client(); }
 
  private:
-  CoreInfeeds(std::unique_ptr<FeedClient> client, int image, int label);
+  CoreInfeeds(std::unique_ptr<CoreQueues> queues, int image, int label)
+      : queues_(std::move(queues)), image_(image), label_(label) {}
 
-  const std::unique_ptr<FeedClient> client_;
+  const std::unique_ptr<CoreQueues> queues_;
   const int image_;  // Indices into the layout.
   const int label_;
-  std::vector<std::unique_ptr<InfeedQueue>> queues_;
-  std::unique_ptr<InfeedPump> pump_;  // Last: it uses what is above.
 };
 
 }  // namespace systole

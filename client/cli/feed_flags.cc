@@ -13,6 +13,8 @@
 namespace systole {
 namespace {
 
+constexpr char kServerHelp[] =
+    "Servers of the same data, each HOST:PORT or unix:PATH; they share the work";
 constexpr double kMaxSeconds = 86400 * 365;
 
 absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
@@ -27,8 +29,16 @@ absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
 }  // namespace
 
 void FeedFlags::Declare(OptionList& options) {
-  options.Required("--server", "A[,B..]", &servers_,
-                   "Servers of the same data, each HOST:PORT or unix:PATH; they share the work");
+  options.Required("--server", "A[,B..]", &servers_, kServerHelp);
+  DeclareRest(options);
+}
+
+void FeedFlags::DeclareOptional(OptionList& options) {
+  options.Optional("--server", "A[,B..]", &servers_, kServerHelp);
+  DeclareRest(options);
+}
+
+void FeedFlags::DeclareRest(OptionList& options) {
   options.Optional("--connect-timeout", "SECONDS", &connect_timeout_s_,
                    "How long to try for the first answer and the first step");
   options.Optional("--retry-for", "SECONDS", &retry_for_s_,

@@ -1,4 +1,5 @@
-// The options that `feed` and `train` share: which servers, and how to keep hold of them.
+// The options that all commands share which take a feed: which servers, and how to keep hold of
+// them.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_FEED_FLAGS_H_
@@ -19,11 +20,16 @@ class FeedFlags {
  public:
   // --server, --connect-timeout, --retry-for, --prefetch-bytes, --allow-mixed-content.
   void Declare(OptionList& options);
+  // The same for a command that can do without servers.
+  void DeclareOptional(OptionList& options);
+  bool has_servers() const { return !servers_.empty(); }
 
   // InvalidArgument if a value is out of range.
   absl::StatusOr<FeedClientOptions> ToOptions() const;
 
  private:
+  void DeclareRest(OptionList& options);
+
   std::string servers_;
   double connect_timeout_s_ = 10;
   double retry_for_s_ = 600;

@@ -28,6 +28,9 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeVerifyCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeTrainCommand());
+  commands.push_back(systole::MakePaceCommand());
+  commands.push_back(systole::MakeReplayCommand());
+  commands.push_back(systole::MakeLoadCommand());
   commands.push_back(systole::MakeGemmCommand());
   const std::vector<std::string> args(argv + 1, argv + argc);
   return systole::RunCommandLine(

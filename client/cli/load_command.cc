@@ -1,0 +1,112 @@
+// `systole load`: how many slices of a chip do these servers keep busy?
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/feed_flags.h"
+#include "client/cli/load_level.h"
+#include "client/cli/load_report.h"
+#include "client/cli/paced_feed.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/timing_flags.h"
+#include "client/feed_client.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr int64_t kMaxTrainers = 1024;
+// Fewer steps than this say little about a rate.
+constexpr int kLeastSteps = 10;
+
+class LoadCommand final : public Command {
+ public:
+  std::string name() const override { return "load"; }
+  std::string summary() const override {
+    return "Find how many paced slices real servers keep busy, and what that costs them";
+  }
+  std::string example() const override {
+    return "systole load --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
+           "--trainers 4 --model resnet50 --slice v3-8 --duration 60s";
+  }
+
+  void Declare(OptionList& options) override {
+    flags_.Declare(options);
+    options.Required("--spec", "FILE", &spec_,
+                     "The feed spec, taken without end; each trainer adds its number to the seed");
+    options.Optional(
+        "--trainers", "N", &trainers_,
+        "The most trainers tried: 1, 2, 4 .. N, then between the last that were fed and "
+        "the first that were not. Each needs memory for two steps at least");
+    timing_.Declare(options);
+    options.Optional("--duration", "TIME", &duration_, "How long each number of trainers runs");
+  }
+
+  absl::Status Run(const Console& console) override {
+    if (trainers_ < 1 || trainers_ > kMaxTrainers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--trainers ", trainers_, ": want 1 to ", kMaxTrainers));
+    }
+    LoadOptions options;
+    SYSTOLE_ASSIGN_OR_RETURN(options.duration, ParsePositiveDuration("--duration", duration_));
+    SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
+    options.spec.set_epochs(0);
+    SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(options.cores, Cores(options));
+    if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--duration ", duration_, ": want at least ", kLeastSteps, " steps of ",
+                       absl::FormatDuration(options.cores.infeed.step_time)));
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const LoadReport report, Search(options, console));
+    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
+    return absl::OkStatus();
+  }
+
+ private:
+  // Asks a server what the spec yields, and the chip what a step of it takes.
+  absl::StatusOr<emulator::TimedCores> Cores(const LoadOptions& options) const {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
+                             FeedClient::Create(options.spec, options.client));
+    return timing_.CoresFor(TensorsOf(client->layout()), client->core_end());
+  }
+
+  absl::StatusOr<LoadReport> Search(const LoadOptions& options, const Console& console) const {
+    LoadReport report = {.most_trainers = static_cast<int>(trainers_)};
+    std::vector<emulator::PacedResult> all;
+    SYSTOLE_ASSIGN_OR_RETURN(
+        report.largest_fed,
+        LargestFed(report.most_trainers, [&](int trainers) -> absl::StatusOr<bool> {
+          ProgressBar bar(console.err, console.err_is_terminal,
+                          absl::StrCat("trainers ", trainers, ", ms"),
+                          absl::ToInt64Milliseconds(options.duration));
+          int64_t shown = 0;
+          SYSTOLE_ASSIGN_OR_RETURN(LoadLevel level,
+                                   RunLoadLevel(options, trainers, [&](absl::Duration passed) {
+                                     const int64_t now = absl::ToInt64Milliseconds(passed);
+                                     bar.Add(now - std::exchange(shown, now));
+                                   }));
+          all.insert(all.end(), level.trainers.begin(), level.trainers.end());
+          report.levels.push_back(std::move(level));
+          return report.levels.back().fed();
+        }));
+    report.notes = PacingNotes(options.client.servers, all);
+    return report;
+  }
+
+  FeedFlags flags_;
+  TimingFlags timing_;
+  std::string spec_;
+  int64_t trainers_ = 1;
+  std::string duration_ = "60s";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeLoadCommand() { return std::make_unique<LoadCommand>(); }
+
+}  // namespace systole

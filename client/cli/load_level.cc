@@ -1,0 +1,216 @@
+#include "client/cli/load_level.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "client/cli/core_queues.h"
+#include "client/cli/paced_feed.h"
+#include "client/server_status.h"
+#include "core/flow/monotonic_clock.h"
+#include "core/flow/mutex.h"
+#include "core/flow/worker_pool.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// How often the waiting thread tells the time.
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(10);
+
+// The trainers of one level, each on a thread of its own, and who has come how far.
+class Trainers {
+ public:
+  static absl::StatusOr<std::unique_ptr<Trainers>> Create(const LoadOptions& options, int count) {
+    std::vector<std::unique_ptr<CoreQueues>> queues;
+    for (int i = 0; i < count; ++i) {
+      v1::FeedSpec spec = options.spec;
+      spec.set_seed(spec.seed() + static_cast<uint64_t>(i));
+      SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
+                               FeedClient::Create(spec, options.client));
+      SYSTOLE_ASSIGN_OR_RETURN(
+          std::unique_ptr<CoreQueues> made,
+          CoreQueues::Create(std::move(client), options.cores.infeed.queue_depth));
+      queues.push_back(std::move(made));
+    }
+    return std::unique_ptr<Trainers>(new Trainers(options.cores.infeed, std::move(queues)));
+  }
+
+  ~Trainers() { Cancel(); }
+
+  // Waits until every trainer has its first step, or one has ended.
+  void WaitForFirstSteps() ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    while (started_ < count() && ended_ == 0) changed_.Wait(mu_);
+  }
+  // Waits for `timeout`, or until a trainer has ended: none ends by itself but with an error. False
+  // if one has.
+  bool WaitWhileRunning(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    if (ended_ == 0) changed_.WaitFor(mu_, timeout);
+    return ended_ == 0;
+  }
+  // Ends the trainers and returns what became of them, or the first error.
+  absl::StatusOr<std::vector<emulator::PacedResult>> Stop() ABSL_LOCKS_EXCLUDED(mu_) {
+    Cancel();
+    MutexLock lock(mu_);
+    while (ended_ < count()) changed_.Wait(mu_);
+    if (!error_.ok()) return error_;
+    return std::move(results_);
+  }
+
+  // Bytes of tensors that have arrived.
+  int64_t bytes_received() const {
+    int64_t bytes = 0;
+    for (const auto& queues : queues_) bytes += queues->client().stats().payload_bytes;
+    return bytes;
+  }
+
+ private:
+  Trainers(const emulator::InfeedOptions& infeed, std::vector<std::unique_ptr<CoreQueues>> queues)
+      : queues_(std::move(queues)),
+        results_(queues_.size()),
+        threads_(static_cast<int>(queues_.size())) {
+    for (int i = 0; i < count(); ++i) {
+      threads_.Submit([this, infeed, i] { Run(infeed, static_cast<size_t>(i)); });
+    }
+  }
+
+  void Cancel() {
+    for (const auto& queues : queues_) queues->Cancel();
+  }
+
+  int count() const { return static_cast<int>(queues_.size()); }
+
+  void Run(const emulator::InfeedOptions& infeed, size_t trainer) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::StatusOr<emulator::PacedResult> result = emulator::RunPaced(
+        ArrivalsOf(*queues_[trainer]),
+        {.infeed = infeed, .on_step = [this](const emulator::StepRecord& record, absl::Duration) {
+           if (record.step != 0) return;
+           MutexLock lock(mu_);
+           ++started_;
+           changed_.SignalAll();
+         }});
+    MutexLock lock(mu_);
+    ++ended_;
+    if (result.ok()) {
+      results_[trainer] = *std::move(result);
+    } else if (error_.ok()) {
+      error_ = result.status();
+    }
+    changed_.SignalAll();
+  }
+
+  const std::vector<std::unique_ptr<CoreQueues>> queues_;
+  Mutex mu_;
+  CondVar changed_;
+  int started_ ABSL_GUARDED_BY(mu_) = 0;
+  int ended_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status error_ ABSL_GUARDED_BY(mu_);
+  std::vector<emulator::PacedResult> results_ ABSL_GUARDED_BY(mu_);
+  WorkerPool threads_;  // Last: they use what is above.
+};
+
+struct ServerTime {
+  double cpu_seconds = 0;
+  int cpus = 0;
+};
+
+// Of all servers together; nullopt if one does not tell.
+std::optional<ServerTime> AskServers(const std::vector<std::string>& servers) {
+  ServerTime sum;
+  for (const std::string& server : servers) {
+    const absl::StatusOr<v1::ServerStatusResponse> status = AskServerStatus(server, kStatusTimeout);
+    if (!status.ok() || status->cpus() < 1) return std::nullopt;
+    sum.cpu_seconds += status->cpu_seconds();
+    sum.cpus += status->cpus();
+  }
+  return sum;
+}
+
+}  // namespace
+
+double LoadLevel::lowest_au() const {
+  double lowest = 1;
+  for (const emulator::PacedResult& trainer : trainers) {
+    lowest = std::min(lowest, trainer.books.utilisation().au.value_or(0));
+  }
+  return lowest;
+}
+
+double LoadLevel::cores_busy() const {
+  double busy = 0;
+  for (const emulator::PacedResult& trainer : trainers) {
+    busy += trainer.books.utilisation().au.value_or(0) * cores.infeed.num_cores;
+  }
+  return busy;
+}
+
+emulator::LatencyHistogram LoadLevel::waits() const {
+  emulator::LatencyHistogram waits;
+  for (const emulator::PacedResult& trainer : trainers) waits.Merge(trainer.books.waits());
+  return waits;
+}
+
+std::optional<double> LoadLevel::server_cpus_busy() const {
+  if (!server_cpu_seconds.has_value()) return std::nullopt;
+  return *server_cpu_seconds / absl::ToDoubleSeconds(window);
+}
+
+std::optional<double> LoadLevel::cores_fed_per_server_cpu() const {
+  const std::optional<double> busy = server_cpus_busy();
+  if (!busy.has_value() || *busy <= 0) return std::nullopt;
+  return cores_worth() / *busy;
+}
+
+absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
+                                       const std::function<void(absl::Duration)>& on_time) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Trainers> running,
+                           Trainers::Create(options, trainers));
+  running->WaitForFirstSteps();
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration begin = clock();
+  const std::optional<ServerTime> server_before = AskServers(options.client.servers);
+  const int64_t bytes_before = running->bytes_received();
+  absl::Duration passed;
+  do {
+    if (!running->WaitWhileRunning(std::min(kTick, options.duration - passed))) break;
+    passed = clock() - begin;
+    if (on_time != nullptr) on_time(std::min(passed, options.duration));
+  } while (passed < options.duration);
+  LoadLevel level = {.cores = options.cores, .window = clock() - begin};
+  const std::optional<ServerTime> server_after = AskServers(options.client.servers);
+  const int64_t bytes = running->bytes_received() - bytes_before;
+  SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
+  const double step_bytes =
+      static_cast<double>(options.cores.slice_bytes) * options.cores.infeed.num_cores;
+  level.examples = static_cast<double>(bytes) / step_bytes *
+                   static_cast<double>(options.cores.per_core_batch) *
+                   options.cores.infeed.num_cores;
+  if (server_before.has_value() && server_after.has_value()) {
+    level.server_cpu_seconds = server_after->cpu_seconds - server_before->cpu_seconds;
+    level.server_cpus = server_after->cpus;
+  }
+  return level;
+}
+
+absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed) {
+  int fed = 0;             // The largest known to be fed.
+  int starved = most + 1;  // The smallest known not to be, or one more than may be asked.
+  for (int ask = 1; ask < starved; ask = std::min(2 * ask, most)) {
+    SYSTOLE_ASSIGN_OR_RETURN(const bool yes, is_fed(ask));
+    (yes ? fed : starved) = ask;
+    if (ask == most) break;
+  }
+  while (starved - fed > 1) {
+    const int ask = fed + (starved - fed) / 2;
+    SYSTOLE_ASSIGN_OR_RETURN(const bool yes, is_fed(ask));
+    (yes ? fed : starved) = ask;
+  }
+  return fed;
+}
+
+}  // namespace systole

@@ -1,0 +1,130 @@
+// `systole pace`: would this feed keep that chip busy? Loads the servers at the chip's rate.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/arrivals_file.h"
+#include "client/cli/commands.h"
+#include "client/cli/core_queues.h"
+#include "client/cli/feed_flags.h"
+#include "client/cli/paced_feed.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/timing_flags.h"
+#include "client/emulator/timing/paced_run.h"
+#include "client/emulator/timing/replay.h"
+#include "client/emulator/timing/timing_report.h"
+#include "client/feed_client.h"
+#include "core/flow/monotonic_clock.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+class PaceCommand final : public Command {
+ public:
+  std::string name() const override { return "pace"; }
+  std::string summary() const override {
+    return "Take a feed at a chip's rate: accelerator utilization, stalls";
+  }
+  std::string example() const override {
+    return "systole pace --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
+           "--model resnet50 --slice v3-8 --duration 60s";
+  }
+
+  void Declare(OptionList& options) override {
+    flags_.Declare(options);
+    options.Required("--spec", "FILE", &spec_,
+                     "The feed spec, taken without end: `epochs` does not count");
+    timing_.Declare(options);
+    options.Optional("--steps", "N", &steps_, "Steps to take");
+    options.Optional("--duration", "TIME", &duration_,
+                     "Take steps for so long after the first one. Default, without --steps: 60s");
+    options.Optional("--save-arrivals", "FILE", &save_arrivals_,
+                     "Also write when each slice arrived, for `systole replay`");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(emulator::PacedOptions options, Length());
+    SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
+    spec.set_epochs(0);
+    SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
+                             FeedClient::Create(spec, client_options));
+    emulator::Arrivals arrivals = {.recorded_by = emulator::RecordedBy::kPaced,
+                                   .tensors = TensorsOf(client->layout()),
+                                   .num_cores = client->core_end()};
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TimedCores cores,
+                             timing_.CoresFor(arrivals.tensors, arrivals.num_cores));
+    options.infeed = cores.infeed;
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
+                             CoreQueues::Create(std::move(client), cores.infeed.queue_depth));
+    emulator::PopArrival pop = ArrivalsOf(*queues);
+    if (!save_arrivals_.empty()) {
+      pop = emulator::Recording(std::move(pop), SteadyClock(), arrivals);
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(emulator::PacedResult result, Pace(pop, std::move(options), console));
+    if (!save_arrivals_.empty()) {
+      SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals));
+    }
+    const emulator::TimingReport report = {.mode = "paced",
+                                           .cores = cores,
+                                           .books = result.books,
+                                           .overhead = result.overhead,
+                                           .wall_au = result.wall_au,
+                                           .notes = PacingNotes(client_options.servers, {result})};
+    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
+    return absl::OkStatus();
+  }
+
+ private:
+  // How long to run.
+  absl::StatusOr<emulator::PacedOptions> Length() const {
+    emulator::PacedOptions options;
+    if (steps_.has_value()) {
+      if (*steps_ < 1) {
+        return absl::InvalidArgumentError(absl::StrCat("--steps ", *steps_, ": want 1 or more"));
+      }
+      options.max_steps = *steps_;
+    }
+    if (!duration_.empty() || !steps_.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(
+          options.max_duration,
+          ParsePositiveDuration("--duration", duration_.empty() ? "60s" : duration_));
+    }
+    return options;
+  }
+
+  // Draws how far it is, in steps or in seconds.
+  static absl::StatusOr<emulator::PacedResult> Pace(const emulator::PopArrival& pop,
+                                                    emulator::PacedOptions options,
+                                                    const Console& console) {
+    const bool by_steps = options.max_duration == absl::InfiniteDuration();
+    ProgressBar bar(console.err, console.err_is_terminal, by_steps ? "steps" : "seconds",
+                    by_steps ? options.max_steps : absl::ToInt64Seconds(options.max_duration));
+    int64_t shown = 0;
+    options.on_step = [&](const emulator::StepRecord& record, absl::Duration elapsed) {
+      const int64_t done = by_steps ? record.step + 1 : absl::ToInt64Seconds(elapsed);
+      bar.Add(done - std::exchange(shown, done));
+    };
+    return emulator::RunPaced(pop, options);
+  }
+
+  FeedFlags flags_;
+  TimingFlags timing_;
+  std::string spec_;
+  std::optional<int64_t> steps_;
+  std::string duration_;
+  std::string save_arrivals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePaceCommand() { return std::make_unique<PaceCommand>(); }
+
+}  // namespace systole

@@ -1,0 +1,149 @@
+#include "client/cli/load_level.h"
+
+#include <string>
+#include <vector>
+
+#include "client/cli/load_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Search {
+  int largest = 0;
+  std::vector<int> asked;
+};
+
+// With up to `truth` trainers fed.
+Search Find(int most, int truth) {
+  Search search;
+  const absl::StatusOr<int> found = LargestFed(most, [&](int trainers) -> absl::StatusOr<bool> {
+    search.asked.push_back(trainers);
+    return trainers <= truth;
+  });
+  EXPECT_THAT(found, IsOk());
+  search.largest = found.value_or(-1);
+  return search;
+}
+
+TEST(LargestFedTest, DoublesAndThenHalvesTheGap) {
+  EXPECT_THAT(Find(100, 5).asked, ElementsAre(1, 2, 4, 8, 6, 5));
+  EXPECT_THAT(Find(100, 0).asked, ElementsAre(1));
+  EXPECT_THAT(Find(6, 100).asked, ElementsAre(1, 2, 4, 6));
+  EXPECT_THAT(Find(1, 100).asked, ElementsAre(1));
+  EXPECT_THAT(Find(5, 4).asked, ElementsAre(1, 2, 4, 5));
+}
+
+TEST(LargestFedTest, FindsItWhereverItIs) {
+  for (int most = 1; most <= 20; ++most) {
+    for (int truth = 0; truth <= most; ++truth) {
+      const Search search = Find(most, truth);
+      EXPECT_EQ(search.largest, truth) << most;
+      EXPECT_LE(search.asked.size(), 10u);
+    }
+  }
+}
+
+TEST(LargestFedTest, AnErrorEndsTheSearch) {
+  EXPECT_THAT(
+      LargestFed(4, [](int) -> absl::StatusOr<bool> { return absl::UnavailableError("gone"); })
+          .status(),
+      StatusIs(absl::StatusCode::kUnavailable, "gone"));
+}
+
+// A trainer whose steps of 10 ms waited `wait_ms` each.
+emulator::PacedResult Trainer(int wait_ms) {
+  emulator::PacedResult result;
+  for (int step = 0; step < 3; ++step) {
+    const absl::Duration wait = absl::Milliseconds(step == 0 ? 0 : wait_ms);
+    result.books.Add({.step = step,
+                      .wait = wait,
+                      .compute = absl::Milliseconds(10),
+                      .infeed_stall = {wait, wait}});
+  }
+  result.wall_au = result.books.utilisation().au;
+  return result;
+}
+
+// Two cores of 5 examples each 10 ms: 500 examples/s a core. In 2 s there came 1500, as 1.5 cores
+// take, for 3 s of 4 processors, 1.5 of them busy: 1.5 / 1.5 = 1 core for each.
+LoadLevel Level(const std::vector<int>& waits_ms) {
+  LoadLevel level = {.cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(10)},
+                               .per_core_batch = 5},
+                     .window = absl::Seconds(2),
+                     .examples = 1500,
+                     .server_cpu_seconds = 3,
+                     .server_cpus = 4};
+  for (const int wait : waits_ms) level.trainers.push_back(Trainer(wait));
+  return level;
+}
+
+TEST(LoadLevelTest, TheHeadlineIsExamplesPerProcessorSecondInCores) {
+  LoadLevel level = Level({0, 1});
+  EXPECT_EQ(level.cores.core_examples_per_s(), 500);
+  EXPECT_EQ(level.examples_per_s(), 750);
+  EXPECT_EQ(level.cores_worth(), 1.5);
+  EXPECT_EQ(level.server_cpus_busy(), 1.5);
+  EXPECT_EQ(level.cores_fed_per_server_cpu(), 1.0);
+  EXPECT_THAT(level.cores_busy(), DoubleNear(2 + 2 * 10.0 / 11, 1e-12));
+  level.server_cpu_seconds.reset();
+  EXPECT_FALSE(level.server_cpus_busy().has_value());
+  EXPECT_FALSE(level.cores_fed_per_server_cpu().has_value());
+  level.server_cpu_seconds = 0;
+  EXPECT_FALSE(level.cores_fed_per_server_cpu().has_value());
+}
+
+// 10 of 11 ms is 0.909, 10 of 12 is 0.833.
+TEST(LoadLevelTest, EveryTrainerMustBeFed) {
+  EXPECT_TRUE(Level({0, 1, 1}).fed());
+  EXPECT_FALSE(Level({0, 2, 0}).fed());
+  EXPECT_THAT(Level({0, 2, 0}).lowest_au(), DoubleNear(10.0 / 12, 1e-12));
+  LoadLevel level = Level({0});
+  level.trainers.emplace_back();  // Has no AU: nothing came.
+  EXPECT_EQ(level.lowest_au(), 0);
+  EXPECT_EQ(level.waits().count(), 2);
+}
+
+TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
+  LoadReport report = {.most_trainers = 4, .largest_fed = 2};
+  report.levels = {Level({0}), Level({0, 1}), Level({2, 2, 2, 2}), Level({2, 2, 2})};
+  report.levels[1].server_cpu_seconds = 6;
+  report.notes = {"shared"};
+  EXPECT_EQ(report.headline_level().trainers.size(), 2u);
+  EXPECT_THAT(
+      report.ToText(),
+      AllOf(HasSubstr("mode            paced\n"), HasSubstr("demand          500.0 examples/s"),
+            HasSubstr("       4    83.33 %         6.7        750.0             1.500     1.000  "
+                      "p50 2.000 ms"),
+            HasSubstr("fed             2 trainers at AU >= 90 %\n"),
+            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
+                      "take, for 3.000 server CPUs busy (2 trainers)\n"),
+            HasSubstr("note: shared\n")));
+  EXPECT_THAT(
+      report.ToJson(),
+      AllOf(HasSubstr(R"("most_trainers":4,"largest_fed":2,"cores_fed_per_server_cpu":0.5)"),
+            HasSubstr(R"({"trainers":1,"fed":true,"lowest_au":1,"au":[1],"wall_au":[1],)"
+                      R"("window_seconds":2,"examples_per_second":750,"cores_worth":1.5,)"
+                      R"("cores_busy":2,"server_cpu_seconds":3,"server_cpus":4,)"
+                      R"("server_cpus_busy":1.5,"cores_fed_per_server_cpu":1,)")));
+}
+
+TEST(LoadReportTest, WithoutAFedTrainerTheHeadlineIsOfOne) {
+  LoadReport report = {.most_trainers = 4, .largest_fed = 0, .levels = {Level({9})}};
+  EXPECT_THAT(report.ToText(), AllOf(HasSubstr("fed             not even 1 trainer"),
+                                     HasSubstr("cores fed per server CPU 1.000: ")));
+  report.levels[0].server_cpu_seconds.reset();
+  EXPECT_THAT(report.ToText(),
+              HasSubstr("cores fed per server CPU not known: a server does not tell"));
+  EXPECT_THAT(report.ToJson(), HasSubstr(R"("cores_fed_per_server_cpu":null)"));
+}
+
+}  // namespace
+}  // namespace systole

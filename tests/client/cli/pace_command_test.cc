@@ -1,0 +1,260 @@
+// `systole pace`, `replay` and `load` against a server without data. Nothing here depends on how
+// long anything takes: what is asked of a paced run is what it says, not what it measures.
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cli/arrivals_file.h"
+#include "client/cli/commands.h"
+#include "client/cli/load_level.h"
+#include "client/cli/paced_feed.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/command_run.h"
+#include "tests/client/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+// 2 cores, 4 examples each, without end.
+FakeFeed Endless() { return {.total_steps = 0}; }
+
+class PaceCommandTest : public testing::Test {
+ protected:
+  std::string SpecFile() const {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(SpecOf(Endless()), &text);
+    return folder_.Write("spec.textproto", text);
+  }
+  CommandRun Run(std::unique_ptr<Command> command, const std::string& server,
+                 std::vector<std::string> args) const {
+    args.insert(args.begin(), {"--server", server, "--spec", SpecFile()});
+    return RunCommand(std::move(command), args);
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(PaceCommandTest, TakesStepsAtTheGivenPace) {
+  const FakeServer server(Endless());
+  const CommandRun run =
+      Run(MakePaceCommand(), server.address(), {"--step-time-us", "500", "--steps", "7"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out,
+              AllOf(StartsWith("mode            paced\ncores           2 x 4 examples, steps of "
+                               "0.500 ms, infeed of 2 steps\n"),
+                    HasSubstr(" 6 steps, the first left out\n"), HasSubstr("emulator        "),
+                    HasSubstr("note: a server runs on this machine")));
+}
+
+TEST_F(PaceCommandTest, JsonIsOneObjectThatNamesTheMode) {
+  const FakeServer server(Endless());
+  const CommandRun run = Run(MakePaceCommand(), server.address(),
+                             {"--step-time-us", "1000", "--steps", "7", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(StartsWith("{\"mode\":\"paced\","), HasSubstr("\"steps\":7,"),
+                             HasSubstr("\"step_seconds\":0.001,"), EndsWith("}\n")));
+}
+
+TEST_F(PaceCommandTest, ADurationEndsIt) {
+  const FakeServer server(Endless());
+  const CommandRun run = Run(MakePaceCommand(), server.address(),
+                             {"--step-time-us", "1000", "--duration", "5ms", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, StartsWith("{\"mode\":\"paced\","));
+}
+
+TEST_F(PaceCommandTest, SavesArrivalsThatSayTheyWerePaced) {
+  const FakeServer server(Endless());
+  const std::string path = folder_ / "paced.arrivals";
+  ASSERT_EQ(Run(MakePaceCommand(), server.address(),
+                {"--step-time-us", "500", "--steps", "7", "--save-arrivals", path})
+                .exit_code,
+            0);
+  const absl::StatusOr<emulator::Arrivals> arrivals = LoadArrivals(path);
+  ASSERT_THAT(arrivals, IsOk());
+  EXPECT_EQ(arrivals->recorded_by, emulator::RecordedBy::kPaced);
+  EXPECT_EQ(arrivals->steps(), 7);
+  const CommandRun replay =
+      RunCommand(MakeReplayCommand(), {"--arrivals", path, "--step-time-us", "500"});
+  EXPECT_THAT(replay.out, HasSubstr("note: the arrivals were recorded in a paced run"));
+}
+
+TEST_F(PaceCommandTest, TheFeedsErrorIsTheCommands) {
+  FakeFeed feed = Endless();
+  feed.spoil = [](int, int, FakeChunk& piece) {
+    if (piece.header.step == 3) piece.end = absl::DataLossError("shard-3");
+  };
+  const FakeServer server(feed);
+  const CommandRun run =
+      Run(MakePaceCommand(), server.address(), {"--step-time-us", "500", "--steps", "7"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("shard-3"));
+  const CommandRun load = Run(MakeLoadCommand(), server.address(),
+                              {"--step-time-us", "500", "--duration", "60s", "--trainers", "2"});
+  EXPECT_EQ(load.exit_code, 1);
+  EXPECT_THAT(load.err, HasSubstr("shard-3"));
+  EXPECT_EQ(
+      Run(MakePaceCommand(), DeadAddress(), {"--step-time-us", "500", "--connect-timeout", "0.2"})
+          .exit_code,
+      4);
+}
+
+TEST_F(PaceCommandTest, WrongUsageIsCode2) {
+  const FakeServer server(Endless());
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {},
+           {"--step-time-us", "500", "--steps", "0"},
+           {"--step-time-us", "500", "--duration", "60"},
+           {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has 2 cores.
+    EXPECT_EQ(Run(MakePaceCommand(), server.address(), args).exit_code, 2);
+  }
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"--step-time-us", "500", "--trainers", "0"},
+                                             {"--step-time-us", "500", "--trainers", "1025"},
+                                             {"--step-time-us", "500000", "--duration", "4s"}}) {
+    EXPECT_EQ(Run(MakeLoadCommand(), server.address(), args).exit_code, 2);
+  }
+}
+
+TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
+  const FakeServer server(Endless());
+  const std::string path = folder_ / "fake.arrivals";
+  const CommandRun record = Run(MakeReplayCommand(), server.address(),
+                                {"--steps", "12", "--save-arrivals", path, "--json"});
+  EXPECT_EQ(record.exit_code, 0) << record.err;
+  EXPECT_THAT(record.out, StartsWith("{\"mode\":\"replay\",\"recorded_steps\":12,\"cores\":2,"
+                                     "\"per_core_batch\":4,"));
+  const absl::StatusOr<emulator::Arrivals> arrivals = LoadArrivals(path);
+  ASSERT_THAT(arrivals, IsOk());
+  EXPECT_EQ(arrivals->steps(), 12);
+  ASSERT_THAT(arrivals->tensors, SizeIs(3));  // label, valid, x.
+  EXPECT_EQ(arrivals->tensors[0].batch_axis, 1);
+  EXPECT_THAT(arrivals->tensors[2].shape, ElementsAre(4, 100));
+  const auto replay = [&path](const char* step_time_us) {
+    return RunCommand(MakeReplayCommand(),
+                      {"--arrivals", path, "--step-time-us", step_time_us, "--json"});
+  };
+  const CommandRun slow = replay("3600000000");
+  EXPECT_EQ(slow.exit_code, 0) << slow.err;
+  EXPECT_THAT(slow.out, AllOf(StartsWith("{\"mode\":\"replay\","), HasSubstr("\"au\":1,"),
+                              HasSubstr("of a reader that never waits")));
+  EXPECT_EQ(slow.out, replay("3600000000").out);
+  EXPECT_EQ(replay("20").out, replay("20").out);
+}
+
+TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
+  const std::string path = folder_.Write("cut.arrivals", "systole-arrivals 1\nrecorded drain\n");
+  const std::string spec = SpecFile();
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {},
+           {"--spec", spec, "--save-arrivals", path},
+           {"--server", "127.0.0.1:1", "--spec", spec},
+           {"--arrivals", path, "--steps", "5", "--step-time-us", "5"},
+           {"--arrivals", path, "--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path},
+           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--steps", "0"}}) {
+    EXPECT_EQ(RunCommand(MakeReplayCommand(), args).exit_code, 2);
+  }
+  const CommandRun cut =
+      RunCommand(MakeReplayCommand(), {"--arrivals", path, "--step-time-us", "5"});
+  EXPECT_EQ(cut.exit_code, 2);
+  EXPECT_THAT(cut.err, HasSubstr(path + ":3: the file ends here"));
+  EXPECT_EQ(RunCommand(MakeReplayCommand(), {"--arrivals", folder_ / "none", "--step-time-us", "5"})
+                .exit_code,
+            3);
+}
+
+TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
+  FakeFeed feed = Endless();
+  std::atomic<int> asked = 0;
+  feed.status = [&asked](v1::ServerStatusResponse& answer) {
+    answer.set_cpus(4);
+    answer.set_cpu_seconds(10 + asked++);  // One second for each level.
+    return absl::OkStatus();
+  };
+  const FakeServer server(feed);
+  const CommandRun run =
+      Run(MakeLoadCommand(), server.address(),
+          {"--step-time-us", "1000", "--trainers", "1", "--duration", "20ms", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out,
+              AllOf(StartsWith("{\"mode\":\"paced\","), HasSubstr("\"most_trainers\":1,"),
+                    HasSubstr("\"levels\":[{\"trainers\":1,"),
+                    HasSubstr("\"server_cpu_seconds\":1,\"server_cpus\":4,"), EndsWith("]}\n")));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(PaceCommandTest, LoadWithoutTheServersTimeHasNoHeadline) {
+  const FakeServer server(Endless());  // Tells nothing.
+  const CommandRun run = Run(MakeLoadCommand(), server.address(),
+                             {"--step-time-us", "1000", "--trainers", "2", "--duration", "20ms"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("cores fed per server CPU not known"));
+}
+
+TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
+  const FakeServer server(Endless());
+  LoadOptions options = {.spec = SpecOf(Endless()),
+                         .client = {.servers = {server.address()}},
+                         .cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(1)},
+                                   .per_core_batch = 4,
+                                   .slice_bytes = 500},
+                         .duration = absl::Milliseconds(20)};
+  options.spec.set_seed(40);
+  absl::Duration last;
+  const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 3, [&last](absl::Duration passed) {
+    EXPECT_GE(passed, last);
+    last = passed;
+  });
+  ASSERT_THAT(level, IsOk());
+  EXPECT_EQ(last, options.duration);
+  EXPECT_EQ(level->trainers.size(), 3u);
+  EXPECT_GE(level->window, options.duration);
+  EXPECT_GT(level->examples, 0);
+  EXPECT_FALSE(level->server_cpu_seconds.has_value());
+  std::set<uint64_t> seeds;
+  for (const v1::StreamStepsRequest& request : server.requests()) {
+    seeds.insert(request.spec().seed());
+  }
+  EXPECT_THAT(seeds, ElementsAre(40, 41, 42));
+}
+
+TEST(ArrivalsFileTest, AFileThatIsTooLargeIsRefusedUnread) {
+  const TempFolder folder;
+  const std::string path = folder.Write("large", "");
+  ASSERT_EQ(truncate(path.c_str(), kMaxArrivalsBytes + 1), 0);
+  EXPECT_THAT(LoadArrivals(path).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("record fewer steps")));
+}
+
+TEST(PacingNotesTest, TellWhatDisturbsTheNumbers) {
+  emulator::PacedResult result;
+  result.books.Add({.compute = absl::Milliseconds(1), .infeed_stall = {absl::ZeroDuration()}});
+  result.books.Add({.compute = absl::Milliseconds(1), .infeed_stall = {absl::ZeroDuration()}});
+  result.wall_au = 0.995;
+  EXPECT_THAT(PacingNotes({"feeds.example:8470"}, {result}), IsEmpty());
+  EXPECT_THAT(PacingNotes({"feeds.example:8470", "unix:/tmp/s"}, {result}),
+              ElementsAre(HasSubstr("a server runs on this machine")));
+  result.wall_au = 0.95;
+  EXPECT_THAT(PacingNotes({"feeds.example:8470"}, {result}),
+              ElementsAre(HasSubstr("the emulator itself took up to 5.0 % of the time")));
+}
+
+}  // namespace
+}  // namespace systole

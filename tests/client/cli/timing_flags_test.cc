@@ -1,0 +1,147 @@
+#include "client/cli/timing_flags.h"
+
+#include <map>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using emulator::TimedCores;
+using testing::HasSubstr;
+
+// Stores texts in the fields that an OptionList binds, as the command line would.
+class TextOptions final : public OptionList {
+ public:
+  explicit TextOptions(std::map<std::string, std::string> texts) : texts_(std::move(texts)) {}
+  void Flag(const std::string&, bool*, const std::string&) override {}
+  void FlagWithValue(const std::string&, const std::string&, std::string*,
+                     const std::string&) override {}
+  void Positional(const std::string&, std::string*, const std::string&) override {}
+  void PositionalList(const std::string&, std::vector<std::string>*, const std::string&) override {}
+  void Required(const std::string&, const std::string&, std::string*, const std::string&) override {
+  }
+  void Required(const std::string&, const std::string&, int64_t*, const std::string&) override {}
+  void Optional(const std::string& name, const std::string&, std::string* field,
+                const std::string&) override {
+    if (texts_.contains(name)) *field = texts_[name];
+  }
+  void Optional(const std::string& name, const std::string&, int64_t* field,
+                const std::string&) override {
+    if (!texts_.contains(name)) return;
+    EXPECT_TRUE(absl::SimpleAtoi(texts_[name], field));
+  }
+  void Optional(const std::string&, const std::string&, uint64_t*, const std::string&) override {}
+  void Optional(const std::string&, const std::string&, double*, const std::string&) override {}
+  void Optional(const std::string& name, const std::string&, std::optional<int64_t>* field,
+                const std::string&) override {
+    int64_t value = 0;
+    if (!texts_.contains(name)) return;
+    EXPECT_TRUE(absl::SimpleAtoi(texts_[name], &value));
+    *field = value;
+  }
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
+
+// 128 examples of 224 x 224 x 3 bfloat16 and their labels.
+absl::StatusOr<TimedCores> Cores(const std::map<std::string, std::string>& texts,
+                                 int num_cores = 8) {
+  TextOptions options(texts);
+  TimingFlags flags;
+  flags.Declare(options);
+  return flags.CoresFor({{.dtype = DType::kBfloat16, .shape = {128, 224, 224, 3}},
+                         {.dtype = DType::kInt64, .shape = {128}}},
+                        num_cores);
+}
+
+TEST(TimingFlagsTest, AGivenStepTimeNeedsNoChip) {
+  const absl::StatusOr<TimedCores> cores =
+      Cores({{"--step-time-us", "375"}, {"--queue-depth", "5"}}, /*num_cores=*/3);
+  ASSERT_THAT(cores, IsOk());
+  EXPECT_EQ(cores->infeed.step_time, absl::Microseconds(375));
+  EXPECT_EQ(cores->infeed.transfer_time, absl::ZeroDuration());
+  EXPECT_EQ(cores->infeed.num_cores, 3);
+  EXPECT_EQ(cores->infeed.queue_depth, 5);
+  EXPECT_EQ(cores->per_core_batch, 128);
+  EXPECT_EQ(cores->slice_bytes, 128 * 224 * 224 * 3 * 2 + 128 * 8);
+}
+
+// ResNet-50 at 128 a core: 272 ms on v2-8, 144 ms on v3-8, as the compiler's own tests have it.
+// Padded: 3 channels to 8, the batch fills its 128 lanes, labels to 8 rows; two cores to a link of
+// 16 GB/s.
+TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
+  const absl::StatusOr<TimedCores> v2 = Cores({{"--model", "resnet50"}, {"--slice", "v2-8"}});
+  ASSERT_THAT(v2, IsOk());
+  EXPECT_EQ(v2->model, "resnet50");
+  EXPECT_EQ(v2->slice, "v2-8");
+  EXPECT_EQ(v2->infeed.cores_per_chip, 2);
+  EXPECT_GT(v2->infeed.step_time, absl::Milliseconds(200));
+  EXPECT_LT(v2->infeed.step_time, absl::Milliseconds(300));
+  EXPECT_GE(v2->padded_slice_bytes, 224 * 224 * 8 * 128 * 2);
+  EXPECT_LT(v2->padded_slice_bytes, 224 * 224 * 8 * 128 * 2 + 100'000);
+  EXPECT_GT(v2->infeed.transfer_time, absl::Milliseconds(5));
+  const absl::StatusOr<TimedCores> v3 =
+      Cores({{"--model", "resnet50"}, {"--chip", "v3"}, {"--slice", "v3-8"}});
+  ASSERT_THAT(v3, IsOk());
+  EXPECT_LT(v3->infeed.step_time, v2->infeed.step_time);
+}
+
+TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
+  const absl::StatusOr<TimedCores> dense =
+      Cores({{"--step-time-us", "1"}, {"--infeed-layout", "nhwc"}});
+  ASSERT_THAT(dense, IsOk());
+  EXPECT_EQ(dense->padded_slice_bytes, dense->slice_bytes);
+  const absl::StatusOr<TimedCores> tiled =
+      Cores({{"--step-time-us", "1"}, {"--infeed-layout", "nhwc-tiled"}});
+  ASSERT_THAT(tiled, IsOk());
+  EXPECT_GT(tiled->padded_slice_bytes, 42 * tiled->slice_bytes);
+}
+
+TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
+  const auto refusal = [](const std::map<std::string, std::string>& texts) {
+    return Cores(texts).status();
+  };
+  for (const std::map<std::string, std::string>& texts :
+       {std::map<std::string, std::string>{},
+        {{"--model", "resnet50"}},
+        {{"--slice", "v3-8"}},
+        {{"--model", "resnet50"}, {"--step-time-us", "5"}},
+        {{"--slice", "v3-8"}, {"--step-time-us", "5"}},
+        {{"--model", "resnet50"}, {"--slice", "v3-8"}, {"--step-time-us", "5"}}}) {
+    EXPECT_THAT(refusal(texts),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("or --step-time-us alone")));
+  }
+  EXPECT_THAT(refusal({{"--step-time-us", "0"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("step_time is 0")));
+  EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--queue-depth", "0"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("queue_depth is 0")));
+  EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--infeed-layout", "chwn"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hwcn-tiled")));
+  EXPECT_THAT(refusal({{"--model", "resnet49"}, {"--slice", "v3-8"}}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("resnet49")));
+  EXPECT_THAT(refusal({{"--model", "resnet50"}, {"--slice", "v9-8"}}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("v9")));
+  EXPECT_THAT(refusal({{"--model", "resnet50"}, {"--slice", "v3-9"}}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("v3-9")));
+  EXPECT_THAT(Cores({{"--model", "resnet50"}, {"--slice", "v3-8"}}, 4).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("slice v3-8 has 8 cores, the feed 4")));
+}
+
+TEST(TimingFlagsTest, DurationsAreWithUnitsAndPositive) {
+  EXPECT_THAT(ParsePositiveDuration("--duration", "1m30s"), IsOkAndHolds(absl::Seconds(90)));
+  for (const char* wrong : {"", "60", "-1s", "0s", "soon", "inf", "20000h"}) {
+    EXPECT_THAT(ParsePositiveDuration("--duration", wrong).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want a time such as 60s")))
+        << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace systole

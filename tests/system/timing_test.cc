@@ -1,0 +1,77 @@
+// Paced cores, replay and load on real servers. What is asked is what the programs say and that
+// they agree with each other, never how fast this machine is.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class TimingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    PackFlowers(folder_, /*images=*/60, /*shards=*/2);
+    spec_ = folder_.Write("spec.textproto", FlowersSpec());
+    auto server = ServerProcess::Start(
+        {"--dataset", absl::StrCat("flowers=", folder_ / "flowers-train-*.tfrecord")});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+
+  const TempFolder folder_;
+  std::string spec_;
+  std::unique_ptr<ServerProcess> server_;
+};
+
+TEST_F(TimingTest, PacesAFewStepsBeyondTheSpecsEpochs) {
+  const Finished pace = RunSystole({"pace", "--server", server_->address(), "--spec", spec_,
+                                    "--model", "resnet50", "--slice", "v3-8", "--steps", "12"});
+  ASSERT_EQ(pace.exit_code, 0) << pace.err;
+  EXPECT_THAT(pace.out,
+              AllOf(StartsWith("mode            paced\ncores           8 x 2 examples, "
+                               "resnet50 on v3-8, steps of "),
+                    HasSubstr(" 11 steps, the first left out\n"), HasSubstr("AU, wall clock  ")));
+}
+
+TEST_F(TimingTest, OneRecordingGivesTheSameNumbersTwice) {
+  const std::string arrivals = folder_ / "flowers.arrivals";
+  const Finished record = RunSystole({"replay", "--server", server_->address(), "--spec", spec_,
+                                      "--steps", "20", "--save-arrivals", arrivals});
+  ASSERT_EQ(record.exit_code, 0) << record.err;
+  EXPECT_THAT(record.out, HasSubstr("recorded        20 steps of 8 x 2 examples"));
+  server_.reset();  // From here on nobody is asked.
+  const auto replay = [&arrivals](const std::string& slice) {
+    return RunSystole(
+        {"replay", "--arrivals", arrivals, "--model", "resnet50", "--slice", slice, "--json"});
+  };
+  const Finished first = replay("v2-8");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(StartsWith("{\"mode\":\"replay\",\"model\":\"resnet50\","),
+                               HasSubstr("\"counted_steps\":19,")));
+  EXPECT_EQ(first.out, replay("v2-8").out);
+  EXPECT_NE(first.out, replay("v3-8").out);
+}
+
+TEST_F(TimingTest, LoadFindsWhatTheServersSpend) {
+  const Finished load =
+      RunSystole({"load", "--server", server_->address(), "--spec", spec_, "--trainers", "2",
+                  "--step-time-us", "5000", "--duration", "1s"});
+  ASSERT_EQ(load.exit_code, 0) << load.err;
+  EXPECT_THAT(load.out,
+              AllOf(StartsWith("mode            paced\n"), HasSubstr("\nfed             "),
+                    HasSubstr("\ncores fed per server CPU "), Not(HasSubstr("not known")),
+                    HasSubstr("note: a server runs on this machine")));
+}
+
+}  // namespace
+}  // namespace systole
