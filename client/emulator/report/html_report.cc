@@ -17,9 +17,6 @@
 namespace systole::emulator {
 namespace {
 
-// Results shown large.
-constexpr size_t kCards = 6;
-
 const char* TitleOf(RunMode mode) {
   switch (mode) {
     case RunMode::kFunctional:
@@ -60,6 +57,7 @@ std::string NameOf(const RunReport& report) {
 std::string CardsHtml(absl::Span<const Fact> facts) {
   std::string html = "<section class=\"cards\" aria-label=\"Main results\">\n";
   for (const Fact& fact : facts) {
+    if (!fact.stands_out) continue;
     absl::StrAppend(&html, "<dl class=\"card\"><dt>", EscapeHtml(fact.label), "</dt><dd>",
                     FactHtml(fact), "</dd></dl>\n");
   }
@@ -67,10 +65,13 @@ std::string CardsHtml(absl::Span<const Fact> facts) {
 }
 
 std::string FactsHtml(const char* title, absl::Span<const Fact> facts) {
-  if (facts.empty()) return "";
+  if (std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.stands_out; })) {
+    return "";
+  }
   std::string html =
       absl::StrCat("<section class=\"sheet wide\"><h2>", title, "</h2><dl class=\"facts\">\n");
   for (const Fact& fact : facts) {
+    if (fact.stands_out) continue;
     absl::StrAppend(&html, "<div><dt>", EscapeHtml(fact.label), "</dt><dd>", FactHtml(fact),
                     "</dd></div>\n");
   }
@@ -126,6 +127,9 @@ std::string FigureHtml(const Figure& figure) {
 
 std::string NotesHtml(const RunReport& report) {
   std::string html = "<footer><ul>\n";
+  for (const std::string& note : report.notes) {
+    absl::StrAppend(&html, "<li>", EscapeHtml(note), "</li>\n");
+  }
   if (report.steps.steps() > 0) {
     const std::string rows =
         NumberText(static_cast<double>(report.steps.rows().size()), Unit::kCount);
@@ -144,8 +148,10 @@ std::string NotesHtml(const RunReport& report) {
   }
   if (report.has_barrier()) {
     html +=
-        "<li>Accelerator utilization is compute time over total time, the first step left out. "
-        "The wait of a core whose data are there for cores whose data are not is booked as "
+        "<li>Accelerator utilization (AU) is compute time over total time, the first step left "
+        "out. "
+        "Infeed is a step's longest infeed stall over its duration. The wait of a core whose data "
+        "are there for cores whose data are not is booked as "
         "barrier, not as infeed stall.</li>\n";
   }
   html +=
@@ -158,8 +164,6 @@ std::string NotesHtml(const RunReport& report) {
 
 std::string ToHtml(const RunReport& report) {
   const std::string name = EscapeHtml(NameOf(report));
-  const absl::Span<const Fact> results = report.results;
-  const size_t cards = std::min(kCards, results.size());
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -169,8 +173,8 @@ std::string ToHtml(const RunReport& report) {
       name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,
       "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
       RunModeName(report.mode), "</span><h1>", name, "</h1><p>", ClaimOf(report.mode),
-      "</p></header>\n", CardsHtml(results.first(cards)), "<div class=\"grid\">\n",
-      FactsHtml("Further results", results.subspan(cards)), FactsHtml("What ran", report.facts));
+      "</p></header>\n", CardsHtml(report.results), "<div class=\"grid\">\n",
+      FactsHtml("Further results", report.results), FactsHtml("What ran", report.facts));
   for (const Figure& figure : LearningFigures(report)) html += FigureHtml(figure);
   if (!report.epochs.empty()) {
     absl::StrAppend(&html, "<section class=\"sheet wide\">", EpochTable(report), "</section>\n");

@@ -14,13 +14,13 @@ inline constexpr char kPageStyle[] = R"css(
   color-scheme: light dark;
   --page: #f6f7f9; --card: #ffffff; --edge: #e1e5ea; --ink: #16202c; --soft: #5b6878;
   --grid: #e6e9ee; --blue: #2268c9; --orange: #d9600f; --violet: #7a4fc4; --green: #128a63;
-  --gold: #b27b00; --badge: #e6eefb; --badge-ink: #174a92;
+  --badge: #e6eefb; --badge-ink: #174a92;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #10151b; --card: #181f27; --edge: #2a3440; --ink: #e7ecf2; --soft: #98a6b6;
     --grid: #26303b; --blue: #5b9cf5; --orange: #f28b45; --violet: #ab86ee; --green: #3fc093;
-    --gold: #e0b040; --badge: #1d3252; --badge-ink: #a9cbff;
+    --badge: #1d3252; --badge-ink: #a9cbff;
   }
 }
 * { box-sizing: border-box; }
@@ -81,11 +81,10 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
 .band { fill: var(--c); opacity: .2; }
 .bar { fill: var(--c); }
 .dot { fill: var(--c); stroke: var(--card); stroke-width: 1.2; }
-.s-training, .s-compute, .s-rate, .s-mxu { --c: var(--blue); }
+.s-training, .s-compute, .s-rate, .s-matrix { --c: var(--blue); }
 .s-validation, .s-stall { --c: var(--orange); }
-.s-barrier, .s-vpu { --c: var(--violet); }
-.s-hbm { --c: var(--green); }
-.s-other { --c: var(--gold); }
+.s-barrier, .s-vector { --c: var(--violet); }
+.s-memory { --c: var(--green); }
 .s-roof { --c: var(--soft); }
 .tip-at { fill: transparent; }
 .tip-at:hover { fill: var(--soft); fill-opacity: .14; }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "client/emulator/report/html_table.h"
@@ -12,25 +10,13 @@
 namespace systole::emulator {
 namespace {
 
-// What a layer can be bound by: its words, colour and shape.
-struct Bound {
-  const char* name;
+// Each bound has a colour and, by its number, a shape.
+constexpr struct {
+  Bound bound;
   const char* label;
-  const char* series;
-};
-constexpr Bound kBounds[] = {{"mxu", "Bound by the matrix units", "mxu"},
-                             {"hbm", "Bound by memory", "hbm"},
-                             {"vpu", "Bound by the vector unit", "vpu"}};
-constexpr int kOther = 3;
-
-int BoundOf(const LayerPoint& layer) {
-  for (int i = 0; i < kOther; ++i) {
-    if (layer.bound_by == kBounds[i].name) return i;
-  }
-  return kOther;
-}
-const char* SeriesOf(int bound) { return bound == kOther ? "other" : kBounds[bound].series; }
-const char* LabelOf(int bound) { return bound == kOther ? "Bound by else" : kBounds[bound].label; }
+} kBounds[] = {{Bound::kMatrix, "Bound by the matrix units"},
+               {Bound::kMemory, "Bound by memory"},
+               {Bound::kVector, "Bound by the vector unit"}};
 
 bool HasPlace(const LayerPoint& layer) {
   const double x = layer.flops_per_byte(), y = layer.flops_per_second();
@@ -50,7 +36,7 @@ HtmlTable LayerTable(const Roofline& roofline) {
          NumberHtml(key + "seconds", layer.seconds, Unit::kSeconds),
          NumberHtml(key + "flops_per_second", layer.flops_per_second(), Unit::kFlopsPerSecond),
          NumberText(layer.flops_per_second() / roofline.peak_flops_per_second, Unit::kFraction),
-         EscapeHtml(layer.bound_by)});
+         std::string(BoundName(layer.bound))});
   }
   return table;
 }
@@ -64,11 +50,9 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
   const double ridge = peak / roofline.bytes_per_second;  // FLOP/B above which memory keeps up.
   double from = ridge, to = ridge, lowest = peak;
   size_t placed = 0;
-  bool seen[kOther + 1] = {};
   for (const LayerPoint& layer : roofline.layers) {
     if (!HasPlace(layer)) continue;
     ++placed;
-    seen[BoundOf(layer)] = true;
     from = std::min(from, layer.flops_per_byte());
     to = std::max(to, layer.flops_per_byte());
     lowest = std::min(lowest, layer.flops_per_second());
@@ -94,13 +78,12 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
   for (const LayerPoint& layer : roofline.layers) {
     if (!HasPlace(layer)) continue;
     const Point at = {layer.flops_per_byte(), layer.flops_per_second()};
-    const int bound = BoundOf(layer);
-    plot.Dot(SeriesOf(bound), at, bound);
-    plot.TipAt(
-        at, absl::StrCat(layer.name, "\n", NumberText(at.y, Unit::kFlopsPerSecond), ", ",
-                         NumberText(at.y / peak, Unit::kFraction), " of peak\n",
-                         NumberText(at.x, Unit::kFlopsPerByte), "\n",
-                         NumberText(layer.seconds, Unit::kSeconds), ", bound by ", layer.bound_by));
+    plot.Dot(BoundName(layer.bound), at, static_cast<int>(layer.bound));
+    plot.TipAt(at, absl::StrCat(layer.name, "\n", NumberText(at.y, Unit::kFlopsPerSecond), ", ",
+                                NumberText(at.y / peak, Unit::kFraction), " of peak\n",
+                                NumberText(at.x, Unit::kFlopsPerByte), "\n",
+                                NumberText(layer.seconds, Unit::kSeconds), ", bound by ",
+                                BoundName(layer.bound)));
   }
   const HtmlTable table = LayerTable(roofline);
   Figure figure = {
@@ -113,8 +96,13 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
       .table = table.ToHtml(),
       .table_is_long = table.is_long(),
       .wide = true};
-  for (int bound = 0; bound <= kOther; ++bound) {
-    if (seen[bound]) figure.legend.push_back({SeriesOf(bound), LabelOf(bound), bound});
+  for (const auto& [bound, label] : kBounds) {
+    const auto is_bound = [bound = bound](const LayerPoint& layer) {
+      return layer.bound == bound && HasPlace(layer);
+    };
+    if (std::any_of(roofline.layers.begin(), roofline.layers.end(), is_bound)) {
+      figure.legend.push_back({std::string(BoundName(bound)), label, static_cast<int>(bound)});
+    }
   }
   if (placed < roofline.layers.size()) {
     absl::StrAppend(&figure.remark, " In the table only, for they compute or move nothing: ",

@@ -1,12 +1,14 @@
 #include "client/emulator/report/run_report.h"
 
-#include "client/json/json_writer.h"
+#include <algorithm>
 
 namespace systole::emulator {
 namespace {
 
-void Write(JsonWriter& json, const Fact& fact) {
-  std::visit([&](const auto& value) { json.Field(fact.key, value); }, fact.value);
+// "infeed" of "infeed.average"; empty for a field of the outer object.
+absl::string_view ObjectOf(const Fact& fact) {
+  const size_t dot = fact.key.find('.');
+  return dot == std::string::npos ? "" : absl::string_view(fact.key).substr(0, dot);
 }
 
 void WriteScore(JsonWriter& json, const char* key, const Score& score) {
@@ -50,11 +52,11 @@ void WriteSpread(JsonWriter& json, const char* key, const std::vector<StepRow>& 
   json.EndObject();
 }
 
-void WriteSteps(JsonWriter& json, const RunReport& report) {
+void WriteHistory(JsonWriter& json, const RunReport& report) {
   const std::vector<StepRow>& rows = report.steps.rows();
   const StepRow total = report.steps.Total();
-  json.Key("steps").BeginObject().Field("first", total.first_step);
-  json.Field("count", total.steps);
+  json.Key("history").BeginObject().Field("first_step", total.first_step);
+  json.Field("steps", total.steps);
   json.Field("total_compute_seconds", absl::ToDoubleSeconds(total.compute));
   json.Field("total_infeed_stall_seconds", absl::ToDoubleSeconds(total.infeed_stall));
   if (report.has_barrier()) {
@@ -91,7 +93,7 @@ void WriteRoofline(JsonWriter& json, const Roofline& roofline) {
     json.Field("bytes", layer.bytes).Field("seconds", layer.seconds);
     json.Field("flops_per_byte", layer.flops_per_byte());
     json.Field("flops_per_second", layer.flops_per_second());
-    json.Field("bound_by", layer.bound_by).EndObject();
+    json.Field("bound_by", BoundName(layer.bound)).EndObject();
   }
   json.EndArray().EndObject();
 }
@@ -110,11 +112,32 @@ const char* RunModeName(RunMode mode) {
   return "";
 }
 
+void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json) {
+  const auto append = [&json](const Fact& fact, size_t name_at) {
+    std::visit([&](const auto& value) { json.Field(fact.key.substr(name_at), value); }, fact.value);
+  };
+  std::vector<absl::string_view> written;
+  for (const Fact& fact : facts) {
+    const absl::string_view object = ObjectOf(fact);
+    if (object.empty()) {
+      append(fact, 0);
+      continue;
+    }
+    if (std::find(written.begin(), written.end(), object) != written.end()) continue;
+    written.push_back(object);
+    json.Key(object).BeginObject();
+    for (const Fact& other : facts) {
+      if (ObjectOf(other) == object) append(other, object.size() + 1);
+    }
+    json.EndObject();
+  }
+}
+
 std::string ToJson(const RunReport& report) {
   JsonWriter json;
   json.BeginObject().Field("mode", RunModeName(report.mode));
-  for (const Fact& fact : report.facts) Write(json, fact);
-  for (const Fact& fact : report.results) Write(json, fact);
+  AppendFacts(report.facts, json);
+  AppendFacts(report.results, json);
   if (!report.epochs.empty()) {
     json.Key("epochs").BeginArray();
     for (const EpochReport& epoch : report.epochs) WriteEpoch(json, epoch);
@@ -129,8 +152,13 @@ std::string ToJson(const RunReport& report) {
     WriteSeconds(json, "infeed_stall_seconds", stall);
     if (report.has_barrier()) WriteSeconds(json, "barrier_seconds", barrier);
   }
-  if (report.steps.steps() > 0) WriteSteps(json, report);
+  if (report.steps.steps() > 0) WriteHistory(json, report);
   if (report.roofline.has_value()) WriteRoofline(json, *report.roofline);
+  if (!report.notes.empty()) {
+    json.Key("notes").BeginArray();
+    for (const std::string& note : report.notes) json.String(note);
+    json.EndArray();
+  }
   return json.EndObject().text();
 }
 

@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/emulator/chip/program.h"
 #include "client/emulator/report/number_text.h"
 #include "client/emulator/report/step_history.h"
 #include "client/emulator/training/training_report.h"
+#include "client/json/json_writer.h"
 
 namespace systole::emulator {
 
@@ -30,11 +33,16 @@ const char* RunModeName(RunMode mode);  // "functional"
 
 // A number or a word under its name in the JSON.
 struct Fact {
-  std::string key;    // "images_per_second"
+  std::string key;    // "images_per_second"; "infeed.average": a field of the object "infeed".
   std::string label;  // "Images per second"
   std::variant<std::string, int64_t, uint64_t, double> value;
   Unit unit = Unit::kNone;
+  bool stands_out = false;  // Shown large.
 };
+
+// The facts as fields of the object that is open. Those of one inner object come together, where
+// its first one stands. Keys must differ.
+void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // What one core did over the whole run, its first step left out.
 struct CoreTimes {
@@ -48,7 +56,7 @@ struct LayerPoint {
   double flops = 0;
   double bytes = 0;  // To and from the chip's memory.
   double seconds = 0;
-  std::string bound_by;  // "mxu", "hbm", ..
+  Bound bound = Bound::kMatrix;
 
   double flops_per_byte() const { return bytes > 0 ? flops / bytes : 0; }
   double flops_per_second() const { return seconds > 0 ? flops / seconds : 0; }
@@ -64,11 +72,12 @@ struct Roofline {
 struct RunReport {
   RunMode mode = RunMode::kFunctional;
   std::vector<Fact> facts;    // What ran: model, chip, batch, numerics, versions.
-  std::vector<Fact> results;  // What came of it. The first six stand out.
+  std::vector<Fact> results;  // What came of it.
   std::vector<EpochReport> epochs;
   StepHistory steps;
   std::vector<CoreTimes> cores;
   std::optional<Roofline> roofline;
+  std::vector<std::string> notes;  // What to know when reading the numbers; a sentence each.
 
   bool has_barrier() const { return mode != RunMode::kFunctional; }
   bool has_scores() const { return mode == RunMode::kFunctional; }
@@ -76,7 +85,8 @@ struct RunReport {
 
 // One object, on one line. Times in seconds; numbers that are not finite are null. `facts` and
 // `results` are fields of the object itself; their keys must differ from each other and from the
-// sections' ("mode", "epochs", "steps", "infeed_stall_seconds", "barrier_seconds", "roofline").
+// sections' ("mode", "epochs", "infeed_stall_seconds", "barrier_seconds", "history", "roofline",
+// "notes").
 std::string ToJson(const RunReport& report);
 
 }  // namespace systole::emulator

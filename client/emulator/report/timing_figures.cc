@@ -19,10 +19,10 @@ struct TimePart {
 
 std::vector<TimePart> TimeParts(const RunReport& report) {
   std::vector<TimePart> parts = {
-      {"compute", "Compute", "steps.total_compute_seconds", &StepRow::compute},
-      {"stall", "Infeed stall", "steps.total_infeed_stall_seconds", &StepRow::infeed_stall}};
+      {"compute", "Compute", "history.total_compute_seconds", &StepRow::compute},
+      {"stall", "Infeed stall", "history.total_infeed_stall_seconds", &StepRow::infeed_stall}};
   if (report.has_barrier()) {
-    parts.push_back({"barrier", "Barrier", "steps.total_barrier_seconds", &StepRow::barrier});
+    parts.push_back({"barrier", "Barrier", "history.total_barrier_seconds", &StepRow::barrier});
   }
   return parts;
 }
@@ -92,7 +92,7 @@ Figure StepTimes(const RunReport& report) {
     table.AddRow({part.label, NumberHtml(part.key, total.*part.of_row),
                   NumberText(all > 0 ? seconds / all : 0, Unit::kFraction)});
   }
-  table.AddRow({"Longest step", NumberHtml("steps.longest_step_seconds", total.longest), ""});
+  table.AddRow({"Longest step", NumberHtml("history.longest_step_seconds", total.longest), ""});
   figure.remark = merged > 1 ? absl::StrCat("Each column is the mean of ",
                                             NumberText(static_cast<double>(merged), Unit::kCount),
                                             " steps; the thin line is the longest of them.")
@@ -101,6 +101,7 @@ Figure StepTimes(const RunReport& report) {
     absl::StrAppend(&figure.remark, " What is longer than ", NumberText(y.to(), Unit::kSeconds),
                     " is cut off there.");
   }
+  if (report.has_barrier()) figure.remark += " Waits are means over the cores.";
   figure.svg = plot.ToSvg();
   figure.table = table.ToHtml();
   return figure;

@@ -26,19 +26,19 @@ RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
     const EpochReport& last = training.epochs.back();
     if (last.validation.has_value()) {
       report.results.push_back({"validation_accuracy", "Validation accuracy",
-                                last.validation->accuracy, Unit::kFraction});
+                                last.validation->accuracy, Unit::kFraction, true});
     }
     report.results.push_back(
-        {"training_loss", "Training loss, last epoch", last.training.loss, Unit::kCount});
+        {"training_loss", "Training loss, last epoch", last.training.loss, Unit::kCount, true});
   }
   const std::vector<Fact> sums = {
       {"images_per_second", "Images per second, on this host", training.images_per_second(),
-       Unit::kCount},
+       Unit::kCount, true},
       {"training_seconds", "Training took", absl::ToDoubleSeconds(training.training_time),
-       Unit::kSeconds},
+       Unit::kSeconds, true},
       {"first_step_wait_seconds", "First step waited",
        absl::ToDoubleSeconds(training.first_step_wait), Unit::kSeconds},
-      {"bytes_received", "Received", training.bytes_received(), Unit::kBytes},
+      {"bytes_received", "Received", training.bytes_received(), Unit::kBytes, true},
   };
   report.results.insert(report.results.end(), sums.begin(), sums.end());
   for (const absl::Duration stall : training.infeed_stall()) {

@@ -120,8 +120,8 @@ TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
   const std::string html = ReadWholeFile(page);
   EXPECT_THAT(html, AllOf(HasSubstr(run.out.substr(0, run.out.size() - 1)),
                           HasSubstr("id=\"plot-loss\""), HasSubstr("id=\"plot-cores\"")));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("\"seed\":9"), HasSubstr("\"steps\":{\"first\":0,"
-                                                                "\"count\":20,")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\"seed\":9"), HasSubstr("\"history\":{\"first_step\":0,"
+                                                                "\"steps\":20,")));
 }
 
 TEST_F(TrainCommandTest, ASpecWithTooFewEpochsIsRefused) {

@@ -31,7 +31,7 @@ TEST(HtmlReportTest, NoNameBreaksOutOfItsPlace) {
   report.facts.push_back({"spec\"><x>", "<label>", std::string("a\" onclick=\"b")});
   report.roofline = SamplePaced(1, 1).roofline;
   report.roofline->layers[0].name = evil;
-  report.roofline->layers[0].bound_by = evil;
+  report.notes = {evil};
   const std::string html = ToHtml(report);
   EXPECT_THAT(html, Not(HasSubstr("alert(1)</script>")));
   EXPECT_THAT(html, Not(HasSubstr("<x>")));

@@ -274,9 +274,9 @@ const std::vector<std::string> kTrainingMarks = {
     "plot-steps s-stall",         "plot-cores s-stall"};
 
 const std::vector<std::string> kPacedMarks = {
-    "plot-steps s-compute", "plot-steps s-stall",   "plot-steps s-barrier",
-    "plot-cores s-stall",   "plot-cores s-barrier", "plot-roofline s-roof",
-    "plot-roofline s-mxu",  "plot-roofline s-hbm",  "plot-roofline s-vpu"};
+    "plot-steps s-compute",   "plot-steps s-stall",     "plot-steps s-barrier",
+    "plot-cores s-stall",     "plot-cores s-barrier",   "plot-roofline s-roof",
+    "plot-roofline s-matrix", "plot-roofline s-memory", "plot-roofline s-vector"};
 
 TEST(ReportPageTest, ATrainingRunIsShownAsItsJsonAndInInk) {
   ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kLight, kTrainingMarks);

@@ -59,7 +59,7 @@ TEST(RunReportTest, JsonOfATrainingRunHoldsEveryNumberOnOneLine) {
       R"("validation":{"examples":725,"loss":1,"accuracy":0.5},"seconds":4,"compute_seconds":3,)"
       R"("images_per_second":720,"mean_step_seconds":0.1,"infeed_stall_seconds":[0.5,0],)"
       R"("bytes_received":1000000}],"infeed_stall_seconds":[0.5,0],)"
-      R"("steps":{"first":0,"count":2,"total_compute_seconds":0.75,)"
+      R"("history":{"first_step":0,"steps":2,"total_compute_seconds":0.75,)"
       R"("total_infeed_stall_seconds":0.125,"longest_step_seconds":0.5,"steps_per_row":1,)"
       R"("start_seconds":[0.25,0.75],"mean_compute_seconds":[0.375,0.375],)"
       R"("mean_infeed_stall_seconds":[0,0.125],"longest_seconds":[0.375,0.5],)"
@@ -81,14 +81,33 @@ TEST(RunReportTest, JsonLeavesOutWhatAModeLacks) {
 
 TEST(RunReportTest, JsonOfTheRooflineHasItsCoordinates) {
   RunReport report = {.mode = RunMode::kPaced};
-  report.roofline = Roofline{.peak_flops_per_second = 100,
-                             .bytes_per_second = 10,
-                             .layers = {{"a", 64, 16, 2, "mxu"}, {"b", 0, 0, 0, "none"}}};
+  report.roofline =
+      Roofline{.peak_flops_per_second = 100,
+               .bytes_per_second = 10,
+               .layers = {{"a", 64, 16, 2, Bound::kMemory}, {"b", 0, 0, 0, Bound::kVector}}};
   EXPECT_EQ(ToJson(report),
             R"({"mode":"paced","roofline":{"peak_flops_per_second":100,"bytes_per_second":10,)"
             R"("layers":[{"name":"a","flops":64,"bytes":16,"seconds":2,"flops_per_byte":4,)"
-            R"("flops_per_second":32,"bound_by":"mxu"},{"name":"b","flops":0,"bytes":0,)"
-            R"("seconds":0,"flops_per_byte":0,"flops_per_second":0,"bound_by":"none"}]}})");
+            R"("flops_per_second":32,"bound_by":"memory"},{"name":"b","flops":0,"bytes":0,)"
+            R"("seconds":0,"flops_per_byte":0,"flops_per_second":0,"bound_by":"vector"}]}})");
+}
+
+TEST(RunReportTest, FactsOfOneObjectComeTogether) {
+  JsonWriter json;
+  json.BeginObject();
+  AppendFacts({{"au", "AU", 0.5},
+               {"infeed.average", "Infeed", 0.25},
+               {"steps", "Steps", int64_t{9}},
+               {"infeed.max", "Most", 1.0},
+               {"name", "Name", std::string("x")}},
+              json);
+  EXPECT_EQ(json.EndObject().text(),
+            R"({"au":0.5,"infeed":{"average":0.25,"max":1},"steps":9,"name":"x"})");
+}
+
+TEST(RunReportTest, NotesAreAList) {
+  EXPECT_EQ(ToJson({.mode = RunMode::kPaced, .notes = {"a", "b"}}),
+            R"({"mode":"paced","notes":["a","b"]})");
 }
 
 TEST(TrainingRunTest, StepsAreNumberedOverTheEpochs) {
@@ -100,7 +119,7 @@ TEST(TrainingRunTest, WithoutValidationThereIsNoSuchResult) {
   training.epochs[0].validation.reset();
   const std::string json = ToJson(ReportOf(training, {}, {}));
   EXPECT_THAT(json, Not(HasSubstr("validation")));
-  EXPECT_THAT(json, Not(HasSubstr("\"steps\":{")));
+  EXPECT_THAT(json, Not(HasSubstr("history")));
 }
 
 }  // namespace

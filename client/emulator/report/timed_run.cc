@@ -1,0 +1,138 @@
+#include "client/emulator/report/timed_run.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace systole::emulator {
+namespace {
+
+// Null in the JSON.
+double OrUnknown(const std::optional<double>& value) {
+  return value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+Fact Seconds(absl::string_view key, absl::string_view label, absl::Duration time) {
+  return {std::string(key), std::string(label), absl::ToDoubleSeconds(time), Unit::kSeconds};
+}
+
+void Append(const std::vector<Fact>& more, std::vector<Fact>& facts) {
+  facts.insert(facts.end(), more.begin(), more.end());
+}
+
+std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation& used) {
+  const std::optional<InfeedFraction>& infeed = used.infeed;
+  const auto part = [&](double InfeedFraction::*member) {
+    return infeed.has_value() ? (*infeed).*member : OrUnknown(std::nullopt);
+  };
+  const double images =
+      static_cast<double>(used.steps * timing.cores.infeed.num_cores * timing.cores.per_core_batch);
+  const double total_seconds = absl::ToDoubleSeconds(used.total);
+  return {
+      {"au", "Accelerator utilization (AU)", OrUnknown(used.au), Unit::kFraction, true},
+      {"au_verdict", "AU is", std::string(used.au.has_value() ? AuVerdict(*used.au) : "not known")},
+      {"infeed.average", "Infeed, of a step's time", part(&InfeedFraction::average),
+       Unit::kFraction, true},
+      {"infeed.min", "Infeed, least of a step", part(&InfeedFraction::min), Unit::kFraction},
+      {"infeed.max", "Infeed, most of a step", part(&InfeedFraction::max), Unit::kFraction},
+      {"infeed.verdict", "The run is",
+       std::string(infeed.has_value() ? InfeedVerdict(infeed->average) : "not known")},
+      {"examples_per_second", "Examples per second",
+       total_seconds > 0 ? images / total_seconds : OrUnknown(std::nullopt), Unit::kCount, true},
+      {"compute_seconds", "Each core computed", absl::ToDoubleSeconds(used.compute),
+       Unit::kSeconds},
+      {"total_seconds", "Of a time of", total_seconds, Unit::kSeconds, true},
+  };
+}
+
+std::vector<Fact> OverheadFacts(const PacingOverhead& overhead, const Utilisation& used,
+                                const std::optional<double>& wall_au) {
+  return {Seconds("emulator.noticing_seconds", "Emulator: steps noticed late by, in sum",
+                  overhead.noticing),
+          Seconds("emulator.max_noticing_seconds", "Emulator: .. at most", overhead.max_noticing),
+          Seconds("emulator.work_seconds", "Emulator: own work, in sum", overhead.work),
+          Seconds("emulator.max_late_seconds", "Emulator: step ended late by, at most",
+                  overhead.max_late),
+          Seconds("emulator.clock_moved_on_seconds", "Emulator: clock moved on by", used.overhead),
+          {"emulator.wall_au", "AU with the emulator's time", OrUnknown(wall_au), Unit::kFraction}};
+}
+
+}  // namespace
+
+StepEntry EntryOf(const StepRecord& record) {
+  absl::Duration stall;
+  for (const absl::Duration of_core : record.infeed_stall) stall += of_core;
+  stall /= static_cast<int64_t>(record.infeed_stall.size());
+  return {.step = record.step,
+          .start = record.start - record.wait,
+          .infeed_stall = stall,
+          .compute = record.compute,
+          .barrier = record.wait - stall};
+}
+
+std::vector<Fact> FactsOf(const TimedCores& cores) {
+  return {
+      {"model", "Model", cores.model},
+      {"slice", "Slice", cores.slice},
+      {"cores", "Cores", int64_t{cores.infeed.num_cores}, Unit::kCount},
+      {"cores_per_chip", "Cores per chip", int64_t{cores.infeed.cores_per_chip}, Unit::kCount},
+      {"per_core_batch", "Batch per core", cores.per_core_batch, Unit::kCount},
+      Seconds("step_seconds", "Step of the chip", cores.infeed.step_time),
+      Seconds("transfer_seconds", "Transfer of a slice", cores.infeed.transfer_time),
+      {"queue_depth", "Infeed queue, steps", cores.infeed.queue_depth, Unit::kCount},
+      {"slice_bytes", "A core's data of a step", cores.slice_bytes, Unit::kBytes},
+      {"padded_slice_bytes", "As the chip stores them", cores.padded_slice_bytes, Unit::kBytes},
+      {"core_demand_examples_per_second", "A core takes, examples/s", cores.core_examples_per_s(),
+       Unit::kCount},
+  };
+}
+
+std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
+                                  const LatencyHistogram& latencies) {
+  std::vector<Fact> facts;
+  for (const auto& [name, fraction] :
+       {std::pair("p50", 0.5), std::pair("p90", 0.9), std::pair("p99", 0.99)}) {
+    facts.push_back(Seconds(absl::StrCat(key, ".", name), absl::StrCat(label, ", ", name),
+                            latencies.Percentile(fraction)));
+  }
+  facts.push_back(
+      Seconds(absl::StrCat(key, ".max"), absl::StrCat(label, ", latest"), latencies.max()));
+  return facts;
+}
+
+Roofline RooflineOf(const Program& program) {
+  Roofline roofline = {.peak_flops_per_second = program.peak_flops,
+                       .bytes_per_second = program.memory_bytes_per_s};
+  for (const LayerCost& layer : program.layers) {
+    roofline.layers.push_back({.name = layer.name,
+                               .flops = layer.flops,
+                               .bytes = layer.memory_bytes,
+                               .seconds = layer.seconds,
+                               .bound = layer.bound});
+  }
+  return roofline;
+}
+
+RunReport ReportOf(const TimingReport& timing, const StepHistory& steps) {
+  const Utilisation used = timing.books.utilisation();
+  RunReport report = {.mode = timing.overhead.has_value() ? RunMode::kPaced : RunMode::kReplay,
+                      .facts = FactsOf(timing.cores),
+                      .results = UtilisationFacts(timing, used),
+                      .steps = steps,
+                      .notes = timing.notes};
+  report.results.push_back({"steps", "Steps", timing.books.steps(), Unit::kCount});
+  report.results.push_back({"counted_steps", "Steps that count", used.steps, Unit::kCount, true});
+  report.results.push_back(
+      Seconds("first_step_wait_seconds", "First step waited", timing.books.first_wait()));
+  Append(PercentileFacts("step_arrival_seconds", "Step arrived late by", timing.books.waits()),
+         report.results);
+  if (timing.overhead.has_value()) {
+    Append(OverheadFacts(*timing.overhead, used, timing.wall_au), report.results);
+  }
+  for (const CoreBooks& core : used.cores) {
+    report.cores.push_back({.infeed_stall = core.infeed_stall, .barrier = core.barrier});
+  }
+  return report;
+}
+
+}  // namespace systole::emulator
