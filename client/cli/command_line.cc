@@ -20,9 +20,10 @@ bool ParseValue(const std::string& text, std::string* field) {
 bool ParseValue(const std::string& text, int64_t* field) { return absl::SimpleAtoi(text, field); }
 bool ParseValue(const std::string& text, uint64_t* field) { return absl::SimpleAtoi(text, field); }
 bool ParseValue(const std::string& text, double* field) { return absl::SimpleAtod(text, field); }
-bool ParseValue(const std::string& text, std::optional<int64_t>* field) {
-  int64_t value;
-  if (!absl::SimpleAtoi(text, &value)) return false;
+template <typename Number>
+bool ParseValue(const std::string& text, std::optional<Number>* field) {
+  Number value;
+  if (!ParseValue(text, &value)) return false;
   *field = value;
   return true;
 }
@@ -32,6 +33,7 @@ const char* Wanted(const int64_t*) { return "a whole number"; }
 const char* Wanted(const std::optional<int64_t>*) { return "a whole number"; }
 const char* Wanted(const uint64_t*) { return "a whole number, not negative"; }
 const char* Wanted(const double*) { return "a number"; }
+const char* Wanted(const std::optional<double>*) { return "a number"; }
 
 std::string DefaultText(const std::string* field) { return *field; }
 std::string DefaultText(const int64_t* field) { return absl::StrCat(*field); }
@@ -81,6 +83,10 @@ class Cli11Options final : public OptionList {
     Add(name, value, field, help)->default_str(DefaultText(field));
   }
   void Optional(const std::string& name, const std::string& value, std::optional<int64_t>* field,
+                const std::string& help) override {
+    Add(name, value, field, help);
+  }
+  void Optional(const std::string& name, const std::string& value, std::optional<double>* field,
                 const std::string& help) override {
     Add(name, value, field, help);
   }

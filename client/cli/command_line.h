@@ -54,6 +54,8 @@ class OptionList {
                         const std::string& help) = 0;
   virtual void Optional(const std::string& name, const std::string& value,
                         std::optional<int64_t>* field, const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value,
+                        std::optional<double>* field, const std::string& help) = 0;
 };
 
 // Where a command writes. Results go to `out`; progress and remarks to `err`.

@@ -22,6 +22,7 @@ std::unique_ptr<Command> MakePaceCommand();
 std::unique_ptr<Command> MakeReplayCommand();
 std::unique_ptr<Command> MakeLoadCommand();
 std::unique_ptr<Command> MakeGemmCommand();
+std::unique_ptr<Command> MakeCompileCommand();
 
 }  // namespace systole
 

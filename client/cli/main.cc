@@ -1,5 +1,5 @@
 // The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains,
-// prices products.
+// prices products and models.
 
 #include <unistd.h>
 
@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeReplayCommand());
   commands.push_back(systole::MakeLoadCommand());
   commands.push_back(systole::MakeGemmCommand());
+  commands.push_back(systole::MakeCompileCommand());
   const std::vector<std::string> args(argv + 1, argv + argc);
   return systole::RunCommandLine(
       args, commands, SYSTOLE_VERSION,

@@ -15,6 +15,7 @@
 #include "client/cli/report_flags.h"
 #include "client/cli/thread_count.h"
 #include "client/emulator/array/numerics.h"
+#include "client/emulator/model/load_model.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/training_run.h"
@@ -23,8 +24,6 @@
 #include "client/feed_client.h"
 #include "core/flow/monotonic_clock.h"
 #include "core/status/status_macros.h"
-#include "proto/textproto/textproto.h"
-#include "systole/v1/model.pb.h"
 
 namespace systole {
 namespace {
@@ -38,7 +37,7 @@ class TrainCommand final : public Command {
   std::string example() const override {
     return "systole train --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
            "--eval-spec deploy/specs/flowers-eval.textproto "
-           "--model deploy/models/flowers-cnn.textproto --epochs 5";
+           "--model flowers-cnn --epochs 5";
   }
 
   void Declare(OptionList& options) override {
@@ -47,7 +46,8 @@ class TrainCommand final : public Command {
                      "The training feed's spec; its num_cores is the number of cores emulated");
     options.Optional("--eval-spec", "FILE", &eval_spec_,
                      "The validation feed's spec, read once after each epoch");
-    options.Required("--model", "FILE", &model_, "The model, as textproto");
+    options.Required("--model", "NAME", &model_,
+                     "A model that comes with systole, such as flowers-cnn, or a textproto");
     options.Optional("--epochs", "N", &epochs_, "Epochs to train");
     options.Optional("--seed", "S", &seed_, "Of the initial weights");
     options.Optional("--numerics", "exact|fast", &numerics_,
@@ -66,9 +66,7 @@ class TrainCommand final : public Command {
     if (!eval_spec_.empty()) {
       SYSTOLE_ASSIGN_OR_RETURN(eval_spec, EvaluationSpec(spec));
     }
-    v1::Model model_message;
-    SYSTOLE_RETURN_IF_ERROR(LoadMessage(model_, model_message));
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::CompileModel(model_message));
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
     options.epochs = epochs_;
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreInfeeds> infeeds, Open(spec, options));

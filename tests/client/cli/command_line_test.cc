@@ -32,6 +32,7 @@ class EchoCommand final : public Command {
     options.Optional("--seed", "S", &seed_, "A key");
     options.Optional("--part", "FRACTION", &part_, "A part");
     options.Optional("--limit", "N", &limit_, "At most");
+    options.Optional("--share", "X", &share_, "How much");
     options.Optional("--label", "TEXT", &label_, "A word");
     options.Flag("--loud", &loud_, "Shout");
     options.FlagWithValue("--digest", "step", &digest_, "Print hashes");
@@ -39,7 +40,8 @@ class EchoCommand final : public Command {
   absl::Status Run(const Console& console) override {
     console.out << dir_ << "|" << absl::StrJoin(globs_, ",") << "|" << count_ << "|" << seed_ << "|"
                 << part_ << "|" << (limit_.has_value() ? absl::StrCat(*limit_) : "none") << "|"
-                << label_ << "|" << loud_ << "|" << digest_ << "|" << console.json;
+                << (share_.has_value() ? absl::StrCat(*share_) : "none") << "|" << label_ << "|"
+                << loud_ << "|" << digest_ << "|" << console.json;
     return result_;
   }
 
@@ -51,6 +53,7 @@ class EchoCommand final : public Command {
   uint64_t seed_ = 7;
   double part_ = 0.25;
   std::optional<int64_t> limit_;
+  std::optional<double> share_;
   std::string label_ = "plain";
   bool loud_ = false;
   std::string digest_;
@@ -73,12 +76,12 @@ Outcome RunEcho(const std::vector<std::string>& args, absl::Status result = absl
 TEST(CommandLineTest, FillsFieldsAndKeepsDefaults) {
   const Outcome plain = RunEcho({"echo", "here", "a", "b", "--count", "3"});
   EXPECT_EQ(plain.exit_code, 0);
-  EXPECT_EQ(plain.out, "here|a,b|3|7|0.25|none|plain|0||0");
+  EXPECT_EQ(plain.out, "here|a,b|3|7|0.25|none|none|plain|0||0");
   EXPECT_EQ(plain.err, "");
-  const Outcome full =
-      RunEcho({"echo", "--count=-3", "--seed", "18446744073709551615", "--part", "0.5", "--limit",
-               "9", "--label", "x y", "--loud", "--digest", "--json", "here", "a"});
-  EXPECT_EQ(full.out, "here|a|-3|18446744073709551615|0.5|9|x y|1|step|1");
+  const Outcome full = RunEcho({"echo", "--count=-3", "--seed", "18446744073709551615", "--part",
+                                "0.5", "--share", "-1.5", "--limit", "9", "--label", "x y",
+                                "--loud", "--digest", "--json", "here", "a"});
+  EXPECT_EQ(full.out, "here|a|-3|18446744073709551615|0.5|9|-1.5|x y|1|step|1");
 }
 
 TEST(CommandLineTest, FlagMayCarryAValue) {
@@ -108,6 +111,7 @@ TEST(CommandLineTest, WrongUsageExitsWithTwoAndSaysWhy) {
       {{"echo", "here", "a", "--count", "3", "--seed=-1"}, "not negative, got '-1'"},
       {{"echo", "here", "a", "--count", "3", "--part", "half"}, "wants a number, got 'half'"},
       {{"echo", "here", "a", "--count", "3", "--limit", ""}, "wants a whole number"},
+      {{"echo", "here", "a", "--count", "3", "--share", "much"}, "wants a number"},
       {{"echo", "here", "a", "--count", "3", "--shout"}, "--shout"},
       {{"echo", "here", "a", "--count", "3", "--count", "4"}, "--count"},
   };

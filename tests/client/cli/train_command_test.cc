@@ -182,6 +182,19 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsAnErrorAfterTheReport) {
   EXPECT_THAT(page.err, HasSubstr("no/such/page"));
 }
 
+// A shipped model is known by its name; this one's pictures are larger than the feed's.
+TEST_F(TrainCommandTest, AModelIsANameOrAFile) {
+  const FakeServer server(BrightOrDark());
+  const auto train = [&](const std::string& model) {
+    return RunCommand(MakeTrainCommand(), {"--server", server.address(), "--spec",
+                                           Spec("a.textproto", 0), "--model", model});
+  };
+  EXPECT_THAT(train("flowers-cnn").err, HasSubstr("as model 'flowers-cnn' says"));
+  const CommandRun unknown = train("vgg16");
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("flowers-cnn, mlp-784"));
+}
+
 TEST_F(TrainCommandTest, NoEpochIsWrongUsage) {
   EXPECT_EQ(Train(Spec("a.textproto", 0), {"--epochs", "0"}).exit_code, 2);
 }

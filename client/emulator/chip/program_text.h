@@ -1,0 +1,29 @@
+// A program for people and for machines.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TEXT_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "client/emulator/chip/program.h"
+#include "client/emulator/chip/published.h"
+#include "client/json/json_writer.h"
+
+namespace systole::emulator {
+
+// One line for every row of layers, then the totals, then the comparisons if there are any.
+std::string ProgramTable(const Program& program, const std::vector<Comparison>& published);
+
+// One line for every operation, in order.
+std::string ProgramListing(const Program& program);
+
+// One object: the facts, "layers", "step", "infeed", "published", and "operations" if asked for.
+// Seconds, bytes and flops, never scaled.
+void WriteProgram(const Program& program, const std::vector<Comparison>& published,
+                  bool with_operations, JsonWriter& json);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TEXT_H_

@@ -1,0 +1,36 @@
+// What others measured, beside what the emulator says of the same run.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PUBLISHED_H_
+#define SYSTOLE_CLIENT_EMULATOR_CHIP_PUBLISHED_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/emulator/chip/compiler.h"
+#include "client/emulator/model/model.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole::emulator {
+
+struct Comparison {
+  std::string slice;
+  int64_t per_core_batch = 0;
+  std::string source;
+  double published_examples_per_s = 0;
+  double emulated_examples_per_s = 0;
+  // 0.1: the emulator is 10 % faster than what was measured.
+  double misfit() const { return emulated_examples_per_s / published_examples_per_s - 1; }
+};
+
+// The chip's measurements of the model of this name, each compiled at its own slice and batch with
+// the dataflow and the overlap of `options`. Errors as CompileProgram.
+absl::StatusOr<std::vector<Comparison>> CompareWithPublished(const Model& model,
+                                                             const v1::Chip& chip,
+                                                             const CompileOptions& options);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_CHIP_PUBLISHED_H_

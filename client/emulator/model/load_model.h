@@ -1,0 +1,21 @@
+// A model by the name under which it comes with Systole, or by its file.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LOAD_MODEL_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_LOAD_MODEL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/emulator/model/model.h"
+
+namespace systole::emulator {
+
+// `name_or_file`: "resnet50", or the path of a textproto (or .json); see shipped_files.h.
+//   NotFound         there is neither; lists the names that exist.
+//   InvalidArgument  not such a text, or CompileModel refuses it; names the file.
+absl::StatusOr<Model> LoadModel(const std::string& name_or_file);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_LOAD_MODEL_H_

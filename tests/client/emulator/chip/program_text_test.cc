@@ -1,0 +1,106 @@
+#include "client/emulator/chip/program_text.h"
+
+#include <string>
+
+#include "client/emulator/chip/compiler.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/emulator/chip/toy_chip.h"
+
+namespace systole::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// compiler_test.cc works its costs by hand.
+Program Mlp(const CompileOptions& options = {.per_core_batch = 5}) {
+  const absl::StatusOr<Program> program = CompileProgram(
+      ToyModel("6",
+               "layers { name: \"hidden\" dense { units: 8 } } layers { name: \"relu\" relu {} } "
+               "layers { name: \"classes\" dense { units: 3 } }"),
+      ToyChip(), options);
+  EXPECT_THAT(program, IsOk());
+  return program.ok() ? *program : Program();
+}
+
+const Comparison kComparison = {.slice = "two",
+                                .per_core_batch = 5,
+                                .source = "a stopwatch",
+                                .published_examples_per_s = 8000,
+                                .emulated_examples_per_s = 6000};
+
+TEST(ProgramTextTest, TheTableHasALineForEveryRowAndTheTotals) {
+  const std::string table = ProgramTable(Mlp(), {});
+  EXPECT_THAT(table,
+              HasSubstr("toy for two: 2 chips of 2 cores, 5 examples a core, training, ws-db, "
+                        "overlap 0\n"));
+  EXPECT_THAT(table,
+              HasSubstr("layer    M K N     tiles      cycles  util %  memory MB         ms  "
+                        "bound   with\n"));
+  EXPECT_THAT(table,
+              HasSubstr("hidden   5 6 8         8          64    46.9        0.0      0.632  "
+                        "memory  relu\n"));
+  EXPECT_THAT(table,
+              HasSubstr("classes  5 8 3         8          65    34.6        0.0      0.587  "
+                        "memory\n"));
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("matrix         0.129 ms: 129 cycles, 40.7 % of"),
+                    HasSubstr("memory         2.206 ms: 2.2 kB at 0.001 GB/s"),
+                    HasSubstr("gradients      0.498 ms over the chip's cores, 0.166 ms over"),
+                    HasSubstr("step           2.999 ms\n"),
+                    HasSubstr("examples/s     6668.9 on 4 cores, 1667.2 a core\n"),
+                    HasSubstr("infeed         4.096 ms: 0.1 kB a core, 2.0 kB as hwcn-tiled")));
+  EXPECT_THAT(table, AllOf(Not(HasSubstr("published")), Not(HasSubstr("TOO MUCH")),
+                           Not(HasSubstr("batch norm"))));
+}
+
+TEST(ProgramTextTest, PublishedFiguresStandBesideTheMisfit) {
+  EXPECT_THAT(ProgramTable(Mlp(), {kComparison}),
+              HasSubstr("two, 5 a core                 8000        6000   -25.0%  a stopwatch\n"));
+}
+
+TEST(ProgramTextTest, TooLargeABatchIsSaid) {
+  EXPECT_THAT(ProgramTable(Mlp({.per_core_batch = 100000}), {}),
+              HasSubstr("TOO MUCH, take a smaller batch"));
+}
+
+TEST(ProgramTextTest, TheListingNamesEveryOperation) {
+  const std::string listing = ProgramListing(Mlp());
+  EXPECT_THAT(listing,
+              HasSubstr("    1  gemm        hidden forward                     0.2 kB  0.266 ms  "
+                        "[5 6 8] in 4 tiles, 30 cycles\n"));
+  EXPECT_THAT(listing, HasSubstr("    9  update      update "));
+}
+
+TEST(ProgramTextTest, JsonHoldsUnscaledNumbers) {
+  JsonWriter json;
+  WriteProgram(Mlp(), {kComparison}, /*with_operations=*/false, json);
+  EXPECT_THAT(
+      json.text(),
+      AllOf(
+          HasSubstr("{\"model\":\"toy\",\"chip\":\"toy\",\"slice\":\"two\",\"chips\":2,\"cores\":4,"
+                    "\"per_core_batch\":5,\"training\":true,\"dataflow\":\"ws-db\","),
+          HasSubstr("{\"name\":\"hidden\",\"kind\":\"dense\",\"fused\":[\"relu\"],\"m\":5,\"k\":6,"
+                    "\"n\":8,\"repeats\":1,\"tiles\":8,\"cycles\":64,"),
+          HasSubstr("\"step\":{\"tiles\":16,\"cycles\":129,"),
+          HasSubstr("\"layout\":\"hwcn-tiled\",\"dtype\":\"bfloat16\",\"core_useful_bytes\":60,"
+                    "\"core_padded_bytes\":2048,"),
+          HasSubstr("\"published_examples_per_s\":8000,\"emulated_examples_per_s\":6000,"
+                    "\"misfit\":-0.25}"),
+          Not(HasSubstr("operations"))));
+}
+
+TEST(ProgramTextTest, JsonHasTheOperationsIfAskedFor) {
+  JsonWriter json;
+  WriteProgram(Mlp(), {}, /*with_operations=*/true, json);
+  EXPECT_THAT(json.text(),
+              AllOf(HasSubstr("\"operations\":[{\"kind\":\"infeed\",\"name\":\"infeed\","),
+                    HasSubstr("{\"kind\":\"gemm\",\"name\":\"hidden forward\",\"row\":\"hidden\","
+                              "\"m\":5,\"k\":6,\"n\":8,\"repeats\":1,\"tiles\":4,\"cycles\":30,"
+                              "\"macs\":240,\"bytes\":236,")));
+}
+
+}  // namespace
+}  // namespace systole::emulator
