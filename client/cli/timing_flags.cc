@@ -7,8 +7,7 @@
 #include "client/emulator/chip/chip.h"
 #include "client/emulator/chip/compiler.h"
 #include "client/emulator/chip/infeed_layout.h"
-#include "client/emulator/model/model.h"
-#include "client/emulator/shipped/shipped_files.h"
+#include "client/emulator/model/load_model.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -71,9 +70,7 @@ absl::StatusOr<TimedCores> TimingFlags::CoresFor(const std::vector<ArrivalTensor
   if (step_time_us_.has_value()) {
     cores.infeed.step_time = absl::Microseconds(*step_time_us_);
   } else {
-    v1::Model message;
-    SYSTOLE_RETURN_IF_ERROR(emulator::ReadModel(model_, message));
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::CompileModel(message));
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::Chip chip,
                              emulator::LoadChip(chip_.empty() ? ChipOf(slice_) : chip_));
     SYSTOLE_ASSIGN_OR_RETURN(

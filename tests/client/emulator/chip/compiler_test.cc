@@ -273,7 +273,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
   }
 }
 
-// 128 images a core are known to fit into 8 GB; 256 are known not to.
+// 128 images a core did run in 8 GB; twice as many activations do not fit.
 TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");
