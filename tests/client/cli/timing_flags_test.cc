@@ -44,6 +44,8 @@ class TextOptions final : public OptionList {
     EXPECT_TRUE(absl::SimpleAtoi(texts_[name], &value));
     *field = value;
   }
+  void Optional(const std::string&, const std::string&, std::optional<double>*,
+                const std::string&) override {}
 
  private:
   std::map<std::string, std::string> texts_;
