@@ -72,7 +72,9 @@ class LoadCommand final : public Command {
   absl::StatusOr<emulator::TimedCores> Cores(const LoadOptions& options) const {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              FeedClient::Create(options.spec, options.client));
-    return timing_.CoresFor(TensorsOf(client->layout()), client->core_end());
+    SYSTOLE_ASSIGN_OR_RETURN(TimedFeed feed,
+                             timing_.FeedFor(TensorsOf(client->layout()), client->core_end()));
+    return std::move(feed.cores);
   }
 
   absl::StatusOr<LoadReport> Search(const LoadOptions& options, const Console& console) const {

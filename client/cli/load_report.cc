@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/emulator/report/run_report.h"
+#include "client/emulator/report/timed_run.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/json/json_writer.h"
 
@@ -43,8 +45,9 @@ void AppendLevel(const LoadLevel& level, JsonWriter& json) {
   json.Field("server_cpus", level.server_cpus);
   json.Field("server_cpus_busy", OrNull(level.server_cpus_busy()));
   json.Field("cores_fed_per_server_cpu", OrNull(level.cores_fed_per_server_cpu()));
-  json.Key("step_arrival_seconds");
-  emulator::AppendPercentiles(level.waits(), json);
+  emulator::AppendFacts(
+      emulator::PercentileFacts("step_arrival_seconds", "Step arrived late by", level.waits()),
+      json);
   json.EndObject();
 }
 
@@ -93,7 +96,7 @@ std::string LoadReport::ToJson() const {
   const LoadLevel& headline = headline_level();
   JsonWriter json;
   json.BeginObject().Field("mode", "paced");
-  emulator::AppendCores(headline.cores, json);
+  emulator::AppendFacts(emulator::FactsOf(headline.cores), json);
   json.Field("most_trainers", most_trainers).Field("largest_fed", largest_fed);
   json.Field("cores_fed_per_server_cpu", OrNull(headline.cores_fed_per_server_cpu()));
   json.Key("levels").BeginArray();

@@ -15,7 +15,9 @@
 #include "client/cli/feed_flags.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/report_flags.h"
 #include "client/cli/timing_flags.h"
+#include "client/cli/timing_output.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
@@ -47,6 +49,7 @@ class PaceCommand final : public Command {
                      "Take steps for so long after the first one. Default, without --steps: 60s");
     options.Optional("--save-arrivals", "FILE", &save_arrivals_,
                      "Also write when each slice arrived, for `systole replay`");
+    report_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -59,27 +62,28 @@ class PaceCommand final : public Command {
     emulator::Arrivals arrivals = {.recorded_by = emulator::RecordedBy::kPaced,
                                    .tensors = TensorsOf(client->layout()),
                                    .num_cores = client->core_end()};
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TimedCores cores,
-                             timing_.CoresFor(arrivals.tensors, arrivals.num_cores));
-    options.infeed = cores.infeed;
+    SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
+                             timing_.FeedFor(arrivals.tensors, arrivals.num_cores));
+    options.infeed = feed.cores.infeed;
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
-                             CoreQueues::Create(std::move(client), cores.infeed.queue_depth));
+                             CoreQueues::Create(std::move(client), options.infeed.queue_depth));
     emulator::PopArrival pop = ArrivalsOf(*queues);
     if (!save_arrivals_.empty()) {
       pop = emulator::Recording(std::move(pop), SteadyClock(), arrivals);
     }
-    SYSTOLE_ASSIGN_OR_RETURN(emulator::PacedResult result, Pace(pop, std::move(options), console));
+    emulator::StepHistory steps;
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::PacedResult result,
+                             Pace(pop, std::move(options), steps, console));
     if (!save_arrivals_.empty()) {
       SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals));
     }
-    const emulator::TimingReport report = {.mode = "paced",
-                                           .cores = cores,
-                                           .books = result.books,
-                                           .overhead = result.overhead,
-                                           .wall_au = result.wall_au,
-                                           .notes = PacingNotes(client_options.servers, {result})};
-    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
-    return absl::OkStatus();
+    return PrintTimingReport({.mode = "paced",
+                              .cores = feed.cores,
+                              .books = result.books,
+                              .overhead = result.overhead,
+                              .wall_au = result.wall_au,
+                              .notes = PacingNotes(client_options.servers, {result})},
+                             steps, feed.program, report_, console);
   }
 
  private:
@@ -103,6 +107,7 @@ class PaceCommand final : public Command {
   // Draws how far it is, in steps or in seconds.
   static absl::StatusOr<emulator::PacedResult> Pace(const emulator::PopArrival& pop,
                                                     emulator::PacedOptions options,
+                                                    emulator::StepHistory& steps,
                                                     const Console& console) {
     const bool by_steps = options.max_duration == absl::InfiniteDuration();
     ProgressBar bar(console.err, console.err_is_terminal, by_steps ? "steps" : "seconds",
@@ -111,6 +116,7 @@ class PaceCommand final : public Command {
     options.on_step = [&](const emulator::StepRecord& record, absl::Duration elapsed) {
       const int64_t done = by_steps ? record.step + 1 : absl::ToInt64Seconds(elapsed);
       bar.Add(done - std::exchange(shown, done));
+      AddCounted(record, steps);
     };
     return emulator::RunPaced(pop, options);
   }
@@ -121,6 +127,7 @@ class PaceCommand final : public Command {
   std::optional<int64_t> steps_;
   std::string duration_;
   std::string save_arrivals_;
+  ReportFlags report_;
 };
 
 }  // namespace

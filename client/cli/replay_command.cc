@@ -15,7 +15,9 @@
 #include "client/cli/feed_flags.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/report_flags.h"
 #include "client/cli/timing_flags.h"
+#include "client/cli/timing_output.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed_client.h"
@@ -55,6 +57,7 @@ class ReplayCommand final : public Command {
                      "Record a feed here, at full drain speed: slices are taken as they come");
     options.Optional("--arrivals", "FILE", &arrivals_, "Replay this recording");
     timing_.Declare(options);
+    report_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -112,14 +115,20 @@ class ReplayCommand final : public Command {
 
   absl::Status Replay(const Console& console) const {
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Arrivals arrivals, LoadArrivals(arrivals_));
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TimedCores cores,
-                             timing_.CoresFor(arrivals.tensors, arrivals.num_cores));
-    emulator::TimingReport report = {.mode = "replay", .cores = cores};
-    SYSTOLE_ASSIGN_OR_RETURN(report.books, emulator::Replay(arrivals, cores.infeed));
-    report.notes.push_back(arrivals.recorded_by == emulator::RecordedBy::kDrain ? kDrainNote
-                                                                                : kPacedNote);
-    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
-    return absl::OkStatus();
+    SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
+                             timing_.FeedFor(arrivals.tensors, arrivals.num_cores));
+    emulator::StepHistory steps;
+    SYSTOLE_ASSIGN_OR_RETURN(
+        emulator::TimingBooks books,
+        emulator::Replay(arrivals, feed.cores.infeed, [&steps](const emulator::StepRecord& record) {
+          AddCounted(record, steps);
+        }));
+    const bool drained = arrivals.recorded_by == emulator::RecordedBy::kDrain;
+    return PrintTimingReport({.mode = "replay",
+                              .cores = feed.cores,
+                              .books = std::move(books),
+                              .notes = {drained ? kDrainNote : kPacedNote}},
+                             steps, feed.program, report_, console);
   }
 
   FeedFlags flags_;
@@ -128,6 +137,7 @@ class ReplayCommand final : public Command {
   std::optional<int64_t> steps_;
   std::string save_arrivals_;
   std::string arrivals_;
+  ReportFlags report_;
 };
 
 }  // namespace

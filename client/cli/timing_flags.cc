@@ -52,15 +52,17 @@ void TimingFlags::Declare(OptionList& options) {
                    "hwcn, nhwc-tiled, hwcn-tiled");
 }
 
-absl::StatusOr<TimedCores> TimingFlags::CoresFor(const std::vector<ArrivalTensor>& tensors,
-                                                 int num_cores) const {
+absl::StatusOr<TimedFeed> TimingFlags::FeedFor(const std::vector<ArrivalTensor>& tensors,
+                                               int num_cores) const {
   SYSTOLE_ASSIGN_OR_RETURN(const emulator::InfeedLayout layout,
                            emulator::ParseInfeedLayout(infeed_layout_));
   const InfeedBytes bytes = BytesOf(tensors, layout);
-  TimedCores cores = {.infeed = {.num_cores = num_cores, .queue_depth = queue_depth_},
-                      .per_core_batch = tensors[0].per_core_batch(),
-                      .slice_bytes = static_cast<int64_t>(bytes.useful),
-                      .padded_slice_bytes = static_cast<int64_t>(bytes.padded)};
+  TimedFeed feed;
+  TimedCores& cores = feed.cores;
+  cores = {.infeed = {.num_cores = num_cores, .queue_depth = queue_depth_},
+           .per_core_batch = tensors[0].per_core_batch(),
+           .slice_bytes = static_cast<int64_t>(bytes.useful),
+           .padded_slice_bytes = static_cast<int64_t>(bytes.padded)};
   const bool by_model = !model_.empty() && !slice_.empty();
   if (step_time_us_.has_value() == by_model || (step_time_us_.has_value() && !model_.empty()) ||
       (step_time_us_.has_value() && !slice_.empty())) {
@@ -74,7 +76,7 @@ absl::StatusOr<TimedCores> TimingFlags::CoresFor(const std::vector<ArrivalTensor
     SYSTOLE_ASSIGN_OR_RETURN(const v1::Chip chip,
                              emulator::LoadChip(chip_.empty() ? ChipOf(slice_) : chip_));
     SYSTOLE_ASSIGN_OR_RETURN(
-        const emulator::Program program,
+        emulator::Program program,
         emulator::CompileProgram(
             model, chip,
             {.per_core_batch = cores.per_core_batch, .slice = slice_, .layout = layout}));
@@ -88,10 +90,11 @@ absl::StatusOr<TimedCores> TimingFlags::CoresFor(const std::vector<ArrivalTensor
     cores.infeed.cores_per_chip = static_cast<int>(program.cores / program.chips);
     cores.infeed.step_time = absl::Seconds(program.step.seconds);
     cores.infeed.transfer_time = absl::Seconds(bytes.padded / chip.host_bytes_per_s());
+    feed.program = std::move(program);
   }
   // Now rather than after connecting and waiting for the first step.
   SYSTOLE_RETURN_IF_ERROR(emulator::InfeedClock::Create(cores.infeed).status());
-  return cores;
+  return feed;
 }
 
 std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {

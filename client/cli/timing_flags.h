@@ -14,11 +14,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/command_line.h"
+#include "client/emulator/chip/program.h"
 #include "client/emulator/timing/arrivals.h"
 #include "client/emulator/timing/timing_report.h"
 #include "core/batch/slice_layout.h"
 
 namespace systole {
+
+// What is timed: the cores, and the program they run, unless the step's time was given.
+struct TimedFeed {
+  emulator::TimedCores cores;
+  std::optional<emulator::Program> program;
+};
 
 class TimingFlags {
  public:
@@ -30,8 +37,8 @@ class TimingFlags {
   //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; another number of
   //                    cores than the slice has; a value out of range.
   //   NotFound         no such model, chip or slice.
-  absl::StatusOr<emulator::TimedCores> CoresFor(const std::vector<emulator::ArrivalTensor>& tensors,
-                                                int num_cores) const;
+  absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
+                                    int num_cores) const;
 
   int64_t queue_depth() const { return queue_depth_; }
 

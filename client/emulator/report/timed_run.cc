@@ -42,6 +42,7 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
       {"compute_seconds", "Each core computed", absl::ToDoubleSeconds(used.compute),
        Unit::kSeconds},
       {"total_seconds", "Of a time of", total_seconds, Unit::kSeconds, true},
+      Seconds("open_wait_seconds", "The end broke off a wait of", used.open_wait),
   };
 }
 

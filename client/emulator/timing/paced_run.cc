@@ -35,13 +35,13 @@ absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& 
     const absl::Duration takeable =
         std::max(clock.end(), *std::max_element(arrived.begin(), arrived.end()));
     const absl::Duration noticing = std::max(absl::ZeroDuration(), noticed - takeable);
-    StepRecord record = clock.Step(arrived);
+    const StepRecord record = clock.Step(arrived);
     if (result.books.steps() == 0) {
       first_start = record.start;
       first_end = record.end();
     }
     if (options.on_step != nullptr) options.on_step(record, record.end() - first_start);
-    result.books.Add(std::move(record));
+    result.books.Add(record);
     result.overhead.noticing += noticing;
     result.overhead.max_noticing = std::max(result.overhead.max_noticing, noticing);
     result.overhead.work += options.pacer.now() - begin - noticed;

@@ -22,7 +22,8 @@ PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arri
   };
 }
 
-absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options) {
+absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options,
+                                   const std::function<void(const StepRecord&)>& on_step) {
   options.num_cores = arrivals.num_cores;
   SYSTOLE_ASSIGN_OR_RETURN(InfeedClock clock, InfeedClock::Create(options));
   TimingBooks books;
@@ -31,7 +32,9 @@ absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions optio
     for (size_t core = 0; core < arrived.size(); ++core) {
       arrived[core] = absl::Nanoseconds(arrivals.ns[i + core]);
     }
-    books.Add(clock.Step(arrived));
+    const StepRecord record = clock.Step(arrived);
+    books.Add(record);
+    if (on_step != nullptr) on_step(record);
   }
   return books;
 }

@@ -11,6 +11,8 @@
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
 #define SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
 
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "client/emulator/timing/arrivals.h"
 #include "client/emulator/timing/infeed_clock.h"
@@ -26,8 +28,10 @@ namespace systole::emulator {
 // and its cores must be asked in order.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
-// InvalidArgument if an option is out of range. `options.num_cores` is the recording's.
-absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options);
+// InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`
+// may be null.
+absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options,
+                                   const std::function<void(const StepRecord&)>& on_step = nullptr);
 
 }  // namespace systole::emulator
 

@@ -1,12 +1,11 @@
-// The books of one run in virtual time: sums, the waits for each step, and the steps themselves
-// as far as there is room.
+// The books of one run in virtual time: sums, and the waits for each step. Who wants the steps
+// themselves keeps them (report/step_history.h does so in bounded memory).
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_
 #define SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "client/emulator/timing/latency_histogram.h"
 #include "client/emulator/timing/step_record.h"
@@ -14,13 +13,10 @@
 
 namespace systole::emulator {
 
-// Records kept of a run of `num_cores` cores: some 100,000 steps of 8 cores, in 20 MB.
-int64_t MaxStepRecords(int num_cores);
-
 class TimingBooks {
  public:
   // REQUIRES: records come in order and have equally many cores.
-  void Add(StepRecord record);
+  void Add(const StepRecord& record);
   // See UtilisationMeter; also counts among waits(), with the time it had lasted.
   void AddOpenWait(absl::Duration wait);
 
@@ -32,18 +28,11 @@ class TimingBooks {
   // its slice; 0 for a step that was there in time. Without the first step.
   const LatencyHistogram& waits() const { return waits_; }
 
-  // Every record_stride()-th step from step 0 on. When MaxStepRecords are kept, every second one is
-  // dropped and the stride doubles. Sums and waits are of all steps.
-  const std::vector<StepRecord>& records() const { return records_; }
-  int64_t record_stride() const { return record_stride_; }
-
  private:
   int64_t steps_ = 0;
   absl::Duration first_wait_;
   UtilisationMeter meter_;
   LatencyHistogram waits_;
-  std::vector<StepRecord> records_;
-  int64_t record_stride_ = 1;
 };
 
 }  // namespace systole::emulator

@@ -1,7 +1,5 @@
 #include "client/emulator/timing/timing_report.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -9,15 +7,6 @@ namespace systole::emulator {
 namespace {
 
 double Ms(absl::Duration time) { return absl::ToDoubleMilliseconds(time); }
-
-JsonWriter& Seconds(JsonWriter& json, absl::string_view key, absl::Duration time) {
-  return json.Field(key, absl::ToDoubleSeconds(time));
-}
-
-// Null if it is not known.
-double OrNull(const std::optional<double>& value) {
-  return value.value_or(std::numeric_limits<double>::quiet_NaN());
-}
 
 constexpr struct {
   const char* name;
@@ -63,14 +52,6 @@ std::string UtilisationText(const Utilisation& used) {
 
 }  // namespace
 
-void AppendPercentiles(const LatencyHistogram& latencies, JsonWriter& json) {
-  json.BeginObject();
-  for (const auto& [name, fraction] : kPercentiles) {
-    Seconds(json, name, latencies.Percentile(fraction));
-  }
-  Seconds(json, "max", latencies.max()).EndObject();
-}
-
 std::string PercentilesText(const LatencyHistogram& latencies) {
   std::string text;
   for (const auto& [name, fraction] : kPercentiles) {
@@ -78,18 +59,6 @@ std::string PercentilesText(const LatencyHistogram& latencies) {
   }
   absl::StrAppendFormat(&text, "max %.3f ms", Ms(latencies.max()));
   return text;
-}
-
-void AppendCores(const TimedCores& cores, JsonWriter& json) {
-  json.Field("model", cores.model).Field("slice", cores.slice);
-  json.Field("cores", cores.infeed.num_cores).Field("cores_per_chip", cores.infeed.cores_per_chip);
-  json.Field("per_core_batch", cores.per_core_batch);
-  Seconds(json, "step_seconds", cores.infeed.step_time);
-  Seconds(json, "transfer_seconds", cores.infeed.transfer_time);
-  json.Field("queue_depth", cores.infeed.queue_depth);
-  json.Field("slice_bytes", cores.slice_bytes);
-  json.Field("padded_slice_bytes", cores.padded_slice_bytes);
-  json.Field("core_demand_examples_per_second", cores.core_examples_per_s());
 }
 
 std::string CoresText(const TimedCores& cores) {
@@ -127,46 +96,6 @@ std::string TimingReport::ToText() const {
   }
   for (const std::string& note : notes) absl::StrAppend(&text, "note: ", note, "\n");
   return text;
-}
-
-std::string TimingReport::ToJson() const {
-  const Utilisation used = books.utilisation();
-  JsonWriter json;
-  json.BeginObject().Field("mode", mode);
-  AppendCores(cores, json);
-  json.Field("steps", books.steps()).Field("counted_steps", used.steps);
-  Seconds(json, "first_step_wait_seconds", books.first_wait());
-  json.Field("au", OrNull(used.au));
-  json.Field("au_verdict", used.au.has_value() ? AuVerdict(*used.au) : "not known");
-  const InfeedFraction infeed = used.infeed.value_or(InfeedFraction());
-  json.Key("infeed").BeginObject();
-  json.Field("average", used.infeed ? infeed.average : OrNull(std::nullopt));
-  json.Field("min", used.infeed ? infeed.min : OrNull(std::nullopt));
-  json.Field("max", used.infeed ? infeed.max : OrNull(std::nullopt));
-  json.Field("verdict", used.infeed ? InfeedVerdict(infeed.average) : "not known").EndObject();
-  Seconds(json, "compute_seconds", used.compute);
-  Seconds(json, "total_seconds", used.total);
-  Seconds(json, "open_wait_seconds", used.open_wait);
-  for (const auto& [key, field] : {std::pair("infeed_stall_seconds", &CoreBooks::infeed_stall),
-                                   std::pair("barrier_seconds", &CoreBooks::barrier)}) {
-    json.Key(key).BeginArray();
-    for (const CoreBooks& core : used.cores) json.Double(absl::ToDoubleSeconds(core.*field));
-    json.EndArray();
-  }
-  json.Key("step_arrival_seconds");
-  AppendPercentiles(books.waits(), json);
-  if (overhead.has_value()) {
-    json.Key("emulator").BeginObject();
-    Seconds(json, "noticing_seconds", overhead->noticing);
-    Seconds(json, "max_noticing_seconds", overhead->max_noticing);
-    Seconds(json, "work_seconds", overhead->work);
-    Seconds(json, "max_late_seconds", overhead->max_late);
-    Seconds(json, "clock_moved_on_seconds", used.overhead);
-    json.Field("wall_au", OrNull(wall_au)).EndObject();
-  }
-  json.Key("notes").BeginArray();
-  for (const std::string& note : notes) json.String(note);
-  return json.EndArray().EndObject().text();
 }
 
 }  // namespace systole::emulator

@@ -1,5 +1,5 @@
-// What a paced or a replayed run came to: text for people, JSON for programs. Both name the mode,
-// for a functional run (training/) makes no claim about a chip's time.
+// What a paced or a replayed run came to, and its text. It names the mode, for a functional run
+// (training/) makes no claim about a chip's time. JSON and page are made by report/timed_run.h.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
@@ -13,7 +13,6 @@
 #include "client/emulator/timing/infeed_clock.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/timing_books.h"
-#include "client/json/json_writer.h"
 
 namespace systole::emulator {
 
@@ -44,16 +43,10 @@ struct TimingReport {
   std::vector<std::string> notes;
 
   std::string ToText() const;
-  // One object, on one line. Times in seconds, fractions of 1; null: not known.
-  std::string ToJson() const;
 };
 
-// Fields "p50" .. "max" of one object, in seconds.
-void AppendPercentiles(const LatencyHistogram& latencies, JsonWriter& json);
 // "p50 0.0 ms, p90 ..".
 std::string PercentilesText(const LatencyHistogram& latencies);
-// "mode", "model" .. of the object that is open.
-void AppendCores(const TimedCores& cores, JsonWriter& json);
 // One or two lines.
 std::string CoresText(const TimedCores& cores);
 

@@ -159,6 +159,25 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
   EXPECT_EQ(replay("20").out, replay("20").out);
 }
 
+TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
+  const std::string arrivals = folder_.Write("two.arrivals",
+                                             "systole-arrivals 1\nrecorded drain\n"
+                                             "tensor uint8 0 4\nfirst_step 0\ncores 2\nsteps 3\n"
+                                             "0 0\n1000000 2000000\n3000000 3000000\nend\n");
+  const std::string html = folder_ / "run.html";
+  const std::string json = folder_ / "run.json";
+  const CommandRun run =
+      RunCommand(MakeReplayCommand(), {"--arrivals", arrivals, "--step-time-us", "1000", "--json",
+                                       "--report", html, "--report-json", json});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  // Starts at 0, 2 and 3 ms: one wait of 1, core 1's; two steps of 1 in 3.
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\"infeed_stall_seconds\":[0,0.001],"),
+                             HasSubstr("\"barrier_seconds\":[0.001,0],"),
+                             HasSubstr("\"history\":{\"first_step\":1,\"steps\":2,")));
+  EXPECT_EQ(ReadWholeFile(json), run.out);
+  EXPECT_THAT(ReadWholeFile(html), HasSubstr(run.out.substr(0, run.out.size() - 1)));
+}
+
 TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
   const std::string path = folder_.Write("cut.arrivals", "systole-arrivals 1\nrecorded drain\n");
   const std::string spec = SpecFile();

@@ -57,9 +57,13 @@ absl::StatusOr<TimedCores> Cores(const std::map<std::string, std::string>& texts
   TextOptions options(texts);
   TimingFlags flags;
   flags.Declare(options);
-  return flags.CoresFor({{.dtype = DType::kBfloat16, .shape = {128, 224, 224, 3}},
-                         {.dtype = DType::kInt64, .shape = {128}}},
-                        num_cores);
+  const absl::StatusOr<TimedFeed> feed =
+      flags.FeedFor({{.dtype = DType::kBfloat16, .shape = {128, 224, 224, 3}},
+                     {.dtype = DType::kInt64, .shape = {128}}},
+                    num_cores);
+  if (!feed.ok()) return feed.status();
+  EXPECT_EQ(feed->program.has_value(), !feed->cores.model.empty());
+  return feed->cores;
 }
 
 TEST(TimingFlagsTest, AGivenStepTimeNeedsNoChip) {

@@ -50,17 +50,18 @@ TEST(TimedRunTest, AStepsPartsAreTheWholeStep) {
 }
 
 TEST(TimedRunTest, JsonOfAReplayHoldsTheBooks) {
-  EXPECT_EQ(ToJson(ReportOf(TwoCores(), {})),
-            R"({"mode":"replay","model":"resnet50","slice":"v2-8","cores":2,"cores_per_chip":1,)"
-            R"("per_core_batch":16,"step_seconds":0.03,"transfer_seconds":0,"queue_depth":2,)"
-            R"("slice_bytes":1000,"padded_slice_bytes":2048,)"
-            R"("core_demand_examples_per_second":533.3333333333334,"au":0.75,)"
-            R"("au_verdict":"at least 70 %","infeed":{"average":0.25,"min":0.25,"max":0.25,)"
-            R"("verdict":"highly input-bound"},"examples_per_second":800,"compute_seconds":0.09,)"
-            R"("total_seconds":0.12,"steps":4,"counted_steps":3,"first_step_wait_seconds":0.5,)"
-            R"("step_arrival_seconds":{"p50":0.01,"p90":0.01,"p99":0.01,"max":0.01},)"
-            R"("infeed_stall_seconds":[0.03,0.012],"barrier_seconds":[0,0.018],)"
-            R"("notes":["an upper bound"]})");
+  EXPECT_EQ(
+      ToJson(ReportOf(TwoCores(), {})),
+      R"({"mode":"replay","model":"resnet50","slice":"v2-8","cores":2,"cores_per_chip":1,)"
+      R"("per_core_batch":16,"step_seconds":0.03,"transfer_seconds":0,"queue_depth":2,)"
+      R"("slice_bytes":1000,"padded_slice_bytes":2048,)"
+      R"("core_demand_examples_per_second":533.3333333333334,"au":0.75,)"
+      R"("au_verdict":"at least 70 %","infeed":{"average":0.25,"min":0.25,"max":0.25,)"
+      R"("verdict":"highly input-bound"},"examples_per_second":800,"compute_seconds":0.09,)"
+      R"("total_seconds":0.12,"open_wait_seconds":0,"steps":4,"counted_steps":3,"first_step_wait_seconds":0.5,)"
+      R"("step_arrival_seconds":{"p50":0.01,"p90":0.01,"p99":0.01,"max":0.01},)"
+      R"("infeed_stall_seconds":[0.03,0.012],"barrier_seconds":[0,0.018],)"
+      R"("notes":["an upper bound"]})");
 }
 
 TEST(TimedRunTest, OnlyAPacedRunHasAnOverhead) {

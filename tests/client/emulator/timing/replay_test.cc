@@ -55,8 +55,12 @@ TEST(ReplayTest, OneRecordingServesEveryChip) {
   EXPECT_THAT(*fast->utilisation().au, DoubleNear(2.0 / 3, 1e-12));
   EXPECT_EQ(fast->utilisation().cores.size(), 2u);
   EXPECT_EQ(fast->first_wait(), Ms(15));
-  const absl::StatusOr<TimingBooks> slow = Replay(arrivals, {.step_time = Ms(20)});
+  std::vector<int64_t> steps;
+  const absl::StatusOr<TimingBooks> slow =
+      Replay(arrivals, {.step_time = Ms(20)},
+             [&steps](const StepRecord& record) { steps.push_back(record.step); });
   ASSERT_THAT(slow, IsOk());
+  EXPECT_THAT(steps, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_EQ(slow->utilisation().au, 1.0);
 }
 

@@ -1,0 +1,31 @@
+// Where `pace` and `replay` put what they found: the console, and the files asked for.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_TIMING_OUTPUT_H_
+#define SYSTOLE_CLIENT_CLI_TIMING_OUTPUT_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "client/cli/command_line.h"
+#include "client/cli/report_flags.h"
+#include "client/emulator/chip/program.h"
+#include "client/emulator/report/step_history.h"
+#include "client/emulator/timing/step_record.h"
+#include "client/emulator/timing/timing_report.h"
+
+namespace systole {
+
+// Adds a step that counts: every one but the run's first.
+void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
+
+// Text or JSON to the console, and the files of `flags`. The roofline is the program's, if there is
+// one. Errors of ReportFlags::Write.
+absl::Status PrintTimingReport(const emulator::TimingReport& timing,
+                               const emulator::StepHistory& steps,
+                               const std::optional<emulator::Program>& program,
+                               const ReportFlags& flags, const Console& console);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_TIMING_OUTPUT_H_
