@@ -40,6 +40,14 @@ void BatchNormLayer<T>::Apply(const StepContext<T>& step, const T* in, absl::Spa
 }
 
 template <typename T>
+void BatchNormLayer<T>::ClearInvalid(const StepContext<T>& step, T* out) const {
+  for (int64_t image = 0; image < step.images; ++image) {
+    if (step.valid[image] != 0) continue;
+    std::fill_n(out + image * plan_.output.size(), plan_.output.size(), T{0});
+  }
+}
+
+template <typename T>
 void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step,
                                 absl::Span<const T* const> in, T* out) {
   const auto channels = static_cast<size_t>(channels_);
@@ -49,7 +57,8 @@ void BatchNormLayer<T>::Forward(int phase, const StepContext<T>& step,
   }
   if (phase == 2) {
     for (int64_t c = 0; c < channels_; ++c) variance_[c] = partials_[c] / Count(step);
-    return Apply(step, in[0], mean_, variance_, out);
+    Apply(step, in[0], mean_, variance_, out);
+    return ClearInvalid(step, out);
   }
   if (phase == 1) {
     for (int64_t c = 0; c < channels_; ++c) mean_[c] = partials_[c] / Count(step);

@@ -5,9 +5,11 @@
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
 // Two passes for the variance instead of the sum of squares: no cancellation. Only valid examples
-// are in the sums; the others are normalised like the rest and get a gradient of zero. A sum runs
-// image by image (see VectorUnit::sum_rows), then over the shards in the fixed tree: all of them,
-// or with local statistics those of the core.
+// are in the sums. In training the others become zeros, and so does their gradient: statistics that
+// they have no part in may stretch them beyond any bound (by 1 / sqrt(epsilon) where the variance
+// is 0), layer after layer, and a gradient of 0 times an infinity is NaN. A sum runs image by image
+// (see VectorUnit::sum_rows), then over the shards in the fixed tree: all of them, or with local
+// statistics those of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -39,6 +41,8 @@ class BatchNormLayer : public Layer<T> {
   T Count(const StepContext<T>& step) const;
   void Apply(const StepContext<T>& step, const T* in, absl::Span<const T> mean,
              absl::Span<const T> variance, T* out);
+  // Zeros for the examples that do not count.
+  void ClearInvalid(const StepContext<T>& step, T* out) const;
   // 1 / sqrt(variance + epsilon).
   std::vector<T> Inverse(absl::Span<const T> variance) const;
 

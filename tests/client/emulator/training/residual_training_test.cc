@@ -244,5 +244,30 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_THAT(network.HashReplicas(), Each(network.HashReplicas()[0]));
 }
 
+// Without an example a core's variance is 0, and each batch norm would make what it is given
+// 1 / sqrt(epsilon) = 300 times as large: after some 15 of them infinite, and a gradient of 0 times
+// that is NaN.
+TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsFinite) {
+  std::string layers = "input: [4] ";
+  for (int i = 0; i < 20; ++i) {
+    absl::StrAppend(&layers,
+                    "layers { dense { units: 4 } } layers { batch_norm { epsilon: 1e-5 local: true"
+                    " } } layers { relu {} } ");
+  }
+  const absl::StatusOr<Model> model =
+      ParseModel(absl::StrCat(layers,
+                              "layers { dense { units: 4 } } loss { softmax_cross_entropy {} }"
+                              " optimizer { learning_rate: 0.1 }"),
+                 "test");
+  ASSERT_THAT(model, IsOk());
+  Trainer trainer = MakeTrainer(*model, {.num_cores = 2, .per_core_batch = 4});
+  for (uint32_t step = 0; step < 4; ++step) {
+    auto batch = ToyBatch(2, 4, {4}, 4, step);
+    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // Shifts have moved away from 0 by then.
+    ASSERT_THAT(trainer.Step(InputsOf(batch)), IsOk());
+    ASSERT_THAT(trainer.parameters(0), Not(testing::Contains(testing::IsNan()))) << step;
+  }
+}
+
 }  // namespace
 }  // namespace systole::emulator
