@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/checkpoint_flags.h"
 #include "client/cli/commands.h"
 #include "client/cli/core_infeeds.h"
 #include "client/cli/feed_flags.h"
@@ -55,6 +56,7 @@ class TrainCommand final : public Command {
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
     options.Optional("--image-output", "NAME", &outputs_.image, "The output the model takes");
     options.Optional("--label-output", "NAME", &outputs_.label, "The output that holds the class");
+    checkpoints_.Declare(options);
     report_.Declare(options);
   }
 
@@ -68,8 +70,9 @@ class TrainCommand final : public Command {
     }
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
-    options.epochs = epochs_;
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreInfeeds> infeeds, Open(spec, options));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<ResumedRun> resumed, checkpoints_.Load());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreInfeeds> infeeds,
+                             OpenTraining(spec, options, resumed));
     SYSTOLE_ASSIGN_OR_RETURN(
         emulator::Trainer trainer,
         emulator::Trainer::Create(model,
@@ -78,9 +81,10 @@ class TrainCommand final : public Command {
                                    .threads = threads,
                                    .seed = seed_,
                                    .numerics = numerics}));
+    if (resumed.has_value()) SYSTOLE_RETURN_IF_ERROR(resumed->Restore(trainer));
     emulator::StepHistory steps;
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport training,
-                             Train(trainer, *infeeds, eval_spec, options, steps, console));
+                             Train(trainer, *infeeds, eval_spec, options, resumed, steps, console));
     const emulator::RunReport report = emulator::ReportOf(
         training, steps, Facts(spec, infeeds->client().info().identity(), threads, console));
     console.out << (console.json ? emulator::ToJson(report) + "\n" : training.ToText());
@@ -120,6 +124,26 @@ class TrainCommand final : public Command {
     return CoreInfeeds::Create(std::move(client), outputs_);
   }
 
+  // All epochs' steps, or those that the resumed run has left.
+  absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
+      const v1::FeedSpec& spec, FeedClientOptions options,
+      const std::optional<ResumedRun>& resumed) const {
+    if (!resumed.has_value()) {
+      options.epochs = epochs_;
+      return Open(spec, options);
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(options.steps, resumed->StepsLeft(epochs_));
+    absl::StatusOr<std::unique_ptr<FeedClient>> client =
+        FeedClient::Resume(spec, resumed->token, options);
+    if (!client.ok()) return resumed->Annotate(client.status());
+    if ((*client)->info().steps_per_epoch() != resumed->checkpoint.steps_per_epoch) {
+      return resumed->Annotate(absl::FailedPreconditionError(
+          absl::StrCat("was saved where an epoch has ", resumed->checkpoint.steps_per_epoch,
+                       " steps, the server says ", (*client)->info().steps_per_epoch())));
+    }
+    return CoreInfeeds::Create(*std::move(client), outputs_);
+  }
+
   std::vector<emulator::Fact> Facts(const v1::FeedSpec& spec, const v1::FeedIdentity& identity,
                                     int threads, const Console& console) const {
     return {{"global_batch", "Global batch", int64_t{spec.global_batch()}, emulator::Unit::kCount},
@@ -134,6 +158,7 @@ class TrainCommand final : public Command {
   absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, CoreInfeeds& infeeds,
                                                  const std::optional<v1::FeedSpec>& eval_spec,
                                                  FeedClientOptions options,
+                                                 const std::optional<ResumedRun>& resumed,
                                                  emulator::StepHistory& steps,
                                                  const Console& console) const {
     emulator::TrainingLoopOptions loop = {
@@ -153,6 +178,17 @@ class TrainCommand final : public Command {
       bar.Add(
           1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
     };
+    if (resumed.has_value()) loop.resume_from = resumed->checkpoint.loop;
+    bar.Add(trainer.steps());
+    if (checkpoints_.saves()) {
+      loop.save_every = checkpoints_.every();
+      loop.save = [&,
+                   token = infeeds.client().TokenAt(0)](const emulator::LoopState& state) mutable {
+        token.next_step = trainer.steps();
+        return checkpoints_.Save(
+            emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch, token.Encode()));
+      };
+    }
     if (eval_spec.has_value()) {
       options.epochs = 1;
       loop.open_validation = [this, &eval_spec, options]() -> absl::StatusOr<emulator::PopInfeed> {
@@ -175,6 +211,7 @@ class TrainCommand final : public Command {
   std::string numerics_ = "exact";
   int64_t threads_ = 0;
   TrainingOutputs outputs_;
+  CheckpointFlags checkpoints_;
   ReportFlags report_;
 };
 

@@ -11,6 +11,7 @@
 #include "client/emulator/model/optimizer.h"
 #include "client/emulator/model/plan_layer.h"
 #include "client/emulator/model/value_range.h"
+#include "core/checksum/xxh3.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
 
@@ -241,6 +242,7 @@ absl::StatusOr<Model> CompileModel(const v1::Model& proto) {
   SYSTOLE_RETURN_IF_ERROR(compiler.CheckAllTaken());
   SYSTOLE_RETURN_IF_ERROR(SetLoss(proto.loss(), compiler.last_shape(), model));
   SYSTOLE_ASSIGN_OR_RETURN(model.optimizer, CompileOptimizer(proto.optimizer()));
+  model.fingerprint = Xxh3(proto.SerializeAsString());  // Without maps there is one order only.
   return model;
 }
 

@@ -89,6 +89,8 @@ struct Model {
   int64_t statistics = 0;
   float label_smoothing = 0;
   v1::Optimizer optimizer;  // Absent numbers filled in.
+  // Of all that the text says: tells whether a checkpoint belongs to it.
+  uint64_t fingerprint = 0;
 
   int64_t forward_macs() const;
   // Forward and backward; a layer that takes the model's input needs no gradient of it.

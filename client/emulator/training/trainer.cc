@@ -193,6 +193,45 @@ absl::StatusOr<StepResult> Trainer::Evaluate(absl::Span<const CoreInputs> cores)
   return StepResult{.loss = result.loss, .correct = result.correct, .valid = result.valid};
 }
 
+TrainerState Trainer::State() {
+  const auto copy = [](absl::Span<const float> from) {
+    return std::vector<float>(from.begin(), from.end());
+  };
+  TrainerState state = {.steps = steps_,
+                        .parameters = copy(network_->parameters(0)),
+                        .statistics = copy(network_->statistics(0))};
+  for (const DeviceArray<float>& array : network_->optimizer_state(0)) {
+    state.optimizer_state.push_back(copy(array.span()));
+  }
+  return state;
+}
+
+absl::Status Trainer::Restore(const TrainerState& state) {
+  const auto expect = [this](absl::string_view what, size_t has, int64_t want) {
+    if (static_cast<int64_t>(has) == want) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the trainer's state has ", has, " ", what,
+                                                   ", model '", model_.name, "' wants ", want));
+  };
+  SYSTOLE_RETURN_IF_ERROR(expect("parameters", state.parameters.size(), model_.parameters));
+  SYSTOLE_RETURN_IF_ERROR(expect("statistics", state.statistics.size(), model_.statistics));
+  SYSTOLE_RETURN_IF_ERROR(expect("arrays of the optimizer", state.optimizer_state.size(),
+                                 static_cast<int64_t>(network_->optimizer_state(0).size())));
+  for (const std::vector<float>& array : state.optimizer_state) {
+    SYSTOLE_RETURN_IF_ERROR(
+        expect("numbers in an array of the optimizer", array.size(), model_.parameters));
+  }
+  network_->Parallel(options_.num_cores, [this, &state](int64_t core) {
+    std::copy(state.parameters.begin(), state.parameters.end(), network_->parameters(core).begin());
+    std::copy(state.statistics.begin(), state.statistics.end(), network_->statistics(core).begin());
+    for (size_t i = 0; i < state.optimizer_state.size(); ++i) {
+      std::copy(state.optimizer_state[i].begin(), state.optimizer_state[i].end(),
+                network_->optimizer_state(core)[i].data());
+    }
+  });
+  steps_ = state.steps;
+  return absl::OkStatus();
+}
+
 uint64_t Trainer::WeightsHash() { return network_->HashReplicas()[0]; }
 
 }  // namespace systole::emulator

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -57,6 +58,14 @@ struct StepResult {
   int64_t valid = 0;
 };
 
+// What the next steps depend on beside model, options and batches: one replica, as all are alike.
+struct TrainerState {
+  int64_t steps = 0;
+  std::vector<float> parameters, statistics;
+  // As many arrays as the optimizer keeps, each as long as the parameters.
+  std::vector<std::vector<float>> optimizer_state;
+};
+
 class Trainer {
  public:
   //   InvalidArgument    an option out of range (names it), or a layer of a kind that can only be
@@ -72,6 +81,11 @@ class Trainer {
 
   // Loss and accuracy with the running statistics; changes nothing. Errors as Step().
   absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
+
+  TrainerState State();
+  // Goes on from `state`, on every core. InvalidArgument, naming the array, if it is of another
+  // model; then nothing has changed.
+  absl::Status Restore(const TrainerState& state);
 
   // Steps taken.
   int64_t steps() const { return steps_; }

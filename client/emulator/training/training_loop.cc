@@ -25,40 +25,27 @@ struct PoppedStep {
 class Loop {
  public:
   Loop(Trainer& trainer, const TrainingLoopOptions& options)
-      : trainer_(trainer), options_(options), num_cores_(trainer.options().num_cores) {}
+      : trainer_(trainer),
+        options_(options),
+        num_cores_(trainer.options().num_cores),
+        state_(options.resume_from) {}
 
   absl::StatusOr<TrainingReport> Run(const PopInfeed& pop);
 
  private:
   absl::StatusOr<PoppedStep> Pop(const PopInfeed& pop) const;
-  absl::StatusOr<EpochReport> TrainEpoch(const PopInfeed& pop, int64_t epoch);
-  absl::Status Validate(EpochReport& report) const;
+  absl::Status TrainEpoch(const PopInfeed& pop);
+  absl::Status Validate();
+  // Adds the time since the last call to the run's, and, if training, to the epoch's.
+  void BookTime(bool training);
+  absl::Status Save();
 
   Trainer& trainer_;
   const TrainingLoopOptions& options_;
   const int64_t num_cores_;
-  absl::Duration start_;
-  absl::Duration first_step_wait_;
-};
-
-// Sums of what Score holds means of.
-class Scorer {
- public:
-  void Add(const StepResult& result) {
-    examples_ += result.valid;
-    correct_ += result.correct;
-    loss_ += result.loss * static_cast<double>(result.valid);
-  }
-  Score score() const {
-    if (examples_ == 0) return {};
-    const auto n = static_cast<double>(examples_);
-    return {
-        .examples = examples_, .loss = loss_ / n, .accuracy = static_cast<double>(correct_) / n};
-  }
-
- private:
-  int64_t examples_ = 0, correct_ = 0;
-  double loss_ = 0;
+  LoopState state_;
+  absl::Duration booked_until_;
+  bool is_first_step_ = true;
 };
 
 absl::StatusOr<PoppedStep> Loop::Pop(const PopInfeed& pop) const {
@@ -86,12 +73,26 @@ absl::StatusOr<PoppedStep> Loop::Pop(const PopInfeed& pop) const {
   return popped;
 }
 
-absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch) {
-  EpochReport report;
+void Loop::BookTime(bool training) {
+  const absl::Duration now = options_.clock();
+  state_.training_time += now - booked_until_;
+  if (training) state_.current.duration += now - booked_until_;
+  booked_until_ = now;
+}
+
+absl::Status Loop::Save() {
+  if (options_.save == nullptr) return absl::OkStatus();
+  SYSTOLE_RETURN_IF_ERROR(options_.save(state_));
+  BookTime(/*training=*/false);
+  return absl::OkStatus();
+}
+
+absl::Status Loop::TrainEpoch(const PopInfeed& pop) {
+  const auto epoch = static_cast<int64_t>(state_.epochs.size());
+  EpochReport& report = state_.current;
   report.infeed_stall.resize(static_cast<size_t>(num_cores_));
-  Scorer scorer;
-  const absl::Duration start = options_.clock();
-  for (int64_t step = 0; step < options_.steps_per_epoch; ++step) {
+  while (report.steps < options_.steps_per_epoch) {
+    const int64_t step = report.steps;
     SYSTOLE_ASSIGN_OR_RETURN(const PoppedStep popped, Pop(pop));
     if (popped.slices.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -100,9 +101,9 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
           options_.steps_per_epoch, "); raise `epochs` in the feed spec (0: without end)"));
     }
     report.bytes_received += popped.bytes;
-    const bool first = epoch == 0 && step == 0;
+    const bool first = std::exchange(is_first_step_, false);
     if (first) {
-      first_step_wait_ = popped.wait;
+      state_.first_step_wait += popped.wait;
     } else {
       for (size_t core = 0; core < popped.waits.size(); ++core) {
         report.infeed_stall[core] += popped.waits[core];
@@ -113,7 +114,7 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
     SYSTOLE_ASSIGN_OR_RETURN(const StepResult result, trainer_.Step(popped.inputs));
     const absl::Duration compute = options_.clock() - before;
     report.compute += compute;
-    scorer.Add(result);
+    state_.sums.Add(result);
     ++report.steps;
     if (options_.on_step != nullptr) {
       options_.on_step({.epoch = epoch,
@@ -124,44 +125,52 @@ absl::StatusOr<EpochReport> Loop::TrainEpoch(const PopInfeed& pop, int64_t epoch
                                                       : static_cast<double>(result.correct) /
                                                             static_cast<double>(result.valid),
                         .learning_rate = learning_rate,
-                        .start = before - popped.wait - start_,
+                        .start = state_.training_time + (before - popped.wait - booked_until_),
                         .infeed_stall = first ? absl::ZeroDuration() : popped.wait,
                         .compute = compute});
     }
+    BookTime(/*training=*/true);
+    // The epoch's last step is saved with the epoch.
+    const bool is_due = options_.save_every > 0 && trainer_.steps() % options_.save_every == 0;
+    if (is_due && report.steps < options_.steps_per_epoch) SYSTOLE_RETURN_IF_ERROR(Save());
   }
-  report.duration = options_.clock() - start;
-  report.training = scorer.score();
-  return report;
+  report.training = state_.sums.score();
+  return absl::OkStatus();
 }
 
-absl::Status Loop::Validate(EpochReport& report) const {
+absl::Status Loop::Validate() {
   SYSTOLE_ASSIGN_OR_RETURN(const PopInfeed pop, options_.open_validation());
-  Scorer scorer;
+  ScoreSums sums;
   while (true) {
     SYSTOLE_ASSIGN_OR_RETURN(const PoppedStep popped, Pop(pop));
     if (popped.slices.empty()) break;
-    report.bytes_received += popped.bytes;
+    state_.current.bytes_received += popped.bytes;
     SYSTOLE_ASSIGN_OR_RETURN(const StepResult result, trainer_.Evaluate(popped.inputs));
-    scorer.Add(result);
+    sums.Add(result);
   }
-  report.validation = scorer.score();
+  state_.current.validation = sums.score();
+  BookTime(/*training=*/false);
   return absl::OkStatus();
 }
 
 absl::StatusOr<TrainingReport> Loop::Run(const PopInfeed& pop) {
-  start_ = options_.clock();
+  booked_until_ = options_.clock();
+  while (static_cast<int64_t>(state_.epochs.size()) < options_.epochs) {
+    SYSTOLE_RETURN_IF_ERROR(TrainEpoch(pop));
+    if (options_.open_validation != nullptr) SYSTOLE_RETURN_IF_ERROR(Validate());
+    state_.epochs.push_back(std::exchange(state_.current, {}));
+    state_.sums = {};
+    SYSTOLE_RETURN_IF_ERROR(Save());
+  }
   TrainingReport report;
   report.model = trainer_.model().name;
   report.numerics = std::string(NumericsName(trainer_.options().numerics));
   report.num_cores = num_cores_;
   report.per_core_batch = trainer_.options().per_core_batch;
-  for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    SYSTOLE_ASSIGN_OR_RETURN(EpochReport trained, TrainEpoch(pop, epoch));
-    if (options_.open_validation != nullptr) SYSTOLE_RETURN_IF_ERROR(Validate(trained));
-    report.epochs.push_back(std::move(trained));
-  }
-  report.first_step_wait = first_step_wait_;
-  report.training_time = options_.clock() - start_;
+  BookTime(/*training=*/false);
+  report.epochs = std::move(state_.epochs);
+  report.first_step_wait = state_.first_step_wait;
+  report.training_time = state_.training_time;
   return report;
 }
 
@@ -176,6 +185,16 @@ absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& po
   }
   if (options.clock == nullptr) {
     return absl::InvalidArgumentError("TrainingLoopOptions.clock is absent");
+  }
+  if (options.save_every < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("TrainingLoopOptions.save_every is ",
+                                                   options.save_every, ", want at least 0"));
+  }
+  const auto ended = static_cast<int64_t>(options.resume_from.epochs.size());
+  if (ended >= options.epochs) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ended, " epochs have ended, and TrainingLoopOptions.epochs wants no more than ",
+        options.epochs));
   }
   return Loop(trainer, options).Run(pop);
 }

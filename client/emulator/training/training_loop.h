@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/emulator/training/loop_state.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_report.h"
 
@@ -39,7 +40,7 @@ struct TrainingProgress {
   double loss = 0;  // Of this step.
   double accuracy = 0;
   double learning_rate = 0;
-  absl::Duration start;         // When it was wanted, since the loop's start.
+  absl::Duration start;         // When it was wanted, since the run's start, breaks left out.
   absl::Duration infeed_stall;  // Until the last core had its slice; 0 for the run's first step.
   absl::Duration compute;
 };
@@ -54,9 +55,17 @@ struct TrainingLoopOptions {
   std::function<absl::Duration()> clock;
   // May be null.
   std::function<void(const TrainingProgress&)> on_step;
+
+  // Where the run goes on, by default at its start. REQUIRES: trainer and infeed stand there, too.
+  LoopState resume_from;
+  // Keeps what it is given, and the trainer's state with it; may be null. Called when an epoch has
+  // ended, validation included, and after every `save_every` steps of the run (0: not then).
+  std::function<absl::Status(const LoopState&)> save;
+  int64_t save_every = 0;
 };
 
-// Trains for `epochs` epochs. An infeed's error is passed on unchanged.
+// Trains until `epochs` epochs have ended. An infeed's error is passed on unchanged, and so is one
+// of `save`.
 //
 //   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
 //                       ends before the last epoch: its spec asks for too few.

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/emulator/training/checkpoint.h"
+#include "core/status/check.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -15,9 +17,11 @@ namespace systole {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 constexpr char kModel[] = R"(
 name: "bright-or-dark"
@@ -66,6 +70,13 @@ class TrainCommandTest : public testing::Test {
     args.insert(args.begin(), {"--server", server.address(), "--spec", spec, "--model",
                                folder_.Write("model.textproto", kModel), "--threads", "1"});
     return RunCommand(MakeTrainCommand(), args);
+  }
+
+  static emulator::Checkpoint ReadCheckpoint(const std::string& file) {
+    const absl::StatusOr<emulator::Checkpoint> read =
+        emulator::DecodeCheckpoint(ReadWholeFile(file));
+    SYSTOLE_CHECK(read.ok());
+    return *read;
   }
 
   const TempFolder folder_;
@@ -122,6 +133,114 @@ TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
                           HasSubstr("id=\"plot-loss\""), HasSubstr("id=\"plot-cores\"")));
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"seed\":9"), HasSubstr("\"history\":{\"first_step\":0,"
                                                                 "\"steps\":20,")));
+}
+
+// ---- Checkpoints ----
+
+TEST_F(TrainCommandTest, AResumedRunEndsAsTheRunWithoutABreak) {
+  const std::string spec = Spec("a.textproto", 0), eval = Spec("b.textproto", 1);
+  const std::string whole = folder_ / "whole.ckpt", half = folder_ / "half.ckpt";
+  const CommandRun all =
+      Train(spec, {"--eval-spec", eval, "--epochs", "2", "--checkpoint", whole, "--json"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  const CommandRun first =
+      Train(spec, {"--eval-spec", eval, "--epochs", "1", "--checkpoint", half, "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const CommandRun second = Train(spec, {"--eval-spec", eval, "--epochs", "2", "--resume", half,
+                                         "--checkpoint", half, "--json"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const emulator::Checkpoint want = ReadCheckpoint(whole), got = ReadCheckpoint(half);
+  EXPECT_EQ(got.trainer.steps, 20);
+  EXPECT_EQ(got.trainer.parameters, want.trainer.parameters);
+  EXPECT_EQ(got.trainer.optimizer_state, want.trainer.optimizer_state);
+  EXPECT_EQ(got.feed_token, want.feed_token);
+  ASSERT_EQ(got.loop.epochs.size(), 2u);
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    EXPECT_EQ(got.loop.epochs[epoch].training.loss, want.loop.epochs[epoch].training.loss);
+    EXPECT_EQ(got.loop.epochs[epoch].validation->loss, want.loop.epochs[epoch].validation->loss);
+  }
+  EXPECT_THAT(folder_.List(), Not(Contains(HasSubstr(".tmp"))));
+}
+
+TEST_F(TrainCommandTest, ARunBrokenOffInMidEpochGoesOnFromItsLastSave) {
+  const std::string spec = Spec("a.textproto", 0);
+  const std::string whole = folder_ / "whole.ckpt", half = folder_ / "half.ckpt";
+  ASSERT_EQ(Train(spec, {"--epochs", "2", "--checkpoint", whole}).exit_code, 0);
+  FakeFeed broken = BrightOrDark();
+  broken.spoil = [](int, int, FakeChunk& piece) {
+    if (piece.header.step == 15) piece.end = absl::DataLossError("shard-3");
+  };
+  const CommandRun first =
+      Train(spec, {"--epochs", "2", "--checkpoint", half, "--checkpoint-every", "4"}, broken);
+  ASSERT_EQ(first.exit_code, 1);
+  EXPECT_EQ(ReadCheckpoint(half).trainer.steps, 12);
+  const CommandRun second = Train(spec, {"--epochs", "2", "--resume", half, "--checkpoint", half});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(ReadCheckpoint(half).trainer.parameters, ReadCheckpoint(whole).trainer.parameters);
+  EXPECT_EQ(ReadCheckpoint(half).loop.epochs[1].training.loss,
+            ReadCheckpoint(whole).loop.epochs[1].training.loss);
+}
+
+TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
+  const std::string spec = Spec("a.textproto", 0), file = folder_ / "a.ckpt";
+  ASSERT_EQ(Train(spec, {"--epochs", "1", "--checkpoint", file}).exit_code, 0);
+  const auto refused = [&](std::vector<std::string> args, const FakeFeed& feed, int exit_code,
+                           const std::string& message) {
+    args.insert(args.end(), {"--resume", file});
+    const CommandRun run = Train(spec, args, feed);
+    EXPECT_EQ(run.exit_code, exit_code);
+    EXPECT_THAT(run.err, AllOf(HasSubstr(file), HasSubstr(message)));
+  };
+  refused({"--epochs", "1"}, BrightOrDark(), 2, "give --epochs 2 or more");
+  refused({"--seed", "9"}, BrightOrDark(), 1, "give --seed 0");
+  refused({"--numerics", "fast"}, BrightOrDark(), 1, "give --numerics exact");
+  FakeFeed other = BrightOrDark();
+  other.dataset_fingerprint = 12;
+  refused({}, other, 1, "the dataset's fingerprint differs");
+  other = BrightOrDark();
+  other.order_fingerprint = 23;
+  refused({}, other, 1, "seed, shuffle, global_batch or tail");
+  other = BrightOrDark();
+  other.content_version = "fake-2";
+  refused({}, other, 1, "content version");
+  other = BrightOrDark();
+  other.steps_per_epoch = 5;
+  refused({}, other, 1, "an epoch has 10 steps, the server says 5");
+}
+
+TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
+  const std::string spec = Spec("a.textproto", 0), file = folder_ / "a.ckpt";
+  ASSERT_EQ(Train(spec, {"--epochs", "1", "--checkpoint", file}).exit_code, 0);
+  const std::string bytes = ReadWholeFile(file);
+  const auto refused = [&](const std::string& name, const std::string& content, int exit_code,
+                           const std::string& message) {
+    const CommandRun run = Train(spec, {"--resume", folder_.Write(name, content)});
+    EXPECT_EQ(run.exit_code, exit_code);
+    EXPECT_THAT(run.err, AllOf(HasSubstr(name), HasSubstr(message)));
+  };
+  refused("cut.ckpt", bytes.substr(0, bytes.size() / 2), 1, "cut short");
+  std::string damaged = bytes;
+  damaged[damaged.size() / 2] ^= 4;
+  refused("damaged.ckpt", damaged, 1, "checksum does not fit");
+  refused("other.ckpt", "weights", 2, "no checkpoint");
+  emulator::Checkpoint elsewhere = *emulator::DecodeCheckpoint(bytes);
+  elsewhere.feed_token = "systole1:x";
+  refused("token.ckpt", emulator::EncodeCheckpoint(elsewhere), 1, "feed's token");
+  const CommandRun absent = Train(spec, {"--resume", folder_ / "absent.ckpt"});
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("absent.ckpt"));
+}
+
+TEST_F(TrainCommandTest, CheckpointsThatCannotBeWrittenEndTheRun) {
+  const std::string spec = Spec("a.textproto", 0);
+  const CommandRun nowhere = Train(spec, {"--checkpoint", folder_ / "no/such/a.ckpt"});
+  EXPECT_EQ(nowhere.exit_code, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("no/such/a.ckpt"));
+  const CommandRun nameless = Train(spec, {"--checkpoint-every", "3"});
+  EXPECT_EQ(nameless.exit_code, 2);
+  EXPECT_THAT(nameless.err, HasSubstr("--checkpoint FILE"));
+  const CommandRun negative = Train(spec, {"--checkpoint-every", "-1"});
+  EXPECT_EQ(negative.exit_code, 2);
 }
 
 TEST_F(TrainCommandTest, ASpecWithTooFewEpochsIsRefused) {

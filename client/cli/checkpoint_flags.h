@@ -1,0 +1,61 @@
+// The options by which a training run is saved and goes on: --checkpoint, --checkpoint-every,
+// --resume; and the files they name.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_CHECKPOINT_FLAGS_H_
+#define SYSTOLE_CLIENT_CLI_CHECKPOINT_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/command_line.h"
+#include "client/emulator/training/checkpoint.h"
+#include "client/emulator/training/trainer.h"
+#include "core/order/resume_token.h"
+
+namespace systole {
+
+// A checkpoint that was read, and where its feed goes on.
+struct ResumedRun {
+  emulator::Checkpoint checkpoint;
+  ResumeToken token;  // Its next_step is the number of steps the trainer has taken.
+  std::string file;   // For messages.
+
+  // The steps that are left of `epochs` epochs. InvalidArgument if none is.
+  absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
+  // emulator::RestoreTrainer(), with the file's name in front of its errors.
+  absl::Status Restore(emulator::Trainer& trainer) const;
+  // `status` with the file's name in front.
+  absl::Status Annotate(const absl::Status& status) const;
+};
+
+class CheckpointFlags {
+ public:
+  void Declare(OptionList& options);
+
+  // What --resume names; nullopt without it.
+  //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0, or a file that is
+  //                      no checkpoint.
+  //   ResourceExhausted  a file larger than any trainer's memory.
+  //   DataLoss           a damaged file.
+  // and what opening a file may yield. All but the first name the file.
+  absl::StatusOr<std::optional<ResumedRun>> Load() const;
+
+  bool saves() const { return !file_.empty(); }
+  int64_t every() const { return every_; }
+  // Replaces the file --checkpoint names: whole or not at all, and on the device when this returns.
+  // REQUIRES: saves().
+  absl::Status Save(const emulator::Checkpoint& checkpoint) const;
+
+ private:
+  std::string file_;
+  int64_t every_ = 0;
+  std::string resume_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_CHECKPOINT_FLAGS_H_

@@ -1,0 +1,48 @@
+// The training loop's books at some step: what a later run needs to go on as if there had been no
+// break.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LOOP_STATE_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_LOOP_STATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/emulator/training/trainer.h"
+#include "client/emulator/training/training_report.h"
+
+namespace systole::emulator {
+
+// Sums over valid examples of what a Score holds means of.
+struct ScoreSums {
+  int64_t examples = 0;
+  int64_t correct = 0;
+  double loss = 0;
+
+  void Add(const StepResult& result) {
+    examples += result.valid;
+    correct += result.correct;
+    loss += result.loss * static_cast<double>(result.valid);
+  }
+  Score score() const {
+    if (examples == 0) return {};
+    const auto n = static_cast<double>(examples);
+    return {.examples = examples, .loss = loss / n, .accuracy = static_cast<double>(correct) / n};
+  }
+};
+
+struct LoopState {
+  // Those that have ended, their validation included.
+  std::vector<EpochReport> epochs;
+  // The one under way, as far as it has come; its `training` stands in `sums` until it ends.
+  EpochReport current;
+  ScoreSums sums;
+  // As in TrainingReport, so far.
+  absl::Duration training_time;
+  absl::Duration first_step_wait;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_LOOP_STATE_H_
