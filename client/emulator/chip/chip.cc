@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/emulator/model/value_range.h"
 #include "client/emulator/shipped/shipped_files.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
@@ -29,15 +29,6 @@ absl::Status CheckRange(absl::string_view field, Number value, Number smallest, 
   if (value >= smallest && value <= largest) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", want ", smallest, " to ", largest));
-}
-
-absl::Status CheckName(absl::string_view field, absl::string_view name) {
-  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-  });
-  if (known && !name.empty() && name.size() <= 100) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, " is '", absl::CHexEscape(name),
-                                                 "', want 1 to 100 of letters, digits, _ - ."));
 }
 
 absl::Status CheckCore(const v1::Chip& chip) {

@@ -21,6 +21,9 @@ namespace {
 constexpr char kInputName[] = "input";
 // Of one example's forward pass. No sum of a few passes, nor its product with a batch, overflows.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
+// A layer takes memory and time of its own, however few values it has; a thousand layers deep is
+// deep.
+constexpr int64_t kMostLayers = 1 << 14;
 
 // Something whose values a layer can take: the model's input or a layer of the text. A flatten is
 // its input in another shape.
@@ -94,6 +97,7 @@ absl::Status GraphCompiler::Add(const v1::Layer& layer, int64_t number) {
                      layer.name().empty() ? "" : absl::StrCat(" '", layer.name(), "'"), ")", where,
                      ": ", status.message()));
   };
+  if (const absl::Status status = CheckName("name", name); !status.ok()) return fail(status, "");
   if (by_name_.contains(name)) {
     return fail(absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken")), "");
   }
@@ -230,8 +234,11 @@ absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file)
 
 absl::StatusOr<Model> CompileModel(const v1::Model& proto) {
   Model model;
+  if (!proto.name().empty()) SYSTOLE_RETURN_IF_ERROR(CheckName("name", proto.name()));
   model.name = proto.name();
   SYSTOLE_RETURN_IF_ERROR(SetInput(proto, model));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("the number of layers", int64_t{proto.layers_size()}, 1, kMostLayers));
   GraphCompiler compiler(model);
   for (int i = 0; i < proto.layers_size(); ++i) {
     SYSTOLE_RETURN_IF_ERROR(compiler.Add(proto.layers(i), i));

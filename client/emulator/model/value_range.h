@@ -1,10 +1,13 @@
-// Refusing numbers of a model's text that are out of range. Thread-safe: no state.
+// Refusing numbers and names of a model's text that are out of range. Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
 #define SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -27,6 +30,17 @@ inline absl::Status CheckRange(absl::string_view what, float value, float smalle
   if (value >= smallest && value < below) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
+}
+
+// The same unless `name` could stand in a report, a table or a message as it is.
+inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  });
+  if (known && !name.empty() && name.size() <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " is '",
+                                                 absl::CHexEscape(name.substr(0, 100)),
+                                                 "', want 1 to 100 of letters, digits, _ - ."));
 }
 
 }  // namespace systole::emulator

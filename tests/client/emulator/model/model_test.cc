@@ -210,7 +210,8 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[0]", dense), "a dimension of input is 0"},
       {Text("[-5]", dense), "a dimension of input is -5"},
       {Text("[16384, 16384, 16384]", dense), "number of input values"},
-      {Text("[4]", ""), "no layer that could learn"},
+      {Text("[4]", ""), "number of layers is 0"},
+      {Text("[4]", "layers { relu {} }"), "no layer that could learn"},
       {Text("[4]", "layers {}"), "has no kind"},
       {Text("[4]", "layers { dense {} }"), "units is 0"},
       {Text("[4]", "layers { dense { units: 1 } }"), "2 classes or more"},
@@ -243,6 +244,35 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
        "label_smoothing is 1"},
   };
   for (const auto& c : cases) EXPECT_THAT(ParseModel(c.text, "m"), IsInvalid(HasSubstr(c.message)));
+}
+
+TEST(ModelTest, NumberOfLayersIsBounded) {
+  const auto text = [](int layers) {
+    std::string all;
+    for (int i = 1; i < layers; ++i) absl::StrAppend(&all, "layers { relu {} } ");
+    return Text("[4]", absl::StrCat(all, "layers { dense { units: 2 } }"));
+  };
+  EXPECT_THAT(ParseModel(text(1 << 14), "m"), IsOk());
+  EXPECT_THAT(ParseModel(text((1 << 14) + 1), "m"),
+              IsInvalid(HasSubstr("the number of layers is 16385, want 1 to 16384")));
+}
+
+TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
+  const std::string dense = "layers { dense { units: 2 } }", longest(100, 'n');
+  const auto named = [&](const std::string& name) {
+    return absl::StrCat("name: '", name, "' ", Text("[4]", dense));
+  };
+  const auto with_layer = [](const std::string& name) {
+    return Text("[4]", absl::StrCat("layers { name: '", name, "' dense { units: 2 } }"));
+  };
+  EXPECT_THAT(ParseModel(named("ResNet-50_v1.5"), "m"), IsOk());
+  EXPECT_THAT(ParseModel(with_layer(longest), "m"), IsOk());
+  for (const std::string name : {"a b", "<b>", "\\033[2J", "caf\\xc3\\xa9"}) {
+    EXPECT_THAT(ParseModel(named(name), "m"), IsInvalid(HasSubstr("name is '")));
+    EXPECT_THAT(ParseModel(with_layer(name), "m"), IsInvalid(HasSubstr("name is '")));
+  }
+  EXPECT_THAT(ParseModel(with_layer(longest + "n"), "m"),
+              IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
 // Heads side by side have no parameters that could bound them: 2^41.4 multiply-accumulates each.
