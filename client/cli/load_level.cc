@@ -171,9 +171,9 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Trainers> running,
                            Trainers::Create(options, trainers));
   running->WaitForFirstSteps();
+  const std::optional<ServerTime> server_before = AskServers(options.client.servers);
   const MonotonicClock clock = SteadyClock();
   const absl::Duration begin = clock();
-  const std::optional<ServerTime> server_before = AskServers(options.client.servers);
   const int64_t bytes_before = running->bytes_received();
   absl::Duration passed;
   do {
@@ -182,8 +182,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
     if (on_time != nullptr) on_time(std::min(passed, options.duration));
   } while (passed < options.duration);
   LoadLevel level = {.cores = options.cores, .window = clock() - begin};
-  const std::optional<ServerTime> server_after = AskServers(options.client.servers);
   const int64_t bytes = running->bytes_received() - bytes_before;
+  const std::optional<ServerTime> server_after = AskServers(options.client.servers);
   SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
   const double step_bytes =
       static_cast<double>(options.cores.slice_bytes) * options.cores.infeed.num_cores;

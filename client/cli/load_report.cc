@@ -1,5 +1,6 @@
 #include "client/cli/load_report.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,17 @@ std::string LevelText(const LoadLevel& level) {
                          100 * level.lowest_au(), level.cores_busy(), level.examples_per_s(),
                          OrDash(level.server_cpus_busy()), OrDash(level.cores_fed_per_server_cpu()),
                          emulator::PercentilesText(level.waits()));
+}
+
+// Of each trainer, as far as a line holds them.
+std::string TrainersText(const LoadLevel& level) {
+  constexpr size_t kMost = 12;
+  std::string text = "AU per trainer ";
+  for (size_t i = 0; i < std::min(kMost, level.trainers.size()); ++i) {
+    const std::optional<double> au = level.trainers[i].books.utilisation().au;
+    text += au.has_value() ? absl::StrFormat(" %.2f %%", 100 * *au) : " -";
+  }
+  return text + (level.trainers.size() > kMost ? " ..\n" : "\n");
 }
 
 void AppendLevel(const LoadLevel& level, JsonWriter& json) {
@@ -76,6 +88,7 @@ std::string LoadReport::ToText() const {
   } else {
     text += "fed             not even 1 trainer at AU >= 90 %\n";
   }
+  text += TrainersText(headline);
   const std::optional<double> per_cpu = headline.cores_fed_per_server_cpu();
   if (per_cpu.has_value()) {
     absl::StrAppendFormat(&text,

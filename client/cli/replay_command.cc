@@ -53,8 +53,10 @@ class ReplayCommand final : public Command {
     options.Optional("--spec", "FILE", &spec_,
                      "The feed spec to record, taken without end: `epochs` does not count");
     options.Optional("--steps", "N", &steps_, "Steps to record. Default: 100");
-    options.Optional("--save-arrivals", "FILE", &save_arrivals_,
-                     "Record a feed here, at full drain speed: slices are taken as they come");
+    options.Optional(
+        "--save-arrivals", "FILE", &save_arrivals_,
+        "Record a feed here, at full drain speed: slices are taken as they come, so the "
+        "utilization computed for a slower chip is an upper bound");
     options.Optional("--arrivals", "FILE", &arrivals_, "Replay this recording");
     timing_.Declare(options);
     report_.Declare(options);

@@ -47,15 +47,15 @@ void TimingFlags::Declare(OptionList& options) {
                    "The time of a step, instead of --model and --slice; transfers then cost none");
   options.Optional("--queue-depth", "D", &queue_depth_,
                    "Steps of room in each core's infeed queue");
-  options.Optional("--infeed-layout", "NAME", &infeed_layout_,
-                   "How slices lie in the chip, which decides what crosses the host's link: nhwc, "
-                   "hwcn, nhwc-tiled, hwcn-tiled");
+  options.Optional("--layout", "NAME", &layout_,
+                   "How slices lie in the chip's memory, which decides what crosses the host's "
+                   "link: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
 }
 
 absl::StatusOr<TimedFeed> TimingFlags::FeedFor(const std::vector<ArrivalTensor>& tensors,
                                                int num_cores) const {
   SYSTOLE_ASSIGN_OR_RETURN(const emulator::InfeedLayout layout,
-                           emulator::ParseInfeedLayout(infeed_layout_));
+                           emulator::ParseInfeedLayout(layout_));
   const InfeedBytes bytes = BytesOf(tensors, layout);
   TimedFeed feed;
   TimedCores& cores = feed.cores;

@@ -29,7 +29,7 @@ struct TimedFeed {
 
 class TimingFlags {
  public:
-  // --model, --slice, --chip, --step-time-us, --queue-depth, --infeed-layout.
+  // --model, --slice, --chip, --step-time-us, --queue-depth, --layout.
   void Declare(OptionList& options);
 
   // The cores that take slices of these tensors, `num_cores` of them. The step's time is
@@ -48,7 +48,7 @@ class TimingFlags {
   std::string chip_;
   std::optional<int64_t> step_time_us_;
   int64_t queue_depth_ = 2;
-  std::string infeed_layout_ = "hwcn-tiled";
+  std::string layout_ = "hwcn-tiled";
 };
 
 // A slice's tensors as a recording names them.

@@ -48,7 +48,7 @@ double TrainingReport::images_per_second() const {
 
 std::string TrainingReport::ToText() const {
   std::string text = absl::StrFormat(
-      "model %s, %d cores x %d examples, numerics %s\n"
+      "functional mode, model %s, %d cores x %d examples, numerics %s\n"
       "epoch  steps     loss  accuracy  val loss  val accuracy  images/s  step ms\n",
       model, num_cores, per_core_batch, numerics);
   for (size_t i = 0; i < epochs.size(); ++i) {

@@ -123,6 +123,7 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
             HasSubstr("       4    83.33 %         6.7        750.0             1.500     1.000  "
                       "p50 2.000 ms"),
             HasSubstr("fed             2 trainers at AU >= 90 %\n"),
+            HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
             HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
                       "take, for 3.000 server CPUs busy (2 trainers)\n"),
             HasSubstr("note: shared\n")));

@@ -100,11 +100,11 @@ TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
 
 TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
   const absl::StatusOr<TimedCores> dense =
-      Cores({{"--step-time-us", "1"}, {"--infeed-layout", "nhwc"}});
+      Cores({{"--step-time-us", "1"}, {"--layout", "nhwc"}});
   ASSERT_THAT(dense, IsOk());
   EXPECT_EQ(dense->padded_slice_bytes, dense->slice_bytes);
   const absl::StatusOr<TimedCores> tiled =
-      Cores({{"--step-time-us", "1"}, {"--infeed-layout", "nhwc-tiled"}});
+      Cores({{"--step-time-us", "1"}, {"--layout", "nhwc-tiled"}});
   ASSERT_THAT(tiled, IsOk());
   EXPECT_GT(tiled->padded_slice_bytes, 42 * tiled->slice_bytes);
 }
@@ -127,7 +127,7 @@ TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("step_time is 0")));
   EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--queue-depth", "0"}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("queue_depth is 0")));
-  EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--infeed-layout", "chwn"}}),
+  EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--layout", "chwn"}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hwcn-tiled")));
   EXPECT_THAT(refusal({{"--model", "resnet49"}, {"--slice", "v3-8"}}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("resnet49")));
