@@ -14,8 +14,8 @@ constexpr InfeedLayout kLayouts[] = {InfeedLayout::kNhwc, InfeedLayout::kHwcn,
                                      InfeedLayout::kNhwcTiled, InfeedLayout::kHwcnTiled};
 constexpr int64_t kTileRows = 8, kTileColumns = 128;
 
-double RoundUp(int64_t value, int64_t multiple) {
-  return static_cast<double>((value + multiple - 1) / multiple * multiple);
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ InfeedBytes CountInfeedBytes(absl::Span<const int64_t> example, int64_t batch,
                              : from_end == 2 ? kTileRows
                                              : 1;
     bytes.useful *= static_cast<double>(sizes[i]);
-    bytes.padded *= RoundUp(sizes[i], multiple);
+    bytes.padded *= static_cast<double>(RoundUp(sizes[i], multiple));
   }
   return bytes;
 }
