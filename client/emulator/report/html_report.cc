@@ -174,7 +174,7 @@ std::string ToHtml(const RunReport& report) {
       "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
       RunModeName(report.mode), "</span><h1>", name, "</h1><p>", ClaimOf(report.mode),
       "</p></header>\n", CardsHtml(report.results), "<div class=\"grid\">\n",
-      FactsHtml("Further results", report.results), FactsHtml("What ran", report.facts));
+      FactsHtml("What ran", report.facts), FactsHtml("Further results", report.results));
   for (const Figure& figure : LearningFigures(report)) html += FigureHtml(figure);
   if (!report.epochs.empty()) {
     absl::StrAppend(&html, "<section class=\"sheet wide\">", EpochTable(report), "</section>\n");

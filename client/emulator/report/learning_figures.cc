@@ -46,9 +46,12 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  double at = static_cast<double>(rows.front().first_step);
+  // All epochs are in the report, but of a run that went on from a checkpoint not all steps.
+  double at = 0;
   for (const EpochReport& epoch : report.epochs) {
-    epoch_ends.push_back(at += static_cast<double>(epoch.steps));
+    at += static_cast<double>(epoch.steps);
+    if (at <= static_cast<double>(rows.front().first_step)) continue;
+    epoch_ends.push_back(at);
     if (!epoch.validation.has_value()) continue;
     validation.push_back({at, (*epoch.validation).*curve.of_epoch});
     range.Add(validation.back().y);

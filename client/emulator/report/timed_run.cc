@@ -39,23 +39,25 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
        std::string(infeed.has_value() ? InfeedVerdict(infeed->average) : "not known")},
       {"examples_per_second", "Examples per second",
        total_seconds > 0 ? images / total_seconds : OrUnknown(std::nullopt), Unit::kCount, true},
-      {"compute_seconds", "Each core computed", absl::ToDoubleSeconds(used.compute),
+      {"compute_seconds", "Compute of each core", absl::ToDoubleSeconds(used.compute),
        Unit::kSeconds},
-      {"total_seconds", "Of a time of", total_seconds, Unit::kSeconds, true},
-      Seconds("open_wait_seconds", "The end broke off a wait of", used.open_wait),
+      {"total_seconds", "Counted time", total_seconds, Unit::kSeconds, true},
+      Seconds("open_wait_seconds", "Wait that the end broke off", used.open_wait),
   };
 }
 
 std::vector<Fact> OverheadFacts(const PacingOverhead& overhead, const Utilisation& used,
                                 const std::optional<double>& wall_au) {
-  return {Seconds("emulator.noticing_seconds", "Emulator: steps noticed late by, in sum",
-                  overhead.noticing),
-          Seconds("emulator.max_noticing_seconds", "Emulator: .. at most", overhead.max_noticing),
-          Seconds("emulator.work_seconds", "Emulator: own work, in sum", overhead.work),
-          Seconds("emulator.max_late_seconds", "Emulator: step ended late by, at most",
-                  overhead.max_late),
-          Seconds("emulator.clock_moved_on_seconds", "Emulator: clock moved on by", used.overhead),
-          {"emulator.wall_au", "AU with the emulator's time", OrUnknown(wall_au), Unit::kFraction}};
+  return {
+      Seconds("emulator.noticing_seconds", "Emulator noticed steps late by, in sum",
+              overhead.noticing),
+      Seconds("emulator.max_noticing_seconds", "Emulator noticed a step late by, at most",
+              overhead.max_noticing),
+      Seconds("emulator.work_seconds", "Emulator's own work, in sum", overhead.work),
+      Seconds("emulator.max_late_seconds", "Emulator ended a step late by, at most",
+              overhead.max_late),
+      Seconds("emulator.clock_moved_on_seconds", "Emulator moved the clock on by", used.overhead),
+      {"emulator.wall_au", "AU with the emulator's time", OrUnknown(wall_au), Unit::kFraction}};
 }
 
 }  // namespace
@@ -81,18 +83,17 @@ std::vector<Fact> FactsOf(const TimedCores& cores) {
       Seconds("step_seconds", "Step of the chip", cores.infeed.step_time),
       Seconds("transfer_seconds", "Transfer of a slice", cores.infeed.transfer_time),
       {"queue_depth", "Infeed queue, steps", cores.infeed.queue_depth, Unit::kCount},
-      {"slice_bytes", "A core's data of a step", cores.slice_bytes, Unit::kBytes},
-      {"padded_slice_bytes", "As the chip stores them", cores.padded_slice_bytes, Unit::kBytes},
-      {"core_demand_examples_per_second", "A core takes, examples/s", cores.core_examples_per_s(),
-       Unit::kCount},
+      {"slice_bytes", "Slice of one core and step", cores.slice_bytes, Unit::kBytes},
+      {"padded_slice_bytes", "Slice as the chip stores it", cores.padded_slice_bytes, Unit::kBytes},
+      {"core_demand_examples_per_second", "Examples per second a core takes",
+       cores.core_examples_per_s(), Unit::kCount},
   };
 }
 
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
                                   const LatencyHistogram& latencies) {
   std::vector<Fact> facts;
-  for (const auto& [name, fraction] :
-       {std::pair("p50", 0.5), std::pair("p90", 0.9), std::pair("p99", 0.99)}) {
+  for (const auto& [name, fraction] : kReportedPercentiles) {
     facts.push_back(Seconds(absl::StrCat(key, ".", name), absl::StrCat(label, ", ", name),
                             latencies.Percentile(fraction)));
   }
@@ -122,7 +123,7 @@ RunReport ReportOf(const TimingReport& timing, const StepHistory& steps) {
                       .steps = steps,
                       .notes = timing.notes};
   report.results.push_back({"steps", "Steps", timing.books.steps(), Unit::kCount});
-  report.results.push_back({"counted_steps", "Steps that count", used.steps, Unit::kCount, true});
+  report.results.push_back({"counted_steps", "Counted steps", used.steps, Unit::kCount, true});
   report.results.push_back(
       Seconds("first_step_wait_seconds", "First step waited", timing.books.first_wait()));
   Append(PercentileFacts("step_arrival_seconds", "Step arrived late by", timing.books.waits()),

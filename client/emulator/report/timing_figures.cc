@@ -40,70 +40,84 @@ double TopOf(std::vector<double> values) {
   return *at > 0 ? std::min(largest, 2.5 * *at) : largest;
 }
 
-Figure StepTimes(const RunReport& report) {
-  const std::vector<StepRow> rows = MergeRows(report.steps.rows(), kMaxBars);
-  const std::vector<TimePart> parts = TimeParts(report);
-  const int64_t merged = rows.front().steps;
-  std::vector<double> longest;
-  for (const StepRow& row : rows) longest.push_back(absl::ToDoubleSeconds(row.longest));
-  const double top = TopOf(longest);
-  const StepRow total = report.steps.Total();
-  const Axis y = Axis::Linear(0, top, Unit::kSeconds);
-  Plot plot({.id = "plot-steps",
-             .title = "Time of each step, by what it was spent on",
-             .description = absl::StrCat(
-                 "Of ", NumberText(static_cast<double>(total.steps), Unit::kCount),
-                 " steps the mean computes for ",
-                 NumberText(MeanSeconds(total, &StepRow::compute), Unit::kSeconds),
-                 " and waits for data for ",
-                 NumberText(MeanSeconds(total, &StepRow::infeed_stall), Unit::kSeconds),
-                 "; the longest takes ",
-                 NumberText(absl::ToDoubleSeconds(total.longest), Unit::kSeconds), "."),
-             .x_label = "Step",
-             .width = kWidePx,
-             .height = 300},
-            StepAxis(rows, 10), y);
-  for (const StepRow& row : rows) {
-    const double left = static_cast<double>(row.first_step);
-    // Few columns stand apart; many overlap a little, or the page would show through their seams.
-    const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(row.steps);
-    std::string tip = absl::StrCat(StepsText(row), "\nbegan at ",
-                                   NumberText(absl::ToDoubleSeconds(row.start), Unit::kSeconds));
-    double height = 0;
-    for (const TimePart& part : parts) {
-      const double seconds = MeanSeconds(row, part.of_row);
-      plot.Bar(part.series, left + gap, EndOf(row) - gap, height, height + seconds);
-      height += seconds;
-      absl::StrAppend(&tip, "\n", part.label, " ", NumberText(seconds, Unit::kSeconds));
-    }
-    if (merged > 1) {
-      const double slowest = absl::ToDoubleSeconds(row.longest);
-      plot.Rule({left, slowest}, {EndOf(row), slowest});
-      absl::StrAppend(&tip, "\nLongest step ", NumberText(slowest, Unit::kSeconds));
-    }
-    plot.Tip(left, EndOf(row), tip);
+// A column for the row, its parts on top of each other, and what to tell of it.
+void DrawRow(const StepRow& row, const std::vector<TimePart>& parts, double gap, Plot& plot) {
+  const double left = static_cast<double>(row.first_step), right = EndOf(row);
+  std::string tip = absl::StrCat(StepsText(row), "\nbegan at ",
+                                 NumberText(absl::ToDoubleSeconds(row.start), Unit::kSeconds));
+  double height = 0;
+  for (const TimePart& part : parts) {
+    const double seconds = MeanSeconds(row, part.of_row);
+    plot.Bar(part.series, left + gap, right - gap, height, height + seconds);
+    height += seconds;
+    absl::StrAppend(&tip, "\n", part.label, " ", NumberText(seconds, Unit::kSeconds));
   }
+  if (row.steps > 1) {
+    const double longest = absl::ToDoubleSeconds(row.longest);
+    plot.Rule({left, longest}, {right, longest});
+    absl::StrAppend(&tip, "\nLongest step ", NumberText(longest, Unit::kSeconds));
+  }
+  plot.Tip(left, right, tip);
+}
+
+HtmlTable StepTable(const StepRow& total, const std::vector<TimePart>& parts) {
   HtmlTable table("Step time", {"Spent on", "Sum", "Share"});
   const double all = absl::ToDoubleSeconds(total.compute + total.infeed_stall + total.barrier);
-  Figure figure = {.title = "Step time", .wide = true};
   for (const TimePart& part : parts) {
-    figure.legend.push_back({part.series, part.label});
     const double seconds = absl::ToDoubleSeconds(total.*part.of_row);
     table.AddRow({part.label, NumberHtml(part.key, total.*part.of_row),
                   NumberText(all > 0 ? seconds / all : 0, Unit::kFraction)});
   }
   table.AddRow({"Longest step", NumberHtml("history.longest_step_seconds", total.longest), ""});
-  figure.remark = merged > 1 ? absl::StrCat("Each column is the mean of ",
-                                            NumberText(static_cast<double>(merged), Unit::kCount),
-                                            " steps; the thin line is the longest of them.")
-                             : "One column for each step.";
-  if (absl::ToDoubleSeconds(total.longest) > y.to()) {
-    absl::StrAppend(&figure.remark, " What is longer than ", NumberText(y.to(), Unit::kSeconds),
+  return table;
+}
+
+std::string StepRemark(const RunReport& report, int64_t steps_per_column, double top) {
+  std::string remark =
+      steps_per_column > 1
+          ? absl::StrCat("Each column is the mean of ",
+                         NumberText(static_cast<double>(steps_per_column), Unit::kCount),
+                         " steps; the thin line is the longest of them.")
+          : "One column for each step.";
+  if (absl::ToDoubleSeconds(report.steps.Total().longest) > top) {
+    absl::StrAppend(&remark, " What is longer than ", NumberText(top, Unit::kSeconds),
                     " is cut off there.");
   }
-  if (report.has_barrier()) figure.remark += " Waits are means over the cores.";
-  figure.svg = plot.ToSvg();
-  figure.table = table.ToHtml();
+  if (report.has_barrier()) remark += " Waits are means over the cores.";
+  return remark;
+}
+
+Figure StepTimes(const RunReport& report) {
+  const std::vector<StepRow> rows = MergeRows(report.steps.rows(), kMaxBars);
+  const std::vector<TimePart> parts = TimeParts(report);
+  const int64_t steps_per_column = rows.front().steps;
+  const StepRow total = report.steps.Total();
+  std::vector<double> longest;
+  for (const StepRow& row : rows) longest.push_back(absl::ToDoubleSeconds(row.longest));
+  const Axis y = Axis::Linear(0, TopOf(longest), Unit::kSeconds);
+  const auto mean = [&](absl::Duration StepRow::*part) {
+    return NumberText(MeanSeconds(total, part), Unit::kSeconds);
+  };
+  Plot plot({.id = "plot-steps",
+             .title = "Time of each step, by what it was spent on",
+             .description = absl::StrCat(
+                 "Of ", NumberText(static_cast<double>(total.steps), Unit::kCount),
+                 " steps the mean computes for ", mean(&StepRow::compute),
+                 " and waits for data for ", mean(&StepRow::infeed_stall), "; the longest takes ",
+                 NumberText(absl::ToDoubleSeconds(total.longest), Unit::kSeconds), "."),
+             .x_label = "Step",
+             .width = kWidePx,
+             .height = 300},
+            StepAxis(rows, 10), y);
+  // Few columns stand apart; many overlap a little, or the page would show through their seams.
+  const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(steps_per_column);
+  for (const StepRow& row : rows) DrawRow(row, parts, gap, plot);
+  Figure figure = {.title = "Step time",
+                   .remark = StepRemark(report, steps_per_column, y.to()),
+                   .svg = plot.ToSvg(),
+                   .table = StepTable(total, parts).ToHtml(),
+                   .wide = true};
+  for (const TimePart& part : parts) figure.legend.push_back({part.series, part.label});
   return figure;
 }
 

@@ -12,6 +12,12 @@
 
 namespace systole::emulator {
 
+// Those that reports show.
+inline constexpr struct {
+  const char* name;
+  double fraction;
+} kReportedPercentiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
+
 class LatencyHistogram {
  public:
   // REQUIRES: latency >= 0. Counted in whole nanoseconds, rounded down.

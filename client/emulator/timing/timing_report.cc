@@ -8,11 +8,6 @@ namespace {
 
 double Ms(absl::Duration time) { return absl::ToDoubleMilliseconds(time); }
 
-constexpr struct {
-  const char* name;
-  double fraction;
-} kPercentiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
-
 // The largest, and whose it is, of a few cores; all of them would be a page for a pod.
 std::string CoreLine(const char* what, const std::vector<CoreBooks>& cores,
                      absl::Duration CoreBooks::*field) {
@@ -54,7 +49,7 @@ std::string UtilisationText(const Utilisation& used) {
 
 std::string PercentilesText(const LatencyHistogram& latencies) {
   std::string text;
-  for (const auto& [name, fraction] : kPercentiles) {
+  for (const auto& [name, fraction] : kReportedPercentiles) {
     absl::StrAppendFormat(&text, "%s %.3f ms, ", name, Ms(latencies.Percentile(fraction)));
   }
   absl::StrAppendFormat(&text, "max %.3f ms", Ms(latencies.max()));

@@ -83,6 +83,17 @@ TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {
                               HasSubstr("Band: smallest to largest of them.")));
 }
 
+TEST(HtmlReportTest, EpochsBeforeACheckpointAreInTheTableOnly) {
+  RunReport report = SampleTraining("m", 3, 10);
+  report.steps = {};
+  for (int64_t step = 15; step < 30; ++step) report.steps.Add({.step = step, .loss = 1});
+  const std::string html = ToHtml(report);
+  EXPECT_THAT(html, AllOf(Not(HasSubstr("Validation after step 10\n")),
+                          HasSubstr("Validation after step 20\n"),
+                          HasSubstr("Validation after step 30\n")));
+  EXPECT_THAT(html, HasSubstr("data-key=\"epochs.0.validation.loss\""));
+}
+
 TEST(HtmlReportTest, AnOutlierIsCutOffAndSaidSo) {
   RunReport report = SamplePaced(1, 100);
   report.steps.Add({.step = 100, .compute = absl::Milliseconds(144), .barrier = absl::Seconds(30)});
