@@ -125,11 +125,19 @@ std::string FigureHtml(const Figure& figure) {
   return html + "</figure>\n";
 }
 
-std::string NotesHtml(const RunReport& report) {
-  std::string html = "<footer><ul>\n";
+// What to know before reading on.
+std::string NoticeHtml(const RunReport& report) {
+  if (report.notes.empty()) return "";
+  std::string html = "<aside class=\"notice\"><ul>\n";
   for (const std::string& note : report.notes) {
     absl::StrAppend(&html, "<li>", EscapeHtml(note), "</li>\n");
   }
+  return html + "</ul></aside>\n";
+}
+
+// How the numbers were made.
+std::string FooterHtml(const RunReport& report) {
+  std::string html = "<footer><ul>\n";
   if (report.steps.steps() > 0) {
     const std::string rows =
         NumberText(static_cast<double>(report.steps.rows().size()), Unit::kCount);
@@ -173,7 +181,7 @@ std::string ToHtml(const RunReport& report) {
       name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,
       "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
       RunModeName(report.mode), "</span><h1>", name, "</h1><p>", ClaimOf(report.mode),
-      "</p></header>\n", CardsHtml(report.results), "<div class=\"grid\">\n",
+      "</p></header>\n", NoticeHtml(report), CardsHtml(report.results), "<div class=\"grid\">\n",
       FactsHtml("What ran", report.facts), FactsHtml("Further results", report.results));
   for (const Figure& figure : LearningFigures(report)) html += FigureHtml(figure);
   if (!report.epochs.empty()) {
@@ -181,7 +189,7 @@ std::string ToHtml(const RunReport& report) {
   }
   for (const Figure& figure : TimingFigures(report)) html += FigureHtml(figure);
   for (const Figure& figure : RooflineFigures(report)) html += FigureHtml(figure);
-  absl::StrAppend(&html, "</div>\n", NotesHtml(report),
+  absl::StrAppend(&html, "</div>\n", FooterHtml(report),
                   "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n"
                   "<script type=\"application/json\" id=\"report\">",
                   absl::StrReplaceAll(ToJson(report), {{"<", "\\u003c"}}), "</script>\n<script>",

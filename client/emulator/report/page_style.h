@@ -32,6 +32,9 @@ h1 { margin: 6px 0 4px; font-size: 30px; line-height: 1.2; letter-spacing: -.01e
   overflow-wrap: anywhere; }
 header p { margin: 0 0 24px; max-width: 75ch; }
 h2 { margin: 0; font-size: 17px; }
+.notice { margin: 0 0 16px; padding: 10px 20px; background: var(--card); border-radius: 10px;
+  border: 1px solid var(--edge); border-left: 4px solid var(--orange); }
+.notice ul { margin: 0; padding-left: 16px; }
 .badge { display: inline-block; padding: 2px 10px; border-radius: 99px; font-size: 13px;
   font-weight: 600; background: var(--badge); color: var(--badge-ink); }
 .grid { display: grid; gap: 16px; grid-template-columns: repeat(2, minmax(0, 1fr)); }

@@ -37,7 +37,7 @@ RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
       {"training_seconds", "Training took", absl::ToDoubleSeconds(training.training_time),
        Unit::kSeconds, true},
       {"first_step_wait_seconds", "First step waited",
-       absl::ToDoubleSeconds(training.first_step_wait), Unit::kSeconds},
+       absl::ToDoubleSeconds(training.first_step_wait), Unit::kSeconds, true},
       {"bytes_received", "Received", training.bytes_received(), Unit::kBytes, true},
   };
   report.results.insert(report.results.end(), sums.begin(), sums.end());
