@@ -83,6 +83,10 @@ bool ClearOutput(int64_t rows, int64_t columns, float* out, int64_t out_stride) 
 
 }  // namespace
 
+int64_t FastMatrixUnit::MostBlockElements(int64_t columns) {
+  return BlockRows(std::max<int64_t>(1, columns)) * columns;
+}
+
 bool FastMatrixUnit::Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out,
                               int64_t out_stride) {
   if (!OneDnnGemm::IsSupported()) return false;

@@ -21,6 +21,10 @@ class FastMatrixUnit {
   bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
                           float* out, int64_t out_stride);
 
+  // The most elements of a block that is copied out of a matrix, where the wider one of a product's
+  // has so many columns. A unit keeps two blocks.
+  static int64_t MostBlockElements(int64_t columns);
+
  private:
   OneDnnGemm gemm_;
   DeviceArray<uint16_t> a_block_, b_block_;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "client/emulator/array/scratch_plan.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "client/emulator/array/matrix_unit.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -33,6 +35,8 @@ constexpr int kTileColumns = kTileVectors * kLanes;
 constexpr int kTileRows = kLanes == 16 ? 12 : 6;
 constexpr int64_t kBlockRows = 192;
 static_assert(kBlockRows % kTileRows == 0);
+static_assert(kTileRows <= kMostTileRows && kMostTileRows % kTileRows == 0);
+static_assert(kTileColumns <= kMostTileColumns && kBlockRows <= kMostBlockRows);
 
 // Widens n bf16 values. Reads and writes up to kLanes - 1 elements more.
 HWY_INLINE void Widen(const uint16_t* in, int64_t n, float* out) {

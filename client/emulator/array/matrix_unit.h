@@ -58,7 +58,8 @@ class MatrixUnit<float> {
   void MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
                           float* out, int64_t out_stride);
 
-  // Scratch memory; grows to what the largest product so far needed. Public for the kernels only.
+  // Scratch memory; grows to what the largest product so far needed (scratch_plan.h). Public for
+  // the kernels only.
   struct Scratch {
     DeviceArray<float> a, b, row, tile;
   };

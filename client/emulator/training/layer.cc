@@ -42,10 +42,10 @@ int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in) {
     case LayerKind::kDense:
       return LinearLayer<T>::Bytes(plan, images, needs_d_in);
     case LayerKind::kMaxPool:
-      return images * plan.output.size() * static_cast<int64_t>(sizeof(int32_t));
+    case LayerKind::kAveragePool:
+      return PoolLayer<T>::Bytes(plan, images);
     case LayerKind::kBatchNorm:
     case LayerKind::kRelu:
-    case LayerKind::kAveragePool:
     case LayerKind::kAdd:
     case LayerKind::kDropout:
     case LayerKind::kLayerNorm:
@@ -54,6 +54,11 @@ int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in) {
       break;
   }
   return 0;
+}
+
+void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch) {
+  if (plan.kind != LayerKind::kConv2d && plan.kind != LayerKind::kDense) return;
+  LinearLayer<float>::PlanScratch(plan, needs_d_in, scratch);
 }
 
 template std::unique_ptr<Layer<float>> MakeLayer(const LayerPlan&, int64_t, bool,

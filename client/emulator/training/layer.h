@@ -15,6 +15,7 @@
 
 #include "absl/types/span.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/scratch_plan.h"
 #include "client/emulator/model/model.h"
 
 namespace systole::emulator {
@@ -76,6 +77,9 @@ std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool 
 // Memory that MakeLayer's result holds for itself, in bytes.
 template <typename T>
 int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
+
+// Adds the layer's products to what its shard's matrix unit must have room for.
+void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
 }  // namespace systole::emulator
 

@@ -57,9 +57,18 @@ template <typename T>
 int64_t LinearLayer<T>::Bytes(const LayerPlan& plan, int64_t images, bool needs_d_in) {
   const int64_t operands =
       images * (InputGeometry(plan).image() + GradientGeometry(plan, needs_d_in).image()) +
-      2 * plan.weights;
+      (needs_d_in ? 2 : 1) * plan.weights + 4 * kArraySlack;
   return operands * static_cast<int64_t>(sizeof(Operand<T>)) +
-         plan.weights * static_cast<int64_t>(sizeof(T));
+         (plan.weights + kArraySlack) * static_cast<int64_t>(sizeof(T));
+}
+
+template <typename T>
+void LinearLayer<T>::PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch) {
+  const int64_t channels = plan.input.channels, filters = plan.output.channels;
+  const int64_t patch = plan.weights / filters;
+  scratch.AddMultiply(patch, filters);
+  scratch.AddMultiplyTransposed(filters, patch);
+  if (needs_d_in) scratch.AddMultiply(patch / channels * filters, channels);
 }
 
 template <typename T>

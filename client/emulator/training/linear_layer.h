@@ -16,6 +16,7 @@
 
 #include "client/emulator/array/device_array.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/scratch_plan.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/layer.h"
 
@@ -28,6 +29,8 @@ class LinearLayer : public Layer<T> {
               const LayerParameters<T>& parameters);
 
   static int64_t Bytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
+  // Adds the layer's products to what the shard's matrix unit must have room for.
+  static void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
   void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                T* out) override;

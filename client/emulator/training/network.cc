@@ -42,17 +42,24 @@ absl::string_view BytesOf(const DeviceArray<T>& array) {
 template <typename T>
 int64_t Network<T>::Bytes(const Model& model, const NetworkOptions& options) {
   const int64_t images = options.images_per_shard;
+  const std::vector<int64_t> slots = PlanGradients(model).slot_sizes;
   int64_t values = model.input.size();
   int64_t layer_bytes = 0;
+  ScratchPlan scratch(options.numerics);
   for (const LayerPlan& layer : model.layers) {
     values += layer.output.size();
     layer_bytes += LayerBytes<T>(layer, images, layer.needs_input_gradient());
+    PlanScratch(layer, layer.needs_input_gradient(), scratch);
   }
-  for (const int64_t slot : PlanGradients(model).slot_sizes) values += slot;
+  for (const int64_t slot : slots) values += slot;
   const int64_t size = sizeof(T);
-  const int64_t shard = (values * images + model.parameters) * size + layer_bytes;
+  // Input, gradients, outputs, slots.
+  const auto arrays = static_cast<int64_t>(2 + model.layers.size() + slots.size());
+  const int64_t shard = (values * images + model.parameters + arrays * kArraySlack) * size +
+                        layer_bytes + scratch.bytes();
   const int64_t states = WeightUpdate<T>::StatesPerParameter(model.optimizer);
-  const int64_t core = ((1 + states) * model.parameters + model.statistics) * size;
+  const int64_t core =
+      ((1 + states) * (model.parameters + kArraySlack) + model.statistics + kArraySlack) * size;
   return options.num_cores * (core + options.shards_per_core * shard);
 }
 

@@ -49,7 +49,8 @@ class Network {
   // REQUIRES: positive options; Bytes() is affordable; the model has no first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
-  // Memory a network holds, without the matrix units' scratch (a few MB per shard).
+  // Memory a network holds, in bytes: all that grows with a model's sizes. In numerics `fast`
+  // oneDNN has some more of its own.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
   // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];

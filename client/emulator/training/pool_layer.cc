@@ -20,7 +20,7 @@ void ReluLayer<T>::Backward(int /*phase*/, const StepContext<T>& step,
 
 template <typename T>
 PoolLayer<T>::PoolLayer(const LayerPlan& plan, int64_t images)
-    : plan_(plan), place_(plan.kind == LayerKind::kMaxPool ? images * plan.output.size() : 0) {}
+    : plan_(plan), place_(Places(plan, images)) {}
 
 template <typename T>
 template <typename Visit>

@@ -30,12 +30,22 @@ template <typename T>
 class PoolLayer : public Layer<T> {
  public:
   PoolLayer(const LayerPlan& plan, int64_t images);
+
+  static int64_t Bytes(const LayerPlan& plan, int64_t images) {
+    return (Places(plan, images) + kArraySlack) * static_cast<int64_t>(sizeof(int32_t));
+  }
+
   void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                T* out) override;
   void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                 const T* d_out, T* d_in) override;
 
  private:
+  // How many the layer remembers.
+  static int64_t Places(const LayerPlan& plan, int64_t images) {
+    return plan.kind == LayerKind::kMaxPool ? images * plan.output.size() : 0;
+  }
+
   // Calls visit(output offset, input offset, place in the window, places inside the image) for
   // every place of every window that is inside; windows in order, places in order.
   template <typename Visit>

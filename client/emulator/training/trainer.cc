@@ -86,15 +86,15 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
                      ", want a multiple of shards_per_core (", options.shards_per_core, ")"));
   }
   // One image on one core first: what is within the limit there cannot overflow times the batch.
-  NetworkOptions one = {.num_cores = 1, .images_per_shard = 1};
+  const NetworkOptions one = {.num_cores = 1, .images_per_shard = 1, .numerics = options.numerics};
   const int64_t images = options.num_cores * options.per_core_batch;
   const int64_t per_image = Network<float>::Bytes(model, one);
   if (per_image > options.memory_limit_bytes / options.num_cores ||
-      Network<float>::Bytes(
-          model, {.num_cores = options.num_cores,
-                  .shards_per_core = options.shards_per_core,
-                  .images_per_shard = options.per_core_batch / options.shards_per_core}) >
-          options.memory_limit_bytes) {
+      Network<float>::Bytes(model,
+                            {.num_cores = options.num_cores,
+                             .shards_per_core = options.shards_per_core,
+                             .images_per_shard = options.per_core_batch / options.shards_per_core,
+                             .numerics = options.numerics}) > options.memory_limit_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("model '", model.name, "' on ", options.num_cores, " cores with ", images,
                      " examples per step needs more than ", options.memory_limit_bytes,

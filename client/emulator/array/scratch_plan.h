@@ -1,0 +1,39 @@
+// How much scratch memory the products of a matrix unit take, before any is made: a model's text
+// decides their shapes, and a product's operands are packed before they are multiplied.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_
+#define SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_
+
+#include <cstdint>
+
+#include "client/emulator/array/numerics.h"
+
+namespace systole::emulator {
+
+// The largest tiles and blocks that a product is cut into on any instruction set (matrix_unit.cc).
+inline constexpr int64_t kMostTileRows = 12, kMostTileColumns = 32, kMostBlockRows = 192;
+
+class ScratchPlan {
+ public:
+  explicit ScratchPlan(Numerics numerics) : numerics_(numerics) {}
+
+  // MatrixUnit<float>::Multiply of any number of rows with a matrix [k, n].
+  void AddMultiply(int64_t k, int64_t n);
+  // MatrixUnit<float>::MultiplyTransposed of [any, m] and [any, n].
+  void AddMultiplyTransposed(int64_t m, int64_t n);
+
+  // What a unit holds at most after all of these products, on any CPU. In numerics `fast` oneDNN
+  // takes more for itself; nobody can tell how much before it has planned the product.
+  int64_t bytes() const;
+
+ private:
+  const Numerics numerics_;
+  // Elements of the unit's arrays; the largest product decides. `widest_` is the longest row of
+  // what numerics `fast` copies.
+  int64_t packed_a_ = 0, packed_b_ = 0, row_ = 0, widest_ = 0;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_

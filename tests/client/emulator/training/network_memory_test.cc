@@ -1,0 +1,116 @@
+// Network::Bytes is what a memory limit is held against, so it must be what a network takes:
+// counted by an aligned operator new, which DeviceArray alone uses.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/network.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace {
+
+std::atomic<int64_t> held_bytes = 0;
+
+// Room for the size in front of what is handed out.
+size_t Header(std::align_val_t alignment) {
+  return std::max(static_cast<size_t>(alignment), sizeof(size_t));
+}
+
+}  // namespace
+
+void* operator new(size_t size, std::align_val_t alignment) {
+  const size_t header = Header(alignment);
+  const size_t all = (size + 2 * header - 1) / header * header;
+  auto* memory = static_cast<char*>(std::aligned_alloc(header, all));
+  if (memory == nullptr) std::abort();
+  *reinterpret_cast<size_t*>(memory) = size;
+  held_bytes += static_cast<int64_t>(size);
+  return memory + header;
+}
+
+void operator delete(void* p, std::align_val_t alignment) noexcept {
+  if (p == nullptr) return;
+  char* memory = static_cast<char*>(p) - Header(alignment);
+  held_bytes -= static_cast<int64_t>(*reinterpret_cast<size_t*>(memory));
+  std::free(memory);
+}
+
+namespace systole::emulator {
+namespace {
+
+// After a training step, when all scratch memory has grown.
+int64_t BytesHeld(const Model& model, const NetworkOptions& options) {
+  const int64_t before = held_bytes;
+  Network<float> network(model, options, nullptr);
+  for (int64_t s = 0; s < network.num_shards(); ++s) {
+    std::fill(network.batch(s).valid.begin(), network.batch(s).valid.end(), uint8_t{1});
+  }
+  network.Forward(/*training=*/true);
+  network.Backward();
+  network.Update(0.1f);
+  return held_bytes - before;
+}
+
+Model ModelOf(const std::string& input, const std::string& layers,
+              const std::string& algorithm = "") {
+  const absl::StatusOr<Model> model =
+      ParseModel(absl::StrCat("input: ", input, " ", layers,
+                              " layers { flatten {} } layers { dense { units: 3 } } loss {"
+                              " softmax_cross_entropy {} } optimizer { learning_rate: 0.1 ",
+                              algorithm, " }"),
+                 "test");
+  EXPECT_THAT(model, IsOk());
+  return *model;
+}
+
+// More than is held by no more than a quarter: tiles and blocks differ between instruction sets.
+void ExpectBytesAreHeld(const Model& model) {
+  for (const NetworkOptions& options :
+       {NetworkOptions{.num_cores = 1, .images_per_shard = 1},
+        NetworkOptions{.num_cores = 2, .shards_per_core = 3, .images_per_shard = 4}}) {
+    const int64_t held = BytesHeld(model, options), said = Network<float>::Bytes(model, options);
+    EXPECT_LE(held, said);
+    EXPECT_GE(held, said - said / 4);
+  }
+}
+
+TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
+  ExpectBytesAreHeld(ModelOf(
+      "[17, 16, 3]",
+      "layers { conv2d { filters: 20 kernel: 5 bias: true } } layers { batch_norm {} }"
+      " layers { relu {} } layers { max_pool { window: 3 stride: 2 } }"
+      " layers { name: 'a' conv2d { filters: 24 stride: 2 } } layers { dropout { rate: 0.5 } }"
+      " layers { name: 'b' conv2d { filters: 24 kernel: 1 } } layers { inputs: ['a', 'b'] add {} }"
+      " layers { average_pool {} }"));
+}
+
+// Packed, a row of 50,000 numbers is 128 of them: far more than the layer's own arrays.
+TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
+  ExpectBytesAreHeld(ModelOf("[50000]", ""));
+  ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));
+}
+
+// A layer of two numbers takes a few hundred bytes of slack.
+TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
+  std::string layers;
+  for (int i = 0; i < 1000; ++i) layers += " layers { dense { units: 1 } }";
+  ExpectBytesAreHeld(ModelOf("[2]", layers));
+}
+
+// What oneDNN asks for is small beside what is copied for it.
+TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
+  const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
+  const NetworkOptions options = {
+      .num_cores = 1, .images_per_shard = 16, .numerics = Numerics::kFast};
+  EXPECT_LE(BytesHeld(model, options), Network<float>::Bytes(model, options));
+}
+
+}  // namespace
+}  // namespace systole::emulator
