@@ -17,6 +17,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+extern "C" int omp_get_max_threads();  // Of libgomp, as in onednn_gemm.cc.
+
 namespace systole::emulator {
 namespace {
 
@@ -290,6 +292,15 @@ TEST(FastMatrixUnitTest, AProductStartsNoThread) {
   TransposedProduct(Numerics::kFast, Patches::Dense(a.data(), 512, 512),
                     Patches::Dense(b.data(), 512, 512));
   EXPECT_EQ(threads(), before);
+}
+
+// Whoever calls may run OpenMP code of its own, before and after.
+TEST(FastMatrixUnitTest, TheCallersNumberOfThreadsIsRestored) {
+  std::mt19937 random(9);
+  const auto a = RandomOperands(64 * 64, random), b = RandomOperands(64 * 64, random);
+  ASSERT_EQ(omp_get_max_threads(), 4);
+  Product(Numerics::kFast, Patches::Dense(a.data(), 64, 64), b.data(), 64);
+  EXPECT_EQ(omp_get_max_threads(), 4);
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/flush_scope.h"
 #include "client/emulator/model/model.h"
 #include "core/flow/worker_pool.h"
 #include "gmock/gmock.h"
@@ -224,6 +226,58 @@ TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   EXPECT_NE(loss_of_first(1, true), loss_of_first(2, true));
 }
 
+// One scale for both losses: a validation loss below the training loss is then no artefact.
+TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
+  const auto losses = [](const std::string& smoothing) {
+    const absl::StatusOr<Model> model =
+        ParseModel(absl::StrCat("input: [4] layers { dense { units: 3 } } loss {"
+                                " softmax_cross_entropy { ",
+                                smoothing, " } } optimizer { learning_rate: 1 }"),
+                   "test");
+    EXPECT_THAT(model, IsOk());
+    Network<float> network(*model, {.num_cores = 2, .images_per_shard = 4, .seed = 3}, nullptr);
+    FillBatch(network, *model, 4);
+    return std::pair(network.Forward(true).loss, network.Forward(false).loss);
+  };
+  const auto [training, evaluation] = losses("label_smoothing: 0.2");
+  EXPECT_EQ(evaluation, training);
+  EXPECT_NE(evaluation, losses("").second);
+}
+
+// Products and sums below the normal numbers are zero whatever the calling thread's own state: the
+// decay of 2^-126 by 3 / 4, and LARS's norm of weights of 2^-66, whose squares are subnormal.
+TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
+  for (const std::string optimizer : {"momentum: 0.75", "weight_decay: 0.5 lars {}"}) {
+    const absl::StatusOr<Model> model = ParseModel(
+        absl::StrCat("input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"
+                     " optimizer { learning_rate: 1 ",
+                     optimizer, " }"),
+        "test");
+    ASSERT_THAT(model, IsOk());
+    const auto run = [&model] {
+      Network<float> network(*model, {.num_cores = 1}, nullptr);
+      network.batch(0).valid = {1};
+      network.batch(0).input[0] = 0x1p-60f;
+      std::fill_n(network.parameters(0).data(), model->layers[0].weights, 0x1p-66f);
+      std::fill_n(network.optimizer_state(0)[0].data(), model->parameters, 0x1p-126f);
+      network.Forward(true);
+      network.Backward();
+      network.Update(1.0f);
+      const absl::Span<const float> velocity = network.optimizer_state(0)[0].span();
+      std::vector<float> all(velocity.begin(), velocity.end());
+      all.insert(all.end(), network.parameters(0).begin(), network.parameters(0).end());
+      return all;
+    };
+    const std::vector<float> plain = run();
+    const auto run_flushed = [&run] {
+      const FlushScope flush;
+      return run();
+    };
+    // Compared outside, where a subnormal number is not equal to zero.
+    EXPECT_EQ(run_flushed(), plain) << optimizer;
+  }
+}
+
 TEST(NetworkTest, BytesGrowWithCoresShardsAndImages) {
   const Model model = StackModel();
   const int64_t one = Network<float>::Bytes(model, {.num_cores = 1, .images_per_shard = 1});
@@ -233,7 +287,7 @@ TEST(NetworkTest, BytesGrowWithCoresShardsAndImages) {
   const int64_t shards =
       Network<float>::Bytes(model, {.num_cores = 1, .shards_per_core = 100, .images_per_shard = 1});
   EXPECT_GT(images, one + 99 * 3 * (6 * 6 * 32) * 4);  // Outputs of conv2d, batch_norm, relu.
-  EXPECT_GT(shards, images);  // Gradients of their own.
+  EXPECT_GT(shards, images);                           // Gradients of their own.
 }
 
 }  // namespace
