@@ -22,8 +22,8 @@ constexpr int kCores = 8;
 
 void BM_PaceReadyFeed(benchmark::State& state) {
   const absl::Duration step_time = absl::Microseconds(state.range(0));
-  // Half a second, but some steps in any case.
-  const int64_t steps = std::max<int64_t>(5, absl::Milliseconds(500) / step_time);
+  // Two seconds, but some steps in any case: lateness at the very end counts once.
+  const int64_t steps = std::max<int64_t>(8, absl::Seconds(2) / step_time);
   for (auto _ : state) {
     std::vector<std::unique_ptr<InfeedQueue>> queues;
     for (int core = 0; core < kCores; ++core) queues.push_back(std::make_unique<InfeedQueue>(2));

@@ -77,8 +77,7 @@ class PaceCommand final : public Command {
     if (!save_arrivals_.empty()) {
       SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals));
     }
-    return PrintTimingReport({.mode = "paced",
-                              .cores = feed.cores,
+    return PrintTimingReport({.cores = feed.cores,
                               .books = result.books,
                               .overhead = result.overhead,
                               .wall_au = result.wall_au,

@@ -126,8 +126,7 @@ class ReplayCommand final : public Command {
           AddCounted(record, steps);
         }));
     const bool drained = arrivals.recorded_by == emulator::RecordedBy::kDrain;
-    return PrintTimingReport({.mode = "replay",
-                              .cores = feed.cores,
+    return PrintTimingReport({.cores = feed.cores,
                               .books = std::move(books),
                               .notes = {drained ? kDrainNote : kPacedNote}},
                              steps, feed.program, report_, console);

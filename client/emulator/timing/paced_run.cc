@@ -1,7 +1,7 @@
 #include "client/emulator/timing/paced_run.h"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,6 +9,7 @@
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
+
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(InfeedClock clock, InfeedClock::Create(options.infeed));
   if (options.max_steps < 1 || options.max_duration <= absl::ZeroDuration()) {

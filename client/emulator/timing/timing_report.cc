@@ -68,8 +68,8 @@ std::string CoresText(const TimedCores& cores) {
 }
 
 std::string TimingReport::ToText() const {
-  std::string text = absl::StrCat("mode            ", mode, "\n", CoresText(cores),
-                                  UtilisationText(books.utilisation()));
+  std::string text = absl::StrCat("mode            ", overhead.has_value() ? "paced" : "replay",
+                                  "\n", CoresText(cores), UtilisationText(books.utilisation()));
   if (books.waits().count() > 0) {
     absl::StrAppend(&text, "step arrival    ", PercentilesText(books.waits()),
                     " after it was wanted\n");

@@ -33,10 +33,9 @@ struct TimedCores {
 };
 
 struct TimingReport {
-  std::string mode;  // "paced" or "replay".
   TimedCores cores;
   TimingBooks books;
-  // Of paced runs.
+  // Of a paced run; absent, it is a replay.
   std::optional<PacingOverhead> overhead;
   std::optional<double> wall_au;
   // What to know when reading the numbers; a sentence each.

@@ -17,8 +17,7 @@ absl::Duration Ms(int64_t ms) { return absl::Milliseconds(ms); }
 
 // Two cores, four steps of 30 ms; core 0 is late by 10 ms for all but the first, core 1 by 4.
 TimingReport TwoCores() {
-  TimingReport timing = {.mode = "replay",
-                         .cores = {.model = "resnet50",
+  TimingReport timing = {.cores = {.model = "resnet50",
                                    .slice = "v2-8",
                                    .infeed = {.num_cores = 2, .step_time = Ms(30)},
                                    .per_core_batch = 16,

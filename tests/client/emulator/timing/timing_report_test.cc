@@ -17,7 +17,6 @@ absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 // Two cores; one step left out, one in which core 1 stalls 2 of 8 ms.
 TimingReport SmallReport() {
   TimingReport report = {
-      .mode = "replay",
       .cores = {.model = "resnet50",
                 .slice = "v2-8",
                 .infeed = {.num_cores = 2, .step_time = Ms(6), .transfer_time = Ms(1)},
@@ -47,7 +46,6 @@ TEST(TimingReportTest, TextNamesModeAuAndVerdicts) {
 
 TEST(TimingReportTest, OfAPacedRunItTellsTheEmulatorsOwnTimeApart) {
   TimingReport report = SmallReport();
-  report.mode = "paced";
   report.overhead = PacingOverhead{.noticing = absl::Microseconds(30),
                                    .max_noticing = absl::Microseconds(20),
                                    .work = absl::Microseconds(6),
@@ -63,7 +61,7 @@ TEST(TimingReportTest, OfAPacedRunItTellsTheEmulatorsOwnTimeApart) {
 }
 
 TEST(TimingReportTest, AnAuThatIsNotKnownIsNotZero) {
-  TimingReport report = {.mode = "replay"};
+  TimingReport report;
   EXPECT_THAT(report.ToText(),
               AllOf(HasSubstr("AU              not known"), Not(HasSubstr("step arrival"))));
   report.books.Add({.wait = Ms(1), .compute = Ms(6), .infeed_stall = {Ms(1)}});
