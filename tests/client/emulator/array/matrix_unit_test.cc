@@ -219,6 +219,29 @@ TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
   EXPECT_GT(std::fma(tiny, tiny, smallest_normal), smallest_normal);
 }
 
+// The first products outside the normal numbers: 2^-127 on top of 2^-126, and 2.25 * 2^127 of which
+// 2^127 has been taken off before. Unfused the one would be lost and the other infinite.
+TEST(MatrixUnitTest, ProductsJustOutsideTheNormalNumbersEqualTheDefinition) {
+  const struct {
+    float a[2], b[2], want;
+  } cases[] = {{{0x1p-63f, 0x1p-64f}, {0x1p-63f, 0x1p-63f}, 0x1.8p-126f},
+               {{-0x1p63f, 0x1.8p63f}, {0x1p64f, 0x1.8p64f}, 0x1.4p127f}};
+  for (const auto& c : cases) {
+    DeviceArray<uint16_t> a(2), b(2);
+    for (int64_t i = 0; i < 2; ++i) {
+      a[i] = RoundToBf16Flush(c.a[i]);
+      b[i] = RoundToBf16Flush(c.b[i]);
+    }
+    const std::vector<uint32_t> want = {std::bit_cast<uint32_t>(c.want)};
+    EXPECT_EQ(ByDefinition(a, b, {.m = 1, .k = 2, .n = 1}, kArrayRows), want);
+    for (const std::string& target : SupportedSimdTargets()) {
+      ASSERT_THAT(ForceSimdTarget(target), IsOk());
+      EXPECT_EQ(ByMatrixUnit(a, b, {.m = 1, .k = 2, .n = 1}), want) << target;
+    }
+    ASSERT_THAT(ForceSimdTarget(""), IsOk());
+  }
+}
+
 TEST(FlushScopeTest, FlushesInsideAndRestoresOutside) {
   volatile float smallest_normal = std::ldexp(1.0f, -126);
   {

@@ -217,6 +217,8 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4]", "layers { dense { units: 1 } }"), "2 classes or more"},
       {Text("[4]", "layers { dense { units: 99999999999 } }"), "units is 99999999999"},
       {Text("[200000]", "layers { dense { units: 200000 } }"), "number of weights"},
+      // 2^28 weights are as many as may be; with the biases they are more.
+      {Text("[16384]", "layers { dense { units: 16384 } }"), "number of parameters so far"},
       {Text("[4]", "layers { dense { units: 2 initializer: 7 } }"), "initializer is 7"},
       {Text("[8, 8, 1]", "layers { conv2d { filters: 0 } }"), "filters is 0"},
       {Text("[8, 8, 1]", "layers { conv2d { filters: 1 kernel: -3 } }"), "window is -3"},

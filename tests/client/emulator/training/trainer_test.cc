@@ -246,6 +246,7 @@ TEST(TrainerTest, BatchWithoutValidExampleChangesNothing) {
   EXPECT_EQ(result->valid, 0);
   EXPECT_EQ(result->loss, 0);
   EXPECT_EQ(trainer.WeightsHash(), before);
+  EXPECT_EQ(trainer.steps(), 1);  // The schedule and Adam's corrections go on.
   EXPECT_THAT(trainer.Evaluate(InputsOf(batch)), IsOk());
 }
 

@@ -85,6 +85,11 @@ TEST(WeightUpdateTest, PiecesCoverEveryParameterOnce) {
     }
   }
   EXPECT_THAT(covered, Each(1));
+  ASSERT_GT(update.pieces().size(), 5);
+  for (size_t i = 0; i < 4; ++i) {  // LARS's norms are summed by them: their size is in the bits.
+    EXPECT_EQ(update.pieces()[i].end - update.pieces()[i].begin, 8192);
+  }
+  EXPECT_EQ(update.pieces()[4].end, 33000);
 }
 
 // The formula of model.proto in double, with decoupled decay and both corrections.
