@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<Model> model = systole::emulator::ParseModel(text, "fuzz");
   if (!model.ok() || model->training_macs() > 1000000) return 0;
   absl::StatusOr<Trainer> trainer =
-      Trainer::Create(*model, {.num_cores = 2, .memory_limit_bytes = 1 << 20});
+      Trainer::Create(*model, {.num_cores = 2, .memory_limit_bytes = 1 << 22});
   if (!trainer.ok()) return 0;
   const std::vector<uint8_t> pixels(static_cast<size_t>(model->input.size()));
   const std::vector<int64_t> shape = {1, model->input.size()}, one = {1};

@@ -1,12 +1,10 @@
 // The models in deploy/models, held against what their sources say of them.
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "client/emulator/model/load_model.h"
 #include "client/emulator/model/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,11 +17,7 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
 Model Shipped(const std::string& name) {
-  const std::string path = absl::StrCat("deploy/models/", name, ".textproto");
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  const absl::StatusOr<Model> model = ParseModel(text.str(), path);
+  const absl::StatusOr<Model> model = LoadModel(name);
   EXPECT_THAT(model, IsOk());
   return model.ok() ? *model : Model{};
 }

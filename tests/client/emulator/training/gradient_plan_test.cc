@@ -1,12 +1,11 @@
 #include "client/emulator/training/gradient_plan.h"
 
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/emulator/model/load_model.h"
 #include "client/emulator/model/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -158,10 +157,7 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
 
 // Two buffers for the main path and one for what waits at a skip connection.
 TEST(GradientPlanTest, Resnet50NeedsAFewLargeSlots) {
-  std::ifstream file("deploy/models/resnet50.textproto");
-  std::stringstream text;
-  text << file.rdbuf();
-  const absl::StatusOr<Model> model = ParseModel(text.str(), "resnet50");
+  const absl::StatusOr<Model> model = LoadModel("resnet50");
   ASSERT_THAT(model, IsOk());
   ExpectPlanIsSound(*model);
   EXPECT_THAT(PlanGradients(*model).slot_sizes, SizeIs(testing::Le(4u)));

@@ -3,19 +3,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/shipped/shipped_files.h"
 #include "client/emulator/training/trainer.h"
-#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "systole/v1/model.pb.h"
 #include "tests/client/emulator/training/toy_batch.h"
@@ -105,11 +102,8 @@ struct Task {
 };
 
 absl::StatusOr<Trainer> MakeTrainer(const Task& task, Numerics numerics) {
-  std::ifstream file("deploy/models/" + task.model);
-  std::stringstream text;
-  text << file.rdbuf();
   v1::Model message;
-  SYSTOLE_CHECK(google::protobuf::TextFormat::ParseFromString(text.str(), &message));
+  SYSTOLE_RETURN_IF_ERROR(ReadModel(task.model, message));
   // The rate comes to rest within this short run, so that where it ends is no matter of luck.
   message.mutable_optimizer()->set_decay_steps(task.steps);
   // Smaller pictures than the shipped model's, for the test's time; the layers take any.
@@ -147,11 +141,11 @@ void ExpectLearnsAlike(const Task& task) {
 }
 
 TEST(LearningTest, MlpLearnsDigitsAlikeInExactAndFast) {
-  ExpectLearnsAlike({"mlp-784.textproto", 10, PaintDigit, 0.0f, 1.0f, {784}, 120});
+  ExpectLearnsAlike({"mlp-784", 10, PaintDigit, 0.0f, 1.0f, {784}, 120});
 }
 
 TEST(LearningTest, CnnLearnsFlowersAlikeInExactAndFast) {
-  ExpectLearnsAlike({"flowers-cnn.textproto", 5, PaintFlower, 127.5f, 1 / 63.75f, {32, 32, 3}, 80});
+  ExpectLearnsAlike({"flowers-cnn", 5, PaintFlower, 127.5f, 1 / 63.75f, {32, 32, 3}, 80});
 }
 
 }  // namespace
