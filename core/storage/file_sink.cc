@@ -1,6 +1,7 @@
 #include "core/storage/file_sink.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -42,6 +43,12 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
                                                            const FileSinkOptions& options) {
   if (BaseName(path).empty()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file to write"));
+  }
+  struct stat there;
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", path, "\" is a ", S_ISDIR(there.st_mode) ? "folder" : "device or pipe",
+                     "; want a regular file, or a name that is free"));
   }
   // Makes names differ inside this process; O_EXCL keeps other processes' files safe.
   static std::atomic<uint64_t> next_number{0};
@@ -123,6 +130,8 @@ absl::Status FileSink::Close() {
   status_ = absl::FailedPreconditionError(absl::StrCat("\"", path_, "\" is closed already"));
   return options_.sync ? SyncFolder(path_) : absl::OkStatus();
 }
+
+absl::Status CheckWritable(const std::string& path) { return FileSink::Create(path).status(); }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,
                                  const FileSinkOptions& options) {

@@ -27,8 +27,10 @@ struct FileSinkOptions {
 class FileSink final : public ByteSink {
  public:
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
-  // keeps it out of globs. NotFound or PermissionDenied, naming the path, if the folder does not
-  // allow it.
+  // keeps it out of globs.
+  //   NotFound, PermissionDenied  the folder does not allow it; names the path.
+  //   InvalidArgument             `path` is there and no regular file: a folder, or a device, which
+  //                               the rename would take the place of.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
                                                           const FileSinkOptions& options = {});
   ~FileSink() override;
@@ -50,6 +52,10 @@ class FileSink final : public ByteSink {
   std::string buffer_;
   absl::Status status_;
 };
+
+// Whether FileSink::Create(path) would succeed now; leaves nothing behind. For who works long
+// before there is something to write.
+absl::Status CheckWritable(const std::string& path);
 
 // Writes `bytes` to `path` by way of a FileSink.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,

@@ -49,6 +49,28 @@ TEST(FileSinkTest, DestroyedWithoutCloseLeavesNothingAndKeepsTheOldFile) {
   EXPECT_EQ(ReadWholeFile(folder / "out"), "old");
 }
 
+TEST(FileSinkTest, WhatIsNoRegularFileIsNotReplaced) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  EXPECT_THAT(
+      FileSink::Create(folder / "sub").status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a folder; want a regular")));
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(FileSink::Create(folder / "pipe").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device or pipe")));
+}
+
+TEST(FileSinkTest, WritableIsWhatASinkCouldBeMadeFor) {
+  const TempFolder folder;
+  folder.Write("old", "old");
+  EXPECT_THAT(CheckWritable(folder / "old"), IsOk());
+  EXPECT_THAT(CheckWritable(folder / "new"), IsOk());
+  EXPECT_THAT(CheckWritable(folder / "none/new"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/new")));
+  EXPECT_THAT(folder.List(), ElementsAre("old"));
+  EXPECT_EQ(ReadWholeFile(folder / "old"), "old");
+}
+
 TEST(FileSinkTest, ReplacesAFileAndTwoSinksDoNotMeet) {
   const TempFolder folder;
   folder.Write("out", "old");
@@ -102,12 +124,12 @@ TEST(FileSinkTest, PathWithoutAFileNameIsInvalid) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("names no file")));
 }
 
-TEST(FileSinkTest, FolderUnderTheFinalNameFailsCloseAndLeavesNothing) {
+TEST(FileSinkTest, FolderThatCameUnderTheFinalNameFailsCloseAndLeavesNothing) {
   const TempFolder folder;
-  std::filesystem::create_directory(folder / "out");
   {
     absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");
     ASSERT_THAT(sink, IsOk());
+    std::filesystem::create_directory(folder / "out");
     const absl::Status closed = (*sink)->Close();
     EXPECT_FALSE(closed.ok());
     EXPECT_THAT(std::string(closed.message()), HasSubstr("cannot rename"));
