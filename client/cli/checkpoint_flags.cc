@@ -69,6 +69,7 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   if (every_ > 0 && file_.empty()) {
     return absl::InvalidArgumentError("--checkpoint-every needs a --checkpoint FILE to write");
   }
+  if (!file_.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(file_));
   if (resume_.empty()) return std::optional<ResumedRun>();
   SYSTOLE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(resume_));
   absl::StatusOr<emulator::Checkpoint> checkpoint = emulator::DecodeCheckpoint(bytes);

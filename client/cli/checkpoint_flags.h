@@ -41,7 +41,8 @@ class CheckpointFlags {
   //                      no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // and what opening a file may yield. All but the first name the file.
+  // and what opening a file may yield, or making the one that --checkpoint names: now rather than
+  // after an epoch. All but the first name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }

@@ -1,23 +1,10 @@
 #include "client/cli/report_flags.h"
 
-#include <fstream>
-
-#include "absl/strings/str_cat.h"
 #include "client/emulator/report/html_report.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
 
 namespace systole {
-namespace {
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::InternalError(absl::StrCat("cannot write '", path, "'"));
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 void ReportFlags::Declare(OptionList& options) {
   options.Optional("--report", "FILE", &html,
@@ -25,9 +12,16 @@ void ReportFlags::Declare(OptionList& options) {
   options.Optional("--report-json", "FILE", &json, "Also write the report here, as JSON");
 }
 
+absl::Status ReportFlags::Check() const {
+  if (!html.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(html));
+  if (!json.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(json));
+  return absl::OkStatus();
+}
+
 absl::Status ReportFlags::Write(const emulator::RunReport& report) const {
-  if (!html.empty()) SYSTOLE_RETURN_IF_ERROR(WriteFile(html, emulator::ToHtml(report)));
-  if (!json.empty()) SYSTOLE_RETURN_IF_ERROR(WriteFile(json, emulator::ToJson(report) + "\n"));
+  if (!html.empty()) SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(html, emulator::ToHtml(report)));
+  if (!json.empty())
+    SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(json, emulator::ToJson(report) + "\n"));
   return absl::OkStatus();
 }
 

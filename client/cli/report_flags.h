@@ -17,7 +17,11 @@ struct ReportFlags {
   std::string json;  // `--report-json`: what `--json` prints. Empty: none.
 
   void Declare(OptionList& options);
-  // Internal if a file cannot be written; names it.
+  bool empty() const { return html.empty() && json.empty(); }
+  // Whether the files could be written now: to be asked before the run, not after it. Errors of
+  // FileSink::Create.
+  absl::Status Check() const;
+  // Each file is whole or not there. Errors of FileSink.
   absl::Status Write(const emulator::RunReport& report) const;
 };
 
