@@ -30,7 +30,7 @@ class LoadCommand final : public Command {
     return "Find how many paced slices real servers keep busy, and what that costs them";
   }
   std::string example() const override {
-    return "systole load --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
+    return "systole load --server 127.0.0.1:8470 --spec deploy/specs/resnet50.textproto "
            "--trainers 4 --model resnet50 --slice v3-8 --duration 60s";
   }
 
@@ -51,12 +51,13 @@ class LoadCommand final : public Command {
       return absl::InvalidArgumentError(
           absl::StrCat("--trainers ", trainers_, ": want 1 to ", kMaxTrainers));
     }
+    SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
     LoadOptions options;
     SYSTOLE_ASSIGN_OR_RETURN(options.duration, ParsePositiveDuration("--duration", duration_));
     SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
     options.spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions());
-    SYSTOLE_ASSIGN_OR_RETURN(options.cores, Cores(options));
+    SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options));
     if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
       return absl::InvalidArgumentError(
           absl::StrCat("--duration ", duration_, ": want at least ", kLeastSteps, " steps of ",
@@ -69,11 +70,12 @@ class LoadCommand final : public Command {
 
  private:
   // Asks a server what the spec yields, and the chip what a step of it takes.
-  absl::StatusOr<emulator::TimedCores> Cores(const LoadOptions& options) const {
+  static absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed,
+                                                      const LoadOptions& options) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              FeedClient::Create(options.spec, options.client));
     SYSTOLE_ASSIGN_OR_RETURN(TimedFeed feed,
-                             timing_.FeedFor(TensorsOf(client->layout()), client->core_end()));
+                             timed.FeedFor(TensorsOf(client->layout()), client->core_end()));
     return std::move(feed.cores);
   }
 

@@ -24,6 +24,7 @@
 #include "client/feed_client.h"
 #include "core/flow/monotonic_clock.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
 
 namespace systole {
 namespace {
@@ -35,7 +36,7 @@ class PaceCommand final : public Command {
     return "Take a feed at a chip's rate: accelerator utilization, stalls";
   }
   std::string example() const override {
-    return "systole pace --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
+    return "systole pace --server 127.0.0.1:8470 --spec deploy/specs/resnet50.textproto "
            "--model resnet50 --slice v3-8 --duration 60s";
   }
 
@@ -54,6 +55,9 @@ class PaceCommand final : public Command {
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(emulator::PacedOptions options, Length());
+    SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
+    SYSTOLE_RETURN_IF_ERROR(report_.Check());
+    if (!save_arrivals_.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
     spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions());
@@ -63,7 +67,7 @@ class PaceCommand final : public Command {
                                    .tensors = TensorsOf(client->layout()),
                                    .num_cores = client->core_end()};
     SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
-                             timing_.FeedFor(arrivals.tensors, arrivals.num_cores));
+                             timed.FeedFor(arrivals.tensors, arrivals.num_cores));
     options.infeed = feed.cores.infeed;
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
                              CoreQueues::Create(std::move(client), options.infeed.queue_depth));
@@ -74,15 +78,14 @@ class PaceCommand final : public Command {
     emulator::StepHistory steps;
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::PacedResult result,
                              Pace(pop, std::move(options), steps, console));
-    if (!save_arrivals_.empty()) {
-      SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals));
-    }
-    return PrintTimingReport({.cores = feed.cores,
-                              .books = result.books,
-                              .overhead = result.overhead,
-                              .wall_au = result.wall_au,
-                              .notes = PacingNotes(client_options.servers, {result})},
-                             steps, feed.program, report_, console);
+    SYSTOLE_RETURN_IF_ERROR(
+        PrintTimingReport({.cores = feed.cores,
+                           .books = result.books,
+                           .overhead = result.overhead,
+                           .wall_au = result.wall_au,
+                           .notes = PacingNotes(client_options.servers, {result})},
+                          steps, feed.program, report_, console));
+    return save_arrivals_.empty() ? absl::OkStatus() : SaveArrivals(save_arrivals_, arrivals);
   }
 
  private:

@@ -24,6 +24,7 @@
 #include "client/json/json_writer.h"
 #include "core/flow/monotonic_clock.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
 
 namespace systole {
 namespace {
@@ -43,9 +44,9 @@ class ReplayCommand final : public Command {
     return "Record a feed's arrivals once, compute any chip's utilization from them";
   }
   std::string example() const override {
-    return "systole replay --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto "
-           "--steps 200 --save-arrivals flowers.arrivals && "
-           "systole replay --arrivals flowers.arrivals --model resnet50 --slice v2-8";
+    return "systole replay --server 127.0.0.1:8470 --spec deploy/specs/resnet50.textproto "
+           "--steps 20 --save-arrivals photos.arrivals && "
+           "systole replay --arrivals photos.arrivals --model resnet50 --slice v2-8";
   }
 
   void Declare(OptionList& options) override {
@@ -76,10 +77,17 @@ class ReplayCommand final : public Command {
 
  private:
   absl::Status Record(const Console& console) const {
+    SYSTOLE_RETURN_IF_ERROR(timing_.CheckRecordsOnly());
+    if (!report_.empty()) {
+      return absl::InvalidArgumentError(
+          "a recording has no report: give --report or --report-json with --arrivals");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const int64_t queue_depth, timing_.QueueDepth());
     const int64_t steps = steps_.value_or(100);
     if (steps < 1) {
       return absl::InvalidArgumentError(absl::StrCat("--steps ", steps, ": want 1 or more"));
     }
+    SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
     spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
@@ -88,7 +96,7 @@ class ReplayCommand final : public Command {
     emulator::Arrivals arrivals = {.tensors = TensorsOf(client->layout()),
                                    .num_cores = client->core_end()};
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
-                             CoreQueues::Create(std::move(client), timing_.queue_depth()));
+                             CoreQueues::Create(std::move(client), queue_depth));
     const emulator::PopArrival pop =
         emulator::Recording(ArrivalsOf(*queues), SteadyClock(), arrivals);
     ProgressBar bar(console.err, console.err_is_terminal, "recording", steps);
@@ -116,9 +124,11 @@ class ReplayCommand final : public Command {
   }
 
   absl::Status Replay(const Console& console) const {
+    SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
+    SYSTOLE_RETURN_IF_ERROR(report_.Check());
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Arrivals arrivals, LoadArrivals(arrivals_));
     SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
-                             timing_.FeedFor(arrivals.tensors, arrivals.num_cores));
+                             timed.FeedFor(arrivals.tensors, arrivals.num_cores));
     emulator::StepHistory steps;
     SYSTOLE_ASSIGN_OR_RETURN(
         emulator::TimingBooks books,

@@ -1,9 +1,14 @@
 #include "client/cli/timing_flags.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/emulator/chip/chip.h"
 #include "client/emulator/chip/compiler.h"
 #include "client/emulator/chip/infeed_layout.h"
@@ -17,13 +22,14 @@ using emulator::ArrivalTensor;
 using emulator::InfeedBytes;
 using emulator::TimedCores;
 
+constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, as InfeedOptions wants it.
+constexpr int64_t kMostQueueDepth = 65536;          // Likewise.
+
 // Of one core's slice, all tensors.
 InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedLayout layout) {
   InfeedBytes sum;
   for (const ArrivalTensor& tensor : tensors) {
-    std::vector<int64_t> example = tensor.shape;
-    example.erase(example.begin() + tensor.batch_axis);
-    const InfeedBytes bytes = emulator::CountInfeedBytes(example, tensor.per_core_batch(),
+    const InfeedBytes bytes = emulator::CountInfeedBytes(tensor.example(), tensor.per_core_batch(),
                                                          DTypeBytes(tensor.dtype), layout);
     sum.useful += bytes.useful;
     sum.padded += bytes.padded;
@@ -34,6 +40,35 @@ InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedL
 // "v3-8" is a slice of chip "v3".
 std::string ChipOf(const std::string& slice) { return slice.substr(0, slice.find('-')); }
 
+// The tensor that the model takes. One of as many elements will do, as in training.
+absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
+                                       const std::vector<ArrivalTensor>& tensors) {
+  const auto image = std::find_if(tensors.begin(), tensors.end(), [&](const ArrivalTensor& tensor) {
+    return tensor.name == run.image_output;
+  });
+  if (image == tensors.end()) {
+    const auto append_name = [](std::string* out, const ArrivalTensor& tensor) {
+      absl::StrAppend(out, tensor.name);
+    };
+    return absl::InvalidArgumentError(
+        absl::StrCat("the feed has no output '", absl::CHexEscape(run.image_output), "' (it has ",
+                     absl::StrJoin(tensors, ", ", append_name), "); name the one that model ",
+                     run.model.name, " takes with --image-output"));
+  }
+  const std::vector<int64_t> example = image->example();
+  const int64_t elements =
+      std::accumulate(example.begin(), example.end(), int64_t{1}, std::multiplies<>());
+  const bool is_number = image->dtype == DType::kBfloat16 || image->dtype == DType::kFloat32 ||
+                         image->dtype == DType::kUint8;
+  if (is_number && elements == run.model.input.size()) return *image;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "output '", image->name, "' gives examples of ", DTypeName(image->dtype), "[",
+      absl::StrJoin(example, ","), "], but model ", run.model.name, " takes [",
+      absl::StrJoin(run.model.input_shape, ","),
+      "] of bfloat16, float32 or uint8: change the output in the feed spec, name another one with "
+      "--image-output, or take a --model that fits"));
+}
+
 }  // namespace
 
 void TimingFlags::Declare(OptionList& options) {
@@ -43,6 +78,8 @@ void TimingFlags::Declare(OptionList& options) {
                    "The slice of chips it runs on, such as v3-8; as many cores as the feed has");
   options.Optional("--chip", "NAME|FILE", &chip_,
                    "The chip, if the slice's name does not begin with it");
+  options.Optional("--image-output", "NAME", &image_output_,
+                   "The output the model takes; it must fit the model's input");
   options.Optional("--step-time-us", "X", &step_time_us_,
                    "The time of a step, instead of --model and --slice; transfers then cost none");
   options.Optional("--queue-depth", "D", &queue_depth_,
@@ -52,47 +89,78 @@ void TimingFlags::Declare(OptionList& options) {
                    "link: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
 }
 
-absl::StatusOr<TimedFeed> TimingFlags::FeedFor(const std::vector<ArrivalTensor>& tensors,
-                                               int num_cores) const {
-  SYSTOLE_ASSIGN_OR_RETURN(const emulator::InfeedLayout layout,
-                           emulator::ParseInfeedLayout(layout_));
-  const InfeedBytes bytes = BytesOf(tensors, layout);
-  TimedFeed feed;
-  TimedCores& cores = feed.cores;
-  cores = {.infeed = {.num_cores = num_cores, .queue_depth = queue_depth_},
-           .per_core_batch = tensors[0].per_core_batch(),
-           .slice_bytes = static_cast<int64_t>(bytes.useful),
-           .padded_slice_bytes = static_cast<int64_t>(bytes.padded)};
+absl::StatusOr<int64_t> TimingFlags::QueueDepth() const {
+  if (queue_depth_ >= 1 && queue_depth_ <= kMostQueueDepth) return queue_depth_;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--queue-depth ", queue_depth_, ": want 1 to ", kMostQueueDepth));
+}
+
+absl::Status TimingFlags::CheckRecordsOnly() const {
+  if (model_.empty() && slice_.empty() && chip_.empty() && !step_time_us_.has_value()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "a recording is made for any chip: give --model, --slice, --chip or --step-time-us with "
+      "--arrivals, when it is replayed");
+}
+
+absl::StatusOr<TimedSteps> TimingFlags::Load() const {
+  TimedSteps steps;
+  SYSTOLE_ASSIGN_OR_RETURN(steps.layout, emulator::ParseInfeedLayout(layout_));
+  SYSTOLE_ASSIGN_OR_RETURN(steps.queue_depth, QueueDepth());
   const bool by_model = !model_.empty() && !slice_.empty();
-  if (step_time_us_.has_value() == by_model || (step_time_us_.has_value() && !model_.empty()) ||
-      (step_time_us_.has_value() && !slice_.empty())) {
+  const bool any_of_model = !model_.empty() || !slice_.empty() || !chip_.empty();
+  if (step_time_us_.has_value() ? any_of_model : !by_model) {
     return absl::InvalidArgumentError(
         "want --model and --slice, such as --model resnet50 --slice v3-8, or --step-time-us alone");
   }
   if (step_time_us_.has_value()) {
-    cores.infeed.step_time = absl::Microseconds(*step_time_us_);
-  } else {
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
-    SYSTOLE_ASSIGN_OR_RETURN(const v1::Chip chip,
-                             emulator::LoadChip(chip_.empty() ? ChipOf(slice_) : chip_));
-    SYSTOLE_ASSIGN_OR_RETURN(
-        emulator::Program program,
-        emulator::CompileProgram(
-            model, chip,
-            {.per_core_batch = cores.per_core_batch, .slice = slice_, .layout = layout}));
+    if (*step_time_us_ < 1 || *step_time_us_ > kMostStepTimeUs) {
+      return absl::InvalidArgumentError(absl::StrCat("--step-time-us ", *step_time_us_,
+                                                     ": want 1 to ", kMostStepTimeUs, ", an hour"));
+    }
+    steps.step_time = absl::Microseconds(*step_time_us_);
+    return steps;
+  }
+  TimedSteps::ModelOnSlice& run = steps.run.emplace();
+  SYSTOLE_ASSIGN_OR_RETURN(run.model, emulator::LoadModel(model_));
+  SYSTOLE_ASSIGN_OR_RETURN(run.chip, emulator::LoadChip(chip_.empty() ? ChipOf(slice_) : chip_));
+  SYSTOLE_RETURN_IF_ERROR(emulator::FindSlice(run.chip, slice_).status());
+  run.slice = slice_;
+  run.image_output = image_output_;
+  return steps;
+}
+
+absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& tensors,
+                                              int num_cores) const {
+  const InfeedBytes bytes = BytesOf(tensors, layout);
+  TimedFeed feed;
+  TimedCores& cores = feed.cores;
+  cores = {.infeed = {.num_cores = num_cores, .queue_depth = queue_depth, .step_time = step_time},
+           .per_core_batch = tensors[0].per_core_batch(),
+           .slice_bytes = static_cast<int64_t>(bytes.useful),
+           .padded_slice_bytes = static_cast<int64_t>(bytes.padded)};
+  if (run.has_value()) {
+    SYSTOLE_ASSIGN_OR_RETURN(const ArrivalTensor image, ImageFor(*run, tensors));
+    SYSTOLE_ASSIGN_OR_RETURN(emulator::Program program,
+                             emulator::CompileProgram(run->model, run->chip,
+                                                      {.per_core_batch = cores.per_core_batch,
+                                                       .slice = run->slice,
+                                                       .dtype = image.dtype,
+                                                       .layout = layout}));
     if (program.cores != num_cores) {
       return absl::InvalidArgumentError(
-          absl::StrCat("slice ", slice_, " has ", program.cores, " cores, the feed ", num_cores,
+          absl::StrCat("slice ", run->slice, " has ", program.cores, " cores, the feed ", num_cores,
                        "; make num_cores in the spec ", program.cores, ", or take another slice"));
     }
     cores.model = program.model;
     cores.slice = program.slice;
     cores.infeed.cores_per_chip = static_cast<int>(program.cores / program.chips);
     cores.infeed.step_time = absl::Seconds(program.step.seconds);
-    cores.infeed.transfer_time = absl::Seconds(bytes.padded / chip.host_bytes_per_s());
+    cores.infeed.transfer_time = absl::Seconds(bytes.padded / run->chip.host_bytes_per_s());
     feed.program = std::move(program);
   }
-  // Now rather than after connecting and waiting for the first step.
+  // Now rather than after waiting for the first step.
   SYSTOLE_RETURN_IF_ERROR(emulator::InfeedClock::Create(cores.infeed).status());
   return feed;
 }
@@ -100,8 +168,10 @@ absl::StatusOr<TimedFeed> TimingFlags::FeedFor(const std::vector<ArrivalTensor>&
 std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {
   std::vector<ArrivalTensor> tensors;
   for (const SliceTensor& tensor : layout.tensors()) {
-    tensors.push_back(
-        {.dtype = tensor.spec.dtype, .batch_axis = tensor.batch_axis, .shape = tensor.spec.shape});
+    tensors.push_back({.name = tensor.spec.name,
+                       .dtype = tensor.spec.dtype,
+                       .batch_axis = tensor.batch_axis,
+                       .shape = tensor.spec.shape});
   }
   return tensors;
 }

@@ -14,10 +14,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/command_line.h"
+#include "client/emulator/chip/infeed_layout.h"
 #include "client/emulator/chip/program.h"
+#include "client/emulator/model/model.h"
 #include "client/emulator/timing/arrivals.h"
 #include "client/emulator/timing/timing_report.h"
 #include "core/batch/slice_layout.h"
+#include "systole/v1/chip.pb.h"
 
 namespace systole {
 
@@ -27,25 +30,49 @@ struct TimedFeed {
   std::optional<emulator::Program> program;
 };
 
-class TimingFlags {
- public:
-  // --model, --slice, --chip, --step-time-us, --queue-depth, --layout.
-  void Declare(OptionList& options);
+// What is known of the steps before there is a feed: their time, or the model and the chips that
+// they run on.
+struct TimedSteps {
+  struct ModelOnSlice {
+    emulator::Model model;
+    v1::Chip chip;
+    std::string slice;  // One of the chip's.
+    std::string image_output;
+  };
 
-  // The cores that take slices of these tensors, `num_cores` of them. The step's time is
-  // --step-time-us, or that of the compiled model on the chip.
-  //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; another number of
-  //                    cores than the slice has; a value out of range.
-  //   NotFound         no such model, chip or slice.
+  std::optional<ModelOnSlice> run;  // Absent: `step_time` is given.
+  absl::Duration step_time;
+  int64_t queue_depth = 0;
+  emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
+
+  // The cores that take slices of these tensors, `num_cores` of them.
+  //   InvalidArgument  the model cannot take the image output; another number of cores than the
+  //                    slice has; a step that the timing cannot keep.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
                                     int num_cores) const;
+};
 
-  int64_t queue_depth() const { return queue_depth_; }
+class TimingFlags {
+ public:
+  // --model, --slice, --chip, --image-output, --step-time-us, --queue-depth, --layout.
+  void Declare(OptionList& options);
+
+  // Reads the model and the chip. To be called before connecting: an error needs no server.
+  //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; a value out of
+  //                    range; a file that is no model or chip.
+  //   NotFound         no such model, chip or slice.
+  absl::StatusOr<TimedSteps> Load() const;
+
+  // InvalidArgument if an option that says what a step takes was given: recording times no step.
+  absl::Status CheckRecordsOnly() const;
+  // InvalidArgument unless it is 1 to 65536.
+  absl::StatusOr<int64_t> QueueDepth() const;
 
  private:
   std::string model_;
   std::string slice_;
   std::string chip_;
+  std::string image_output_ = "image";
   std::optional<int64_t> step_time_us_;
   int64_t queue_depth_ = 2;
   std::string layout_ = "hwcn-tiled";

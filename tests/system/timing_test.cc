@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -21,7 +22,10 @@ class TimingTest : public testing::Test {
  protected:
   void SetUp() override {
     PackFlowers(folder_, /*images=*/60, /*shards=*/2);
-    spec_ = folder_.Write("spec.textproto", FlowersSpec());
+    // As large as ResNet-50 takes them.
+    spec_ = folder_.Write(
+        "spec.textproto",
+        absl::StrReplaceAll(FlowersSpec(), {{"height: 24 width: 32", "height: 224 width: 224"}}));
     auto server = ServerProcess::Start(
         {"--dataset", absl::StrCat("flowers=", folder_ / "flowers-train-*.tfrecord")});
     ASSERT_THAT(server, IsOk());

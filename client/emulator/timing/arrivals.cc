@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr absl::string_view kMagic = "systole-arrivals 1";
 constexpr int64_t kMaxCores = 65536;
 constexpr int64_t kMaxTensors = 64;
+constexpr size_t kMaxName = 128;
+constexpr size_t kMaxTensorLine = 1024;
 constexpr int64_t kMaxRank = 8;
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 constexpr int64_t kMaxStep = int64_t{1} << 60;
@@ -28,6 +31,11 @@ constexpr DType kDTypes[] = {DType::kUint8, DType::kInt32, DType::kInt64, DType:
 
 absl::string_view RecordedByName(RecordedBy by) {
   return by == RecordedBy::kDrain ? "drain" : "paced";
+}
+
+bool IsName(absl::string_view word) {
+  return !word.empty() && word.size() <= kMaxName &&
+         std::all_of(word.begin(), word.end(), absl::ascii_isgraph);
 }
 
 // Takes the text line by line, counting.
@@ -101,23 +109,28 @@ absl::StatusOr<int64_t> Parser::NumberLine(absl::string_view key, int64_t least,
 
 absl::Status Parser::TensorLine(Arrivals& arrivals) const {
   constexpr absl::string_view kWanted =
-      "'tensor TYPE AXIS DIMENSION..' of at most 2^40 bytes, all tensors with the same batch";
-  const std::vector<absl::string_view> words = absl::StrSplit(words_text_.substr(0, 1024), ' ');
-  if (static_cast<int64_t>(words.size()) < 4 || static_cast<int64_t>(words.size()) > 3 + kMaxRank ||
-      static_cast<int64_t>(arrivals.tensors.size()) >= kMaxTensors) {
+      "'tensor NAME TYPE AXIS DIMENSION..' of at most 2^40 bytes, all tensors with the same batch "
+      "and names of their own";
+  if (words_text_.size() > kMaxTensorLine) return Wrong(kWanted);
+  const std::vector<absl::string_view> words = absl::StrSplit(words_text_, ' ');
+  if (static_cast<int64_t>(words.size()) < 5 || static_cast<int64_t>(words.size()) > 4 + kMaxRank ||
+      static_cast<int64_t>(arrivals.tensors.size()) >= kMaxTensors || !IsName(words[1])) {
     return Wrong(kWanted);
   }
+  for (const ArrivalTensor& other : arrivals.tensors) {
+    if (other.name == words[1]) return Wrong(kWanted);
+  }
   const auto* dtype = std::find_if(std::begin(kDTypes), std::end(kDTypes),
-                                   [&](DType type) { return DTypeName(type) == words[1]; });
+                                   [&](DType type) { return DTypeName(type) == words[2]; });
   if (dtype == std::end(kDTypes)) return Wrong(kWanted);
-  ArrivalTensor tensor = {.dtype = *dtype};
+  ArrivalTensor tensor = {.name = std::string(words[1]), .dtype = *dtype};
   int64_t bytes = DTypeBytes(*dtype);
-  for (size_t i = 2; i < words.size(); ++i) {
+  for (size_t i = 3; i < words.size(); ++i) {
     absl::string_view word = words[i];
     int64_t number = 0;
     if (!TakeNumber(word, kMaxTensorBytes, number)) return Wrong(kWanted);
-    if (i == 2) {
-      if (number + 3 >= static_cast<int64_t>(words.size())) return Wrong(kWanted);
+    if (i == 3) {
+      if (number + 4 >= static_cast<int64_t>(words.size())) return Wrong(kWanted);
       tensor.batch_axis = static_cast<int>(number);
       continue;
     }
@@ -163,7 +176,9 @@ absl::StatusOr<Arrivals> Parser::Parse() {
   }
   SYSTOLE_RETURN_IF_ERROR(NextLine("a tensor"));
   do {
-    if (words_text_.substr(0, 7) != "tensor ") return Wrong("'tensor TYPE AXIS DIMENSION..'");
+    if (words_text_.substr(0, 7) != "tensor ") {
+      return Wrong("'tensor NAME TYPE AXIS DIMENSION..'");
+    }
     SYSTOLE_RETURN_IF_ERROR(TensorLine(arrivals));
     SYSTOLE_RETURN_IF_ERROR(NextLine("a tensor or 'first_step N'"));
   } while (words_text_.substr(0, 7) == "tensor ");
@@ -194,12 +209,18 @@ absl::StatusOr<Arrivals> Parser::Parse() {
 
 }  // namespace
 
+std::vector<int64_t> ArrivalTensor::example() const {
+  std::vector<int64_t> sizes = shape;
+  sizes.erase(sizes.begin() + batch_axis);
+  return sizes;
+}
+
 std::string ArrivalsText(const Arrivals& arrivals) {
   std::string text =
       absl::StrCat(kMagic, "\nrecorded ", RecordedByName(arrivals.recorded_by), "\n");
   for (const ArrivalTensor& tensor : arrivals.tensors) {
-    absl::StrAppend(&text, "tensor ", DTypeName(tensor.dtype), " ", tensor.batch_axis, " ",
-                    absl::StrJoin(tensor.shape, " "), "\n");
+    absl::StrAppend(&text, "tensor ", tensor.name, " ", DTypeName(tensor.dtype), " ",
+                    tensor.batch_axis, " ", absl::StrJoin(tensor.shape, " "), "\n");
   }
   absl::StrAppend(&text, "first_step ", arrivals.first_step, "\ncores ", arrivals.num_cores,
                   "\nsteps ", arrivals.steps(), "\n");

@@ -2,8 +2,8 @@
 //
 //   systole-arrivals 1
 //   recorded drain                   drain: by a reader that never waits; paced: by one that does
-//   tensor bfloat16 0 128 224 224 3  one core's slice, a line for each tensor: type, which
-//   tensor int64 0 128               dimension counts the examples, dimensions
+//   tensor image bfloat16 0 128 224 224 3  one core's slice, a line for each tensor: name, type,
+//   tensor label int64 0 128               which dimension counts the examples, dimensions
 //   first_step 0
 //   cores 2
 //   steps 3
@@ -29,13 +29,16 @@
 
 namespace systole::emulator {
 
-// One tensor of a core's slice, its name left out.
+// One tensor of a core's slice.
 struct ArrivalTensor {
+  std::string name;  // The feed spec's, 1 to 128 bytes without spaces or control characters.
   DType dtype = DType::kUint8;
   int batch_axis = 0;
-  std::vector<int64_t> shape;  // Batch included.
+  std::vector<int64_t> shape;  // Batch included. The tensor has at most 2^40 bytes.
 
   int64_t per_core_batch() const { return shape[static_cast<size_t>(batch_axis)]; }
+  // The shape of one example.
+  std::vector<int64_t> example() const;
   friend bool operator==(const ArrivalTensor&, const ArrivalTensor&) = default;
 };
 

@@ -122,7 +122,7 @@ TEST_F(PaceCommandTest, WrongUsageIsCode2) {
            {},
            {"--step-time-us", "500", "--steps", "0"},
            {"--step-time-us", "500", "--duration", "60"},
-           {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has 2 cores.
+           {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has no output `image`.
     EXPECT_EQ(Run(MakePaceCommand(), server.address(), args).exit_code, 2);
   }
   for (const std::vector<std::string>& args :
@@ -145,6 +145,7 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
   ASSERT_THAT(arrivals, IsOk());
   EXPECT_EQ(arrivals->steps(), 12);
   ASSERT_THAT(arrivals->tensors, SizeIs(3));  // label, valid, x.
+  EXPECT_EQ(arrivals->tensors[2].name, "x");
   EXPECT_EQ(arrivals->tensors[0].batch_axis, 1);
   EXPECT_THAT(arrivals->tensors[2].shape, ElementsAre(4, 100));
   const auto replay = [&path](const char* step_time_us) {
@@ -160,10 +161,11 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
 }
 
 TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
-  const std::string arrivals = folder_.Write("two.arrivals",
-                                             "systole-arrivals 1\nrecorded drain\n"
-                                             "tensor uint8 0 4\nfirst_step 0\ncores 2\nsteps 3\n"
-                                             "0 0\n1000000 2000000\n3000000 3000000\nend\n");
+  const std::string arrivals =
+      folder_.Write("two.arrivals",
+                    "systole-arrivals 1\nrecorded drain\n"
+                    "tensor valid uint8 0 4\nfirst_step 0\ncores 2\nsteps 3\n"
+                    "0 0\n1000000 2000000\n3000000 3000000\nend\n");
   const std::string html = folder_ / "run.html";
   const std::string json = folder_ / "run.json";
   const CommandRun run =
@@ -178,6 +180,55 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
   EXPECT_THAT(ReadWholeFile(html), HasSubstr(run.out.substr(0, run.out.size() - 1)));
 }
 
+TEST_F(PaceCommandTest, AModelThatCannotTakeTheFeedIsRefusedByAll) {
+  FakeFeed feed = Endless();
+  feed.tensors = {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {4, 64, 64, 3}}},
+                  {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}}};
+  const FakeServer server(feed);
+  const std::string path = folder_ / "small.arrivals";
+  ASSERT_EQ(Run(MakeReplayCommand(), server.address(), {"--steps", "2", "--save-arrivals", path})
+                .exit_code,
+            0);
+  const std::vector<std::string> resnet = {"--model", "resnet50", "--slice", "v3-8"};
+  const auto expect_refusal = [](const CommandRun& run) {
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("output 'image' gives examples of bfloat16[64,64,3], but model "
+                                   "resnet50 takes [224,224,3]"));
+  };
+  expect_refusal(Run(MakePaceCommand(), server.address(), resnet));
+  expect_refusal(Run(MakeLoadCommand(), server.address(), resnet));
+  expect_refusal(RunCommand(MakeReplayCommand(),
+                            {"--arrivals", path, "--model", "resnet50", "--slice", "v3-8"}));
+}
+
+TEST_F(PaceCommandTest, AFileThatCannotBeWrittenIsToldBeforeTheRun) {
+  const std::string lost = folder_ / "none/file";
+  for (const char* option : {"--report", "--report-json", "--save-arrivals"}) {
+    const CommandRun run = Run(MakePaceCommand(), DeadAddress(),
+                               {"--step-time-us", "500", "--connect-timeout", "0.2", option, lost});
+    EXPECT_EQ(run.exit_code, 3) << option;
+    EXPECT_THAT(run.err, HasSubstr(lost));
+  }
+  EXPECT_EQ(
+      Run(MakeReplayCommand(), DeadAddress(), {"--connect-timeout", "0.2", "--save-arrivals", lost})
+          .exit_code,
+      3);
+  EXPECT_EQ(Run(MakeReplayCommand(), DeadAddress(),
+                {"--connect-timeout", "0.2", "--save-arrivals", folder_ / "."})
+                .exit_code,
+            2);
+}
+
+// Nobody listens there: who dialled first would wait and fail with code 4.
+TEST_F(PaceCommandTest, WhatNeedsNoServerIsCheckedBeforeDialling) {
+  for (const char* slice : {"v3-9", "v9-8"}) {
+    const std::vector<std::string> args = {"--model", "resnet50",          "--slice",
+                                           slice,     "--connect-timeout", "0.2"};
+    EXPECT_EQ(Run(MakePaceCommand(), DeadAddress(), args).exit_code, 3) << slice;
+    EXPECT_EQ(Run(MakeLoadCommand(), DeadAddress(), args).exit_code, 3) << slice;
+  }
+}
+
 TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
   const std::string path = folder_.Write("cut.arrivals", "systole-arrivals 1\nrecorded drain\n");
   const std::string spec = SpecFile();
@@ -187,7 +238,12 @@ TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
            {"--server", "127.0.0.1:1", "--spec", spec},
            {"--arrivals", path, "--steps", "5", "--step-time-us", "5"},
            {"--arrivals", path, "--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path},
-           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--steps", "0"}}) {
+           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--steps", "0"},
+           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--model", "m"},
+           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--step-time-us",
+            "5"},
+           {"--server", "127.0.0.1:1", "--spec", spec, "--save-arrivals", path, "--report",
+            folder_ / "r.html"}}) {
     EXPECT_EQ(RunCommand(MakeReplayCommand(), args).exit_code, 2);
   }
   const CommandRun cut =

@@ -11,7 +11,9 @@
 namespace systole {
 namespace {
 
+using emulator::ArrivalTensor;
 using emulator::TimedCores;
+using testing::AllOf;
 using testing::HasSubstr;
 
 // Stores texts in the fields that an OptionList binds, as the command line would.
@@ -51,16 +53,23 @@ class TextOptions final : public OptionList {
   std::map<std::string, std::string> texts_;
 };
 
-// 128 examples of 224 x 224 x 3 bfloat16 and their labels.
-absl::StatusOr<TimedCores> Cores(const std::map<std::string, std::string>& texts,
-                                 int num_cores = 8) {
+absl::StatusOr<TimedSteps> Load(const std::map<std::string, std::string>& texts) {
   TextOptions options(texts);
   TimingFlags flags;
   flags.Declare(options);
-  const absl::StatusOr<TimedFeed> feed =
-      flags.FeedFor({{.dtype = DType::kBfloat16, .shape = {128, 224, 224, 3}},
-                     {.dtype = DType::kInt64, .shape = {128}}},
-                    num_cores);
+  return flags.Load();
+}
+
+// 128 examples of 224 x 224 x 3 bfloat16 and their labels.
+const ArrivalTensor kImage = {
+    .name = "image", .dtype = DType::kBfloat16, .shape = {128, 224, 224, 3}};
+const ArrivalTensor kLabel = {.name = "label", .dtype = DType::kInt64, .shape = {128}};
+
+absl::StatusOr<TimedCores> Cores(const std::map<std::string, std::string>& texts,
+                                 int num_cores = 8) {
+  const absl::StatusOr<TimedSteps> steps = Load(texts);
+  if (!steps.ok()) return steps.status();
+  const absl::StatusOr<TimedFeed> feed = steps->FeedFor({kImage, kLabel}, num_cores);
   if (!feed.ok()) return feed.status();
   EXPECT_EQ(feed->program.has_value(), !feed->cores.model.empty());
   return feed->cores;
@@ -99,8 +108,7 @@ TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
 }
 
 TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
-  const absl::StatusOr<TimedCores> dense =
-      Cores({{"--step-time-us", "1"}, {"--layout", "nhwc"}});
+  const absl::StatusOr<TimedCores> dense = Cores({{"--step-time-us", "1"}, {"--layout", "nhwc"}});
   ASSERT_THAT(dense, IsOk());
   EXPECT_EQ(dense->padded_slice_bytes, dense->slice_bytes);
   const absl::StatusOr<TimedCores> tiled =
@@ -111,7 +119,7 @@ TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
 
 TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
   const auto refusal = [](const std::map<std::string, std::string>& texts) {
-    return Cores(texts).status();
+    return Load(texts).status();
   };
   for (const std::map<std::string, std::string>& texts :
        {std::map<std::string, std::string>{},
@@ -119,14 +127,20 @@ TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
         {{"--slice", "v3-8"}},
         {{"--model", "resnet50"}, {"--step-time-us", "5"}},
         {{"--slice", "v3-8"}, {"--step-time-us", "5"}},
+        {{"--chip", "v3"}, {"--step-time-us", "5"}},
         {{"--model", "resnet50"}, {"--slice", "v3-8"}, {"--step-time-us", "5"}}}) {
     EXPECT_THAT(refusal(texts),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("or --step-time-us alone")));
   }
-  EXPECT_THAT(refusal({{"--step-time-us", "0"}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("step_time is 0")));
-  EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--queue-depth", "0"}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("queue_depth is 0")));
+  for (const char* time : {"0", "-5", "3600000001"}) {
+    EXPECT_THAT(refusal({{"--step-time-us", time}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 to 3600000000")));
+  }
+  for (const char* depth : {"0", "65537"}) {
+    EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--queue-depth", depth}}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("--queue-depth " + std::string(depth))));
+  }
   EXPECT_THAT(refusal({{"--step-time-us", "5"}, {"--layout", "chwn"}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hwcn-tiled")));
   EXPECT_THAT(refusal({{"--model", "resnet49"}, {"--slice", "v3-8"}}),
@@ -138,6 +152,55 @@ TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
   EXPECT_THAT(Cores({{"--model", "resnet50"}, {"--slice", "v3-8"}}, 4).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("slice v3-8 has 8 cores, the feed 4")));
+}
+
+// The largest values that the options take are within what the clock takes.
+TEST(TimingFlagsTest, TheLargestValuesAreTaken) {
+  EXPECT_THAT(Cores({{"--step-time-us", "3600000000"}, {"--queue-depth", "65536"}}).status(),
+              IsOk());
+}
+
+TEST(TimingFlagsTest, AFeedThatTheModelCannotTakeIsRefused) {
+  const absl::StatusOr<TimedSteps> steps = Load({{"--model", "resnet50"}, {"--slice", "v3-8"}});
+  ASSERT_THAT(steps, IsOk());
+  const auto refusal = [&steps](const ArrivalTensor& image) {
+    return steps->FeedFor({image, kLabel}, /*num_cores=*/8).status();
+  };
+  ArrivalTensor small = kImage;
+  small.shape = {128, 64, 64, 3};
+  EXPECT_THAT(
+      refusal(small),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("output 'image' gives examples of bfloat16[64,64,3], but model "
+                               "resnet50 takes [224,224,3] of bfloat16, float32 or uint8: change"),
+                     HasSubstr("--image-output"))));
+  ArrivalTensor labels = kImage;
+  labels.dtype = DType::kInt64;
+  EXPECT_THAT(refusal(labels),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int64[224,224,3]")));
+  ArrivalTensor picture = kImage;
+  picture.name = "picture";
+  EXPECT_THAT(refusal(picture), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("has no output 'image' (it has picture, label); "
+                                                   "name the one that model resnet50 takes with "
+                                                   "--image-output")));
+}
+
+TEST(TimingFlagsTest, TheModelsInputMayBeFlatAndItsBatchInnermost) {
+  const absl::StatusOr<TimedSteps> steps =
+      Load({{"--model", "resnet50"}, {"--slice", "v3-8"}, {"--image-output", "picture"}});
+  ASSERT_THAT(steps, IsOk());
+  for (const ArrivalTensor& image :
+       {ArrivalTensor{.name = "picture", .dtype = DType::kUint8, .shape = {128, 224 * 224 * 3}},
+        ArrivalTensor{.name = "picture",
+        .dtype = DType::kUint8,
+        .batch_axis = 3,
+        .shape = {224, 224, 3, 128}}}) {
+    const absl::StatusOr<TimedFeed> feed = steps->FeedFor({kLabel, image}, /*num_cores=*/8);
+    ASSERT_THAT(feed, IsOk());
+    EXPECT_EQ(feed->program->infeed.dtype, DType::kUint8);
+    EXPECT_EQ(feed->program->infeed.useful_bytes, 128 * 224 * 224 * 3);
+  }
 }
 
 TEST(TimingFlagsTest, DurationsAreWithUnitsAndPositive) {

@@ -1,6 +1,7 @@
 #include "client/emulator/timing/arrivals.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -19,8 +20,8 @@ using testing::StartsWith;
 constexpr char kText[] =
     "systole-arrivals 1\n"
     "recorded drain\n"
-    "tensor bfloat16 3 24 24 3 16\n"
-    "tensor int64 0 16\n"
+    "tensor image bfloat16 3 24 24 3 16\n"
+    "tensor label int64 0 16\n"
     "first_step 7\n"
     "cores 2\n"
     "steps 3\n"
@@ -56,13 +57,18 @@ TEST(ArrivalsTest, WhateverIsNotTheFormatIsRefusedByLine) {
       {"arrivals 1", "arrivals 2", "x:1: 'systole-arrivals 2', want 'systole-arrivals 1'"},
       {"drain", "soup", "x:2: 'recorded soup', want 'recorded drain' or 'recorded paced'"},
       {"bfloat16", "bfloat17", "x:3: "},
-      {"tensor bfloat16 3", "tensor bfloat16 4", "x:3: "},
+      {"tensor image", "tensor label", "x:4: 'tensor label int64 0 16', want "},
+      {"tensor image", "tensor im\x1b[2J", "x:3: 'tensor im\\033[2J "},
+      {"tensor image ", "tensor ", "x:3: "},
+      {"tensor image ", "tensor  ", "x:3: "},
+      {"tensor image bfloat16 3", "tensor image bfloat16 4", "x:3: "},
       {"24 24 3 16", "24 24 0 16", "x:3: "},
       {"24 24 3 16", "24  24 3 16", "x:3: "},
       {"24 24 3 16", "24 24 3 1099511627776", "x:3: "},
       {"24 24 3 16", "1 1 1 1 1 1 1 1 16", "x:3: "},
-      {"int64 0 16", "int64 0 15", "x:4: 'tensor int64 0 15', want "},
-      {"tensor int64", "tensr int64", "x:4: 'tensr int64 0 16', want 'first_step N'"},
+      {"int64 0 16", "int64 0 15", "x:4: 'tensor label int64 0 15', want "},
+      {"tensor label int64", "tensr label int64",
+       "x:4: 'tensr label int64 0 16', want 'first_step N'"},
       {"first_step 7", "first_step -7", "x:5: "},
       {"first_step 7", "first_step 99999999999999999999", "x:5: "},
       {"cores 2", "cores 0", "x:6: 'cores 0', want 'cores N', N from 1 to 65536"},
@@ -87,6 +93,19 @@ TEST(ArrivalsTest, WhateverIsNotTheFormatIsRefusedByLine) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(test.message)))
         << test.from << " -> " << test.to;
   }
+}
+
+TEST(ArrivalsTest, ALongLineOrNameIsRefusedWhole) {
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"image", std::string(129, 'a')},
+        {"tensor image bfloat16 3",
+         absl::StrCat("tensor image bfloat16 ", std::string(1200, '0'), "3")}}) {
+    EXPECT_THAT(ParseArrivals(absl::StrReplaceAll(kText, {{from, to}}), "x").status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("x:3: ")));
+  }
+  EXPECT_THAT(
+      ParseArrivals(absl::StrReplaceAll(kText, {{"image", std::string(128, 'a')}}), "x").status(),
+      IsOk());
 }
 
 TEST(ArrivalsTest, EveryCutIsRefused) {
