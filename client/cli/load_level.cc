@@ -141,6 +141,14 @@ double LoadLevel::lowest_au() const {
   return lowest;
 }
 
+double LoadLevel::lowest_wall_au() const {
+  double lowest = 1;
+  for (const emulator::PacedResult& trainer : trainers) {
+    lowest = std::min(lowest, trainer.wall_au.value_or(0));
+  }
+  return lowest;
+}
+
 double LoadLevel::cores_busy() const {
   double busy = 0;
   for (const emulator::PacedResult& trainer : trainers) {

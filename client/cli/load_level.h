@@ -7,6 +7,7 @@
 #ifndef SYSTOLE_CLIENT_CLI_LOAD_LEVEL_H_
 #define SYSTOLE_CLIENT_CLI_LOAD_LEVEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -42,10 +43,12 @@ struct LoadLevel {
   // Processors of all servers, as they tell.
   int server_cpus = 0;
 
-  // The lowest of the trainers' AU.
+  // The lowest of the trainers' AU, and of their AU by the wall clock.
   double lowest_au() const;
-  // Every trainer's AU is at least 90 %.
-  bool fed() const { return lowest_au() >= emulator::kHighAu; }
+  double lowest_wall_au() const;
+  // Every trainer's AU is at least 90 %, the emulator's own lost time included: trainers that this
+  // machine cannot pace ask less of the servers than chips would, and prove nothing.
+  bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // Of all trainers.
   emulator::LatencyHistogram waits() const;
   double examples_per_s() const { return examples / absl::ToDoubleSeconds(window); }

@@ -22,8 +22,9 @@ std::string OrDash(const std::optional<double>& value) {
 }
 
 std::string LevelText(const LoadLevel& level) {
-  return absl::StrFormat("%8d  %7.2f %%  %10.1f  %11.1f  %16s  %8s  %s\n", level.trainers.size(),
-                         100 * level.lowest_au(), level.cores_busy(), level.examples_per_s(),
+  return absl::StrFormat("%8d  %7.2f %%  %7.2f %%  %10.1f  %11.1f  %16s  %8s  %s\n",
+                         level.trainers.size(), 100 * level.lowest_au(),
+                         100 * level.lowest_wall_au(), level.cores_busy(), level.examples_per_s(),
                          OrDash(level.server_cpus_busy()), OrDash(level.cores_fed_per_server_cpu()),
                          emulator::PercentilesText(level.waits()));
 }
@@ -42,6 +43,7 @@ std::string TrainersText(const LoadLevel& level) {
 void AppendLevel(const LoadLevel& level, JsonWriter& json) {
   json.BeginObject().Field("trainers", static_cast<int64_t>(level.trainers.size()));
   json.Field("fed", level.fed()).Field("lowest_au", level.lowest_au());
+  json.Field("lowest_wall_au", level.lowest_wall_au());
   json.Key("au").BeginArray();
   for (const emulator::PacedResult& trainer : level.trainers) {
     json.Double(OrNull(trainer.books.utilisation().au));
@@ -75,15 +77,15 @@ const LoadLevel& LoadReport::headline_level() const {
 
 std::string LoadReport::ToText() const {
   const LoadLevel& headline = headline_level();
-  std::string text = absl::StrCat(
-      "mode            paced\n", emulator::CoresText(headline.cores),
-      absl::StrFormat("demand          %.1f examples/s a core\n",
-                      headline.cores.core_examples_per_s()),
-      "trainers  lowest AU  cores busy   examples/s  server CPUs busy  fed/CPU   step arrival\n");
+  std::string text = absl::StrCat("mode            paced\n", emulator::CoresText(headline.cores),
+                                  absl::StrFormat("demand          %.1f examples/s a core\n",
+                                                  headline.cores.core_examples_per_s()),
+                                  "trainers  lowest AU   by clock  cores busy   examples/s  server "
+                                  "CPUs busy  fed/CPU   step arrival\n");
   for (const LoadLevel& level : levels) absl::StrAppend(&text, LevelText(level));
   if (largest_fed > 0) {
-    absl::StrAppendFormat(&text, "fed             %d %s at AU >= 90 %%%s\n", largest_fed,
-                          largest_fed == 1 ? "trainer" : "trainers",
+    absl::StrAppendFormat(&text, "fed             %d %s at AU >= 90 %%, by the wall clock too%s\n",
+                          largest_fed, largest_fed == 1 ? "trainer" : "trainers",
                           largest_fed == most_trainers ? ", the most tried" : "");
   } else {
     text += "fed             not even 1 trainer at AU >= 90 %\n";

@@ -111,6 +111,15 @@ TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_EQ(level.waits().count(), 2);
 }
 
+TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
+  LoadLevel level = Level({0, 0});
+  EXPECT_TRUE(level.fed());
+  level.trainers[1].wall_au = 0.8;  // A fifth of the time was lost here, not on the servers.
+  EXPECT_EQ(level.lowest_au(), 1);
+  EXPECT_EQ(level.lowest_wall_au(), 0.8);
+  EXPECT_FALSE(level.fed());
+}
+
 TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   LoadReport report = {.most_trainers = 4, .largest_fed = 2};
   report.levels = {Level({0}), Level({0, 1}), Level({2, 2, 2, 2}), Level({2, 2, 2})};
@@ -120,9 +129,9 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   EXPECT_THAT(
       report.ToText(),
       AllOf(HasSubstr("mode            paced\n"), HasSubstr("demand          500.0 examples/s"),
-            HasSubstr("       4    83.33 %         6.7        750.0             1.500     1.000  "
+            HasSubstr("       4    83.33 %    83.33 %         6.7        750.0             1.500     1.000  "
                       "p50 2.000 ms"),
-            HasSubstr("fed             2 trainers at AU >= 90 %\n"),
+            HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
             HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
                       "take, for 3.000 server CPUs busy (2 trainers)\n"),
@@ -130,7 +139,7 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   EXPECT_THAT(
       report.ToJson(),
       AllOf(HasSubstr(R"("most_trainers":4,"largest_fed":2,"cores_fed_per_server_cpu":0.5)"),
-            HasSubstr(R"({"trainers":1,"fed":true,"lowest_au":1,"au":[1],"wall_au":[1],)"
+            HasSubstr(R"({"trainers":1,"fed":true,"lowest_au":1,"lowest_wall_au":1,"au":[1],"wall_au":[1],)"
                       R"("window_seconds":2,"examples_per_second":750,"cores_worth":1.5,)"
                       R"("cores_busy":2,"server_cpu_seconds":3,"server_cpus":4,)"
                       R"("server_cpus_busy":1.5,"cores_fed_per_server_cpu":1,)")));
