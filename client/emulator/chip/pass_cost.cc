@@ -118,12 +118,14 @@ PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t b
   costs.forward.bytes = bytes.forward;
   costs.backward.bytes = bytes.backward;
   if (!training) return costs;
-  // A batch norm's statistics are taken where its input comes from.
-  const size_t statistics_of = row.passes.size() > pass + 1 ? pass + 1 : pass;
-  const LayerPlan& norm = plan(row.passes[statistics_of].layers.front());
-  if (norm.kind == LayerKind::kBatchNorm && (statistics_of > pass || pass == 0)) {
-    costs.forward.vector_s += VectorSeconds(Elements(norm.output, batch), kStatisticsOps, chip);
-  }
+  // A batch norm's statistics are taken where its input comes from: in the pass before its own, or,
+  // if its row begins with it, in its own.
+  const auto add_statistics = [&](const LayerPlan& opens) {
+    if (opens.kind != LayerKind::kBatchNorm) return;
+    costs.forward.vector_s += VectorSeconds(Elements(opens.output, batch), kStatisticsOps, chip);
+  };
+  if (pass == 0) add_statistics(first);
+  if (pass + 1 < row.passes.size()) add_statistics(plan(row.passes[pass + 1].layers.front()));
   return costs;
 }
 

@@ -210,6 +210,20 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
+// Nothing is before the first one, so it takes its own statistics in a pass of 3y; the second one's
+// are taken there, too. 128 elements are 16 rows of lanes.
+TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
+  const Program program =
+      Compiled(ToyModel("4, 4, 4",
+                        "layers { name: \"first\" batch_norm {} } layers { name: \"second\" "
+                        "batch_norm {} } layers { flatten {} } layers { dense { units: 2 } }"),
+               ToyChip(), {.per_core_batch = 2});
+  EXPECT_DOUBLE_EQ(Find(program, "first forward").bytes, 3 * 256);
+  EXPECT_DOUBLE_EQ(Find(program, "second forward").bytes, 2 * 256);
+  EXPECT_NEAR(Find(program, "first forward").vector_s * 1e6, 16 * (2 + 2 + 2) / 2., 1e-9);
+  EXPECT_NEAR(Find(program, "second forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
+}
+
 // 4 positions, 2 heads of 3 channels, 5 examples. Scores of a head: 16 in f32 are 64 bytes, which
 // half of the 1,024 bytes of vector memory hold; with 100 bytes they do not.
 TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
