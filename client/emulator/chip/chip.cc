@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,6 +22,8 @@ constexpr int64_t kLongestEdge = 1 << 16;
 constexpr int64_t kMostChips = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kLargestBatch = 1 << 20;
+// Each measurement is a compilation of its own.
+constexpr int kMostSlices = 256, kMostMeasurements = 256;
 constexpr double kLargestRate = 1e21;
 
 // NaN fails both comparisons.
@@ -78,9 +81,9 @@ absl::Status CheckSlice(const v1::Slice& slice, const std::string& field) {
 }
 
 absl::Status CheckSlices(const v1::Chip& chip) {
-  if (chip.slices_size() == 0) {
-    return absl::InvalidArgumentError("slices is empty, want one or more");
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of slices", chip.slices_size(), 1, kMostSlices));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckRange("the number of measurements", chip.measurements_size(), 0, kMostMeasurements));
   std::set<absl::string_view> names;
   for (int i = 0; i < chip.slices_size(); ++i) {
     const std::string field = absl::StrCat("slices[", i, "]");
@@ -103,9 +106,12 @@ absl::Status CheckSlices(const v1::Chip& chip) {
                                        int64_t{1}, kLargestBatch));
     SYSTOLE_RETURN_IF_ERROR(
         CheckRange(absl::StrCat(field, ".examples_per_s"), m.examples_per_s(), 1e-9, kLargestRate));
-    if (m.source().empty()) {
+    // It is printed as it is, so it must not steer a terminal.
+    if (m.source().empty() ||
+        std::any_of(m.source().begin(), m.source().end(), absl::ascii_iscntrl)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(field, ".source is empty, want where the number comes from"));
+          absl::StrCat(field, ".source is '", absl::CHexEscape(m.source()),
+                       "', want where the number comes from, without control characters"));
     }
   }
   return absl::OkStatus();

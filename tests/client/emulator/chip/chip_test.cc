@@ -118,7 +118,15 @@ TEST(ChipTest, EveryFieldIsCheckedAndNamed) {
       {"hop_s is -1", [](v1::Chip& c) { c.set_hop_s(-1); }},
       {"host_bytes_per_s is 0", [](v1::Chip& c) { c.set_host_bytes_per_s(0); }},
       {"overlap is 1.5", [](v1::Chip& c) { c.set_overlap(1.5); }},
-      {"slices is empty", [](v1::Chip& c) { c.clear_slices(); }},
+      {"number of slices is 0", [](v1::Chip& c) { c.clear_slices(); }},
+      {"number of slices is 265, want 1 to 256",
+       [](v1::Chip& c) {
+         while (c.slices_size() < 265) c.add_slices()->CopyFrom(c.slices(0));
+       }},
+      {"number of measurements is 257, want 0 to 256",
+       [](v1::Chip& c) {
+         while (c.measurements_size() < 257) c.add_measurements()->CopyFrom(c.measurements(0));
+       }},
       {"slices[0].name is ''", [](v1::Chip& c) { c.mutable_slices(0)->clear_name(); }},
       {"number of slices[1].axes is 0", [](v1::Chip& c) { c.mutable_slices(1)->clear_axes(); }},
       {"axis of slices[0] is 0",
@@ -135,8 +143,10 @@ TEST(ChipTest, EveryFieldIsCheckedAndNamed) {
        [](v1::Chip& c) { c.mutable_measurements(0)->set_per_core_batch(0); }},
       {"measurements[0].examples_per_s is nan",
        [=](v1::Chip& c) { c.mutable_measurements(0)->set_examples_per_s(kNan); }},
-      {"measurements[0].source is empty",
+      {"measurements[0].source is ''",
        [](v1::Chip& c) { c.mutable_measurements(0)->clear_source(); }},
+      {"measurements[0].source is 'a\\x1b[31m'",
+       [](v1::Chip& c) { c.mutable_measurements(0)->set_source("a\x1b[31m"); }},
   };
   for (const auto& [message, change] : cases) {
     v1::Chip chip = Shipped("v3");
