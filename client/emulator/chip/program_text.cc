@@ -82,18 +82,24 @@ std::string TotalsText(const Program& program) {
                absl::StrFormat("%s for its statistics", Milliseconds(step.norm_all_reduce_s)));
   }
   AppendLine(&text, "step", Milliseconds(step.seconds));
-  AppendLine(
-      &text, "examples/s",
-      absl::StrFormat("%.1f on %d cores, %.1f a core", program.examples_per_s(), program.cores,
-                      program.examples_per_s() / static_cast<double>(program.cores)));
+  AppendLine(&text, "examples/s",
+             absl::StrFormat("%.1f on %d %s, %.1f a core", program.examples_per_s(), program.cores,
+                             program.cores == 1 ? "core" : "cores",
+                             program.examples_per_s() / static_cast<double>(program.cores)));
   AppendLine(&text, "feed",
              absl::StrFormat("%s/s wanted (%s), %s/s a core", Bytes(program.feed_bytes_per_s()),
                              DTypeName(program.infeed.dtype),
                              Bytes(program.infeed.useful_bytes / step.seconds)));
   AppendLine(&text, "infeed",
-             absl::StrFormat("%s: %s a core, %s as %s", Milliseconds(program.infeed.seconds),
+             absl::StrFormat("%s: %s a core, %s as %s%s", Milliseconds(program.infeed.seconds),
                              Bytes(program.infeed.useful_bytes), Bytes(program.infeed.padded_bytes),
-                             InfeedLayoutName(program.infeed.layout)));
+                             InfeedLayoutName(program.infeed.layout),
+                             program.infeed.seconds > step.seconds
+                                 ? absl::StrFormat(": LONGER THAN THE STEP, no feed gives the chip "
+                                                   "more than %.1f examples/s",
+                                                   static_cast<double>(program.global_batch()) /
+                                                       program.infeed.seconds)
+                                 : ""));
   AppendLine(&text, "memory needed",
              absl::StrFormat("about %s of %s a core%s", Bytes(program.needed_memory_bytes),
                              Bytes(program.memory_bytes),

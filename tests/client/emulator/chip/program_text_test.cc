@@ -51,7 +51,9 @@ TEST(ProgramTextTest, TheTableHasALineForEveryRowAndTheTotals) {
                     HasSubstr("gradients      0.498 ms over the chip's cores, 0.166 ms over"),
                     HasSubstr("step           2.999 ms\n"),
                     HasSubstr("examples/s     6668.9 on 4 cores, 1667.2 a core\n"),
-                    HasSubstr("infeed         4.096 ms: 0.1 kB a core, 2.0 kB as hwcn-tiled")));
+                    HasSubstr("infeed         4.096 ms: 0.1 kB a core, 2.0 kB as hwcn-tiled: "
+                              "LONGER THAN THE STEP, no feed gives the chip more than 4882.8 "
+                              "examples/s\n")));
   EXPECT_THAT(table, AllOf(Not(HasSubstr("published")), Not(HasSubstr("TOO MUCH")),
                            Not(HasSubstr("batch norm"))));
 }
@@ -64,6 +66,11 @@ TEST(ProgramTextTest, PublishedFiguresStandBesideTheMisfit) {
 TEST(ProgramTextTest, TooLargeABatchIsSaid) {
   EXPECT_THAT(ProgramTable(Mlp({.per_core_batch = 100000}), {}),
               HasSubstr("TOO MUCH, take a smaller batch"));
+}
+
+TEST(ProgramTextTest, AnInfeedThatHidesBehindTheStepIsNoLimit) {
+  EXPECT_THAT(ProgramTable(Mlp({.per_core_batch = 5, .layout = InfeedLayout::kNhwc}), {}),
+              HasSubstr("infeed         0.120 ms: 0.1 kB a core, 0.1 kB as nhwc\n"));
 }
 
 TEST(ProgramTextTest, TheListingNamesEveryOperation) {
