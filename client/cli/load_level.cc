@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "client/cli/core_queues.h"
 #include "client/cli/paced_feed.h"
 #include "client/server_status.h"
@@ -193,6 +194,13 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   const int64_t bytes = running->bytes_received() - bytes_before;
   const std::optional<ServerTime> server_after = AskServers(options.client.servers);
   SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
+  if (passed < options.duration) {
+    return absl::UnavailableError(absl::StrCat("a trainer's feed ended without an error after ",
+                                               absl::FormatDuration(level.window), " of ",
+                                               absl::FormatDuration(options.duration),
+                                               ", though it was asked for without end; is every "
+                                               "server a systole-server of this version?"));
+  }
   const double step_bytes =
       static_cast<double>(options.cores.slice_bytes) * options.cores.infeed.num_cores;
   level.examples = static_cast<double>(bytes) / step_bytes *

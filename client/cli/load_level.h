@@ -65,6 +65,7 @@ struct LoadLevel {
 
 // Runs `trainers` of them. `on_time` is told how much of the duration has passed; may be null. An
 // error of any trainer ends the level.
+//   Unavailable  a trainer's feed came to an end: what it did until then says nothing of a rate.
 absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);
 

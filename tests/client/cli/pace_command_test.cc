@@ -310,6 +310,19 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
   EXPECT_THAT(seeds, ElementsAre(40, 41, 42));
 }
 
+TEST(RunLoadLevelTest, AFeedThatEndsIsNoLevel) {
+  const FakeServer server({.total_steps = 3});
+  const LoadOptions options = {
+      .spec = SpecOf(Endless()),
+      .client = {.servers = {server.address()}},
+      .cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(1)},
+                .per_core_batch = 4,
+                .slice_bytes = 500},
+      .duration = absl::Hours(1)};
+  EXPECT_THAT(RunLoadLevel(options, 2, nullptr).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("feed ended")));
+}
+
 TEST(ArrivalsFileTest, AFileThatIsTooLargeIsRefusedUnread) {
   const TempFolder folder;
   const std::string path = folder.Write("large", "");
