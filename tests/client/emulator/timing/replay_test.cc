@@ -26,7 +26,7 @@ TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
                         .arrived_at = absl::Seconds(100) + Ms(10) * (step - 40) -
                                       (step == 40 ? Ms(7) : Ms(0)) + core * Ms(2)};
   };
-  Arrivals arrivals = {.tensors = {{.shape = {4}}}, .num_cores = 2};
+  Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
   const PopArrival recording = Recording(
       feed, [&now] { return now; }, arrivals);
   now = absl::Seconds(200);  // Only the beginning's reading counts.
@@ -46,7 +46,7 @@ TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
 // Steps made every 15 ms. A chip of 10 ms waits 5 of each 15; one of 20 ms never waits, for the
 // recording runs ahead of it.
 TEST(ReplayTest, OneRecordingServesEveryChip) {
-  Arrivals arrivals = {.tensors = {{.shape = {4}}}, .num_cores = 2};
+  Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
   for (int step = 0; step < 10; ++step) {
     for (int core = 0; core < 2; ++core) arrivals.ns.push_back(15'000'000 * (step + 1));
   }
@@ -66,14 +66,14 @@ TEST(ReplayTest, OneRecordingServesEveryChip) {
 
 TEST(ReplayTest, AnEmptyRecordingHasNoAu) {
   const absl::StatusOr<TimingBooks> books =
-      Replay({.tensors = {{.shape = {4}}}, .num_cores = 2}, {.step_time = Ms(10)});
+      Replay({.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2}, {.step_time = Ms(10)});
   ASSERT_THAT(books, IsOk());
   EXPECT_EQ(books->steps(), 0);
   EXPECT_FALSE(books->utilisation().au.has_value());
 }
 
 TEST(ReplayTest, OptionsOutOfRangeAreRefused) {
-  EXPECT_THAT(Replay({.tensors = {{.shape = {4}}}, .num_cores = 2}, {}).status(),
+  EXPECT_THAT(Replay({.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2}, {}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("step_time is 0")));
 }
 
