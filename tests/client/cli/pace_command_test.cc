@@ -260,19 +260,65 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     answer.set_cpus(4);
-    answer.set_cpu_seconds(10 + asked++);  // One second for each level.
+    answer.set_cpu_seconds(10 + asked++ / 2);  // One second for each level and server.
     return absl::OkStatus();
   };
   const FakeServer server(feed);
+  const FakeServer other(feed);
   const CommandRun run =
-      Run(MakeLoadCommand(), server.address(),
+      Run(MakeLoadCommand(), server.address() + "," + other.address(),
           {"--step-time-us", "1000", "--trainers", "1", "--duration", "20ms", "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out,
               AllOf(StartsWith("{\"mode\":\"paced\","), HasSubstr("\"most_trainers\":1,"),
                     HasSubstr("\"levels\":[{\"trainers\":1,"),
-                    HasSubstr("\"server_cpu_seconds\":1,\"server_cpus\":4,"), EndsWith("]}\n")));
-  EXPECT_EQ(asked, 2);
+                    HasSubstr("\"server_cpu_seconds\":2,\"server_cpus\":8,"), EndsWith("]}\n")));
+  EXPECT_EQ(asked, 4);
+}
+
+// The servers' time counts from where every trainer has its first step. Connecting takes a while
+// here, so that who did not wait for it would have asked by then.
+TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
+  FakeFeed feed = Endless();
+  std::atomic<bool> asked = false;
+  std::atomic<bool> asked_too_early = false;
+  feed.status = [&](v1::ServerStatusResponse& answer) {
+    asked = true;
+    answer.set_cpus(1);
+    return absl::OkStatus();
+  };
+  feed.spoil = [&](int, int chunk, FakeChunk& piece) {
+    if (piece.header.step != 0 || chunk != 0) return;
+    usleep(30'000);
+    if (asked) asked_too_early = true;
+  };
+  const FakeServer server(feed);
+  EXPECT_EQ(
+      Run(MakeLoadCommand(), server.address(), {"--step-time-us", "1000", "--duration", "10ms"})
+          .exit_code,
+      0);
+  EXPECT_TRUE(asked);
+  EXPECT_FALSE(asked_too_early);
+}
+
+TEST_F(PaceCommandTest, TheSpecsEpochsDoNotEndTheFeed) {
+  v1::FeedSpec spec = SpecOf(Endless());
+  spec.set_epochs(1);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(spec, &text);
+  const std::string path = folder_.Write("one-epoch.textproto", text);
+  const FakeServer server(Endless());
+  const auto run = [&](std::unique_ptr<Command> command, std::vector<std::string> args) {
+    args.insert(args.begin(), {"--server", server.address(), "--spec", path});
+    EXPECT_EQ(RunCommand(std::move(command), args).exit_code, 0);
+  };
+  run(MakePaceCommand(), {"--step-time-us", "500", "--steps", "2"});
+  run(MakeReplayCommand(), {"--steps", "2", "--save-arrivals", folder_ / "a"});
+  run(MakeLoadCommand(), {"--step-time-us", "500", "--duration", "5ms"});
+  EXPECT_FALSE(server.requests().empty());
+  for (const v1::StreamStepsRequest& request : server.requests()) {
+    EXPECT_EQ(request.spec().epochs(), 0);
+  }
 }
 
 TEST_F(PaceCommandTest, LoadWithoutTheServersTimeHasNoHeadline) {

@@ -14,8 +14,10 @@ namespace systole::emulator {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Program Compiled(const Model& model, const v1::Chip& chip, const CompileOptions& options) {
   absl::StatusOr<Program> program = CompileProgram(model, chip, options);
@@ -222,6 +224,35 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   EXPECT_DOUBLE_EQ(Find(program, "second forward").bytes, 2 * 256);
   EXPECT_NEAR(Find(program, "first forward").vector_s * 1e6, 16 * (2 + 2 + 2) / 2., 1e-9);
   EXPECT_NEAR(Find(program, "second forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
+}
+
+// y is 256 bytes. The first norm has numbers to learn though nobody wants its input's gradient; the
+// pool on the input has neither.
+TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
+  const Program norm = Compiled(ToyModel("4, 4, 4",
+                                         "layers { name: \"norm\" layer_norm {} } layers { "
+                                         "flatten {} } layers { dense { units: 2 } }"),
+                                ToyChip(), {.per_core_batch = 2});
+  EXPECT_DOUBLE_EQ(Find(norm, "norm forward").bytes, 2 * 256);
+  EXPECT_DOUBLE_EQ(Find(norm, "norm backward").bytes, 3 * 256);
+  const Program pool = Compiled(ToyModel("4, 4, 4",
+                                         "layers { name: \"pool\" max_pool {} } layers { "
+                                         "flatten {} } layers { dense { units: 2 } }"),
+                                ToyChip(), {.per_core_batch = 2});
+  EXPECT_THAT(OpNames(pool), Contains("pool forward"));
+  EXPECT_THAT(OpNames(pool), Not(Contains("pool backward")));
+}
+
+// 83 parameters in f32 and as many gradients, 332 bytes each; two infeeds of 60 bytes; the outputs
+// of two rows, 80 and 30 bytes. Inference: the parameters, the infeeds, and the largest row's
+// input and output, 60 + 80 bytes.
+TEST(CompilerTest, MemoryHoldsParametersActivationsAndTwoInfeeds) {
+  CompileOptions options = {.per_core_batch = 5, .layout = InfeedLayout::kNhwc};
+  EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes,
+                   332 + 332 + 2 * 60 + 80 + 30);
+  EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).memory_bytes, 1e6);
+  options.training = false;
+  EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes, 332 + 2 * 60 + 140);
 }
 
 // 4 positions, 2 heads of 3 channels, 5 examples. Scores of a head: 16 in f32 are 64 bytes, which

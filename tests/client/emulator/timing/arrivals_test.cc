@@ -78,6 +78,7 @@ TEST(ArrivalsTest, WhateverIsNotTheFormatIsRefusedByLine) {
       {"steps 3", "steps 4", "x:11: 'end', want 2 numbers"},
       {"steps 3", "steps 2", "x:10: '100 250', want 'end' after 2 steps"},
       {"steps 3", "steps 1000000000000", "x:7: "},
+      {"steps 3", "steps 7", "x:7: "},  // 24 bytes follow, a step takes 4 at least.
       {"100 100\n", "100 4\n", "x:9: '100 4', want core 1's time at least 5, its step before"},
       {"100 100\n", "100 +100\n", "x:9: "},
       {"100 100\n", "100 100 \n", "x:9: "},
