@@ -37,6 +37,17 @@ absl::Status SyncFolder(absl::string_view path) {
   return absl::OkStatus();
 }
 
+// A rename takes the place of whatever has the name: a device, a pipe, a link such as /dev/stdout.
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat there;
+  if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();
+  const char* const kind = S_ISDIR(there.st_mode)   ? "folder"
+                           : S_ISLNK(there.st_mode) ? "link"
+                                                    : "device or pipe";
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", path, "\" is a ", kind, "; want a regular file, or a name that is free"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& path,
@@ -44,12 +55,7 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
   if (BaseName(path).empty()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file to write"));
   }
-  struct stat there;
-  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", path, "\" is a ", S_ISDIR(there.st_mode) ? "folder" : "device or pipe",
-                     "; want a regular file, or a name that is free"));
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckReplaceable(path));
   // Makes names differ inside this process; O_EXCL keeps other processes' files safe.
   static std::atomic<uint64_t> next_number{0};
   for (int attempt = 0; attempt < 1000; ++attempt) {

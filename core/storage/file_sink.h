@@ -29,8 +29,8 @@ class FileSink final : public ByteSink {
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
   // keeps it out of globs.
   //   NotFound, PermissionDenied  the folder does not allow it; names the path.
-  //   InvalidArgument             `path` is there and no regular file: a folder, or a device, which
-  //                               the rename would take the place of.
+  //   InvalidArgument             `path` is there and no regular file: a folder, or a device or a
+  //                               link, which the rename would take the place of.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
                                                           const FileSinkOptions& options = {});
   ~FileSink() override;

@@ -58,6 +58,10 @@ TEST(FileSinkTest, WhatIsNoRegularFileIsNotReplaced) {
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(FileSink::Create(folder / "pipe").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device or pipe")));
+  folder.Write("old", "old");
+  std::filesystem::create_symlink(folder / "old", folder / "link");
+  EXPECT_THAT(FileSink::Create(folder / "link").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a link")));
 }
 
 TEST(FileSinkTest, WritableIsWhatASinkCouldBeMadeFor) {
