@@ -46,16 +46,14 @@ std::vector<FusedRow> FuseLayers(const Model& model, bool training) {
   const std::vector<int64_t> takers = CountTakers(model);
   std::vector<FusedRow> rows;
   std::vector<size_t> row_of;  // By layer.
-  const auto is_tail = [&](int64_t layer) {
-    return rows[row_of[static_cast<size_t>(layer)]].passes.back().layers.back() == layer;
-  };
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const LayerPlan& layer = model.layers[i];
     const auto number = static_cast<int64_t>(i);
     // Of several inputs that could carry it, the last one computed: the others are there by then.
+    // An input that nobody else takes is the end of its row.
     int64_t carrier = -1;
     for (const int64_t input : layer.inputs) {
-      if (input >= 0 && takers[static_cast<size_t>(input)] == 1 && is_tail(input)) {
+      if (input >= 0 && takers[static_cast<size_t>(input)] == 1) {
         carrier = std::max(carrier, input);
       }
     }
