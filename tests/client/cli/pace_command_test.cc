@@ -294,7 +294,7 @@ TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
   };
   const FakeServer server(feed);
   EXPECT_EQ(
-      Run(MakeLoadCommand(), server.address(), {"--step-time-us", "1000", "--duration", "10ms"})
+      Run(MakeLoadCommand(), server.address(), {"--step-time-us", "1000", "--duration", "100ms"})
           .exit_code,
       0);
   EXPECT_TRUE(asked);
@@ -354,6 +354,24 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
     seeds.insert(request.spec().seed());
   }
   EXPECT_THAT(seeds, ElementsAre(40, 41, 42));
+}
+
+// The server stops after step 0, which each trainer has before the window opens.
+TEST(RunLoadLevelTest, WhatCameBeforeTheWindowDoesNotCount) {
+  FakeFeed feed = Endless();
+  feed.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 1; };
+  const FakeServer server(feed);
+  const LoadOptions options = {
+      .spec = SpecOf(Endless()),
+      .client = {.servers = {server.address()}},
+      .cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(1)},
+                .per_core_batch = 4,
+                .slice_bytes = 500},
+      .duration = absl::Milliseconds(20)};
+  const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 2, nullptr);
+  ASSERT_THAT(level, IsOk());
+  EXPECT_EQ(level->examples, 0);
+  EXPECT_EQ(level->lowest_au(), 0);
 }
 
 TEST(RunLoadLevelTest, AFeedThatEndsIsNoLevel) {

@@ -187,6 +187,18 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
 }
 
 // The clock is moved on by 4 at 10: step 1 begins at 14, and its slice, there at 12, is not late.
+// Room for one step, transfers of 15 before steps of 10. Core 1's first slice comes at 100, so both
+// start at 115. Core 0's second slice was there all the time, but its place is free at 115 only: it
+// is ready at 130, 5 after the end of the first step, as core 1's is.
+TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
+  const Books books =
+      Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},
+               {{0, 100}, {0, 100}});
+  EXPECT_THAT(books.starts_ms, ElementsAre(115, 130));
+  EXPECT_THAT(books.stalls_ms[1], ElementsAre(5, 5));
+  EXPECT_THAT(books.barriers_ms[1], ElementsAre(0, 0));
+}
+
 TEST(InfeedClockTest, ASlipIsOverheadAndNotAStall) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create({.step_time = Ms(10)});
   ASSERT_THAT(clock, IsOk());
