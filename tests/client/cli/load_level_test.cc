@@ -129,7 +129,8 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   EXPECT_THAT(
       report.ToText(),
       AllOf(HasSubstr("mode            paced\n"), HasSubstr("demand          500.0 examples/s"),
-            HasSubstr("       4    83.33 %    83.33 %         6.7        750.0             1.500     1.000  "
+            HasSubstr("       4    83.33 %    83.33 %         6.7        750.0             1.500   "
+                      "  1.000  "
                       "p50 2.000 ms"),
             HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
@@ -138,11 +139,13 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
             HasSubstr("note: shared\n")));
   EXPECT_THAT(
       report.ToJson(),
-      AllOf(HasSubstr(R"("most_trainers":4,"largest_fed":2,"cores_fed_per_server_cpu":0.5)"),
-            HasSubstr(R"({"trainers":1,"fed":true,"lowest_au":1,"lowest_wall_au":1,"au":[1],"wall_au":[1],)"
-                      R"("window_seconds":2,"examples_per_second":750,"cores_worth":1.5,)"
-                      R"("cores_busy":2,"server_cpu_seconds":3,"server_cpus":4,)"
-                      R"("server_cpus_busy":1.5,"cores_fed_per_server_cpu":1,)")));
+      AllOf(
+          HasSubstr(R"("most_trainers":4,"largest_fed":2,"cores_fed_per_server_cpu":0.5)"),
+          HasSubstr(
+              R"({"trainers":1,"fed":true,"lowest_au":1,"lowest_wall_au":1,"au":[1],"wall_au":[1],)"
+              R"("window_seconds":2,"examples_per_second":750,"cores_worth":1.5,)"
+              R"("cores_busy":2,"server_cpu_seconds":3,"server_cpus":4,)"
+              R"("server_cpus_busy":1.5,"cores_fed_per_server_cpu":1,)")));
 }
 
 TEST(LoadReportTest, WithoutAFedTrainerTheHeadlineIsOfOne) {
