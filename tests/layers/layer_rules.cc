@@ -25,9 +25,9 @@ std::vector<Room> SystoleRooms() {
                              {"core/storage", "core/flow", "core/record", "core/example",
                               "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/pipeline"}});
-  const Names emulator = {"client/emulator/array", "client/emulator/model",
+  const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
-                          "client/emulator/chip", "client/emulator/timing"};
+                          "client/emulator/chip",     "client/emulator/timing"};
   return {
       {"core/status", 0, {}},
       {"proto/systole/v1", 0, {}},

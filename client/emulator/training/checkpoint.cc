@@ -122,8 +122,8 @@ class Reader {
           absl::StrCat("no consistent checkpoint: ", bad_field_, " cannot be"));
     }
     if (bytes_.empty()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("no consistent checkpoint: ", bytes_.size(),
-                                            " bytes follow its last field"));
+    return absl::DataLossError(
+        absl::StrCat("no consistent checkpoint: ", bytes_.size(), " bytes follow its last field"));
   }
 
  private:
@@ -222,8 +222,8 @@ uint64_t U64At(absl::string_view bytes, size_t at) {
 
 absl::Status Differs(absl::string_view what, absl::string_view saved, absl::string_view given,
                      absl::string_view remedy) {
-  return absl::FailedPreconditionError(absl::StrCat("the checkpoint was saved with ", what, " ",
-                                                    saved, ", this run has ", given, "; ", remedy));
+  return absl::InvalidArgumentError(absl::StrCat("the checkpoint was saved with ", what, " ", saved,
+                                                 ", this run has ", given, "; ", remedy));
 }
 
 }  // namespace
@@ -285,8 +285,8 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(absl::string_view bytes) {
                                                    "; resume with the release that saved it"));
   }
   if (const uint64_t size = U64At(bytes, 16); size != bytes.size()) {
-    return absl::DataLossError(absl::StrCat(bytes.size(), " bytes, want ", size,
-                                            ": it was cut short or added to"));
+    return absl::DataLossError(
+        absl::StrCat(bytes.size(), " bytes, want ", size, ": it was cut short or added to"));
   }
   const absl::string_view content = bytes.substr(0, bytes.size() - kChecksumBytes);
   if (U64At(bytes, content.size()) != Xxh3(content)) {

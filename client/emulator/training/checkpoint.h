@@ -43,8 +43,8 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps
 // Puts the checkpoint's numbers into `trainer`. Another number of cores is fine as long as the
 // global batch is the same: sums are then grouped otherwise, unless cores times shards_per_core is
 // what it was.
-//   FailedPrecondition  model, seed, numerics or global batch are not the checkpoint's; says what
-//                       to do. Nothing has changed.
+//   InvalidArgument  model, seed, numerics or global batch are not the checkpoint's; says what to
+//                    do. Nothing has changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);
 
 std::string EncodeCheckpoint(const Checkpoint& checkpoint);

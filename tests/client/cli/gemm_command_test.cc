@@ -52,8 +52,8 @@ TEST(GemmCommandTest, SeveralUnitsShareTheProduct) {
   const CommandRun run = Gemm("4x4", "40,8,4", "ws-db", {"--units", "2", "--step"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("cycles       50\nfolds        2\n"),
-                               HasSubstr("split        rows\n"),
-                               HasSubstr("cycles agree (50), values agree")));
+                             HasSubstr("split        rows\n"),
+                             HasSubstr("cycles agree (50), values agree")));
   EXPECT_THAT(Gemm("4x4", "40,8,4", "scalesim-ws", {"--units", "2"}).err,
               HasSubstr("scalesim-ws prices one array, not 2"));
   EXPECT_EQ(Gemm("4x4", "40,8,4", "ws-db", {"--units", "0"}).exit_code, 2);
