@@ -8,9 +8,9 @@
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 
-#include <compare>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 namespace systole::emulator {
 
@@ -21,7 +21,10 @@ struct StridedGemm {
   int64_t a_stride = 0, b_stride = 0, out_stride = 0;
   bool transposed = false, accumulate = false;
 
-  auto operator<=>(const StridedGemm&) const = default;
+  auto key() const {
+    return std::tie(m, k, n, a_stride, b_stride, out_stride, transposed, accumulate);
+  }
+  friend bool operator<(const StridedGemm& x, const StridedGemm& y) { return x.key() < y.key(); }
 };
 
 class OneDnnGemm {
