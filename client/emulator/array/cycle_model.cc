@@ -6,6 +6,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/divide_up.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
@@ -17,8 +18,6 @@ constexpr Dataflow kDataflows[] = {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataf
 
 // With sizes up to 2^40, folds stay below 2^80 and their cycles below 2^123.
 using Wide = absl::uint128;
-
-Wide DivideUp(Wide a, Wide b) { return (a + b - 1) / b; }
 
 absl::Status CheckSize(absl::string_view what, int64_t value) {
   if (value >= 1 && value <= kLargestGemmSize) return absl::OkStatus();
@@ -111,14 +110,14 @@ absl::StatusOr<GemmCycles> CountCycles(const GemmShape& gemm, const ArrayShape& 
         DataflowName(dataflow), " prices one array, not ", units, "; ws-db prices several"));
   }
   const Mapping mapping = MappingOf(gemm, dataflow);
-  const Wide folds =
-      DivideUp(mapping.on_rows, array.rows) * DivideUp(mapping.on_columns, array.columns);
+  const Wide folds = DivideUp<Wide>(mapping.on_rows, array.rows) *
+                     DivideUp<Wide>(mapping.on_columns, array.columns);
   GemmCycles result;
   Wide cycles = CyclesOf(folds, mapping.streamed, array, dataflow);
   if (units > 1) {
-    const auto rows_each = static_cast<int64_t>(DivideUp(mapping.streamed, units));
+    const auto rows_each = static_cast<int64_t>(DivideUp<Wide>(mapping.streamed, units));
     const Wide by_rows = CyclesOf(folds, rows_each, array, dataflow);
-    const Wide by_tiles = CyclesOf(DivideUp(folds, units), mapping.streamed, array, dataflow);
+    const Wide by_tiles = CyclesOf(DivideUp<Wide>(folds, units), mapping.streamed, array, dataflow);
     result.split = by_rows <= by_tiles ? UnitSplit::kRows : UnitSplit::kTiles;
     cycles = std::min(by_rows, by_tiles);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/divide_up.h"
 #include "client/emulator/array/matrix_unit.h"
 #include "client/emulator/array/pe_grid.h"
 #include "client/emulator/array/stepped_array.h"
@@ -42,8 +43,6 @@ class Shares {
   }
 
  private:
-  static int64_t DivideUp(int64_t a, int64_t b) { return (a - 1) / b + 1; }
-
   UnitSplit split_;
   int64_t rows_, tiles_;
   int64_t each_, count_;  // Rows or tiles of a share; shares.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "client/emulator/array/divide_up.h"
 #include "client/emulator/array/scratch_plan.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -172,8 +173,6 @@ void EdgeOrTile(const float* a, int64_t a_stride, const float* b, int64_t depth,
   }
 }
 
-int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
 void Reserve(DeviceArray<float>& array, int64_t size) {
   if (array.size() < size) array = DeviceArray<float>(size);
 }
@@ -185,7 +184,7 @@ void ClearOutput(int64_t rows, int64_t columns, float* out, int64_t out_stride) 
 void Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out, int64_t out_stride,
               Scratch& scratch) {
   const int64_t m = a.rows(), depth = a.columns();
-  const int64_t panels = (n + kTileColumns - 1) / kTileColumns;
+  const int64_t panels = DivideUp<int64_t>(n, kTileColumns);
   Reserve(scratch.b, panels * depth * kTileColumns);
   Reserve(scratch.a, kBlockRows * kArrayRows);
   Reserve(scratch.tile, kTileRows * kTileColumns);
@@ -231,8 +230,8 @@ void Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out, int64_
 void MultiplyTransposed(const Patches& a, const Patches& b, float* out, int64_t out_stride,
                         Scratch& scratch) {
   const int64_t depth = a.rows(), m = a.columns(), n = b.columns();
-  const int64_t panels = (n + kTileColumns - 1) / kTileColumns;
-  const int64_t a_stride = RoundUp(m, kTileRows);
+  const int64_t panels = DivideUp<int64_t>(n, kTileColumns);
+  const int64_t a_stride = RoundUp<int64_t>(m, kTileRows);
   Reserve(scratch.a, kArrayRows * a_stride);
   Reserve(scratch.b, panels * kArrayRows * kTileColumns);
   Reserve(scratch.row, panels * kTileColumns);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/emulator/array/divide_up.h"
 #include "core/status/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -100,8 +101,6 @@ HWY_EXPORT(DrainCycle);
 namespace {
 
 constexpr int64_t kWidestVector = 16;
-
-int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 

@@ -3,16 +3,11 @@
 #include <algorithm>
 
 #include "client/emulator/array/device_array.h"
+#include "client/emulator/array/divide_up.h"
 #include "client/emulator/array/fast_matrix_unit.h"
 #include "client/emulator/array/matrix_unit.h"
 
 namespace systole::emulator {
-namespace {
-
-int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-}  // namespace
-
 void ScratchPlan::AddMultiply(int64_t k, int64_t n) {
   packed_a_ = std::max(packed_a_, kMostBlockRows * kArrayRows);
   packed_b_ = std::max(packed_b_, k * RoundUp(n, kMostTileColumns));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/emulator/array/divide_up.h"
 #include "client/emulator/array/flush_scope.h"
 #include "core/numeric/bf16.h"
 #include "core/status/check.h"
@@ -19,8 +20,6 @@ struct Range {
 Range Skewed(int64_t time, int64_t length, int64_t size) {
   return {std::max<int64_t>(0, time - length + 1), std::min(size, time + 1)};
 }
-
-int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

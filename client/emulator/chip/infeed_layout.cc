@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/divide_up.h"
 #include "core/status/check.h"
 
 namespace systole::emulator {
@@ -13,10 +14,6 @@ namespace {
 constexpr InfeedLayout kLayouts[] = {InfeedLayout::kNhwc, InfeedLayout::kHwcn,
                                      InfeedLayout::kNhwcTiled, InfeedLayout::kHwcnTiled};
 constexpr int64_t kTileRows = 8, kTileColumns = 128;
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/emulator/array/divide_up.h"
 #include "core/status/check.h"
 
 namespace systole::emulator {
@@ -23,8 +24,8 @@ std::vector<Phase> PhasesOf(int64_t inputs, int64_t size, int64_t stride, int64_
   for (int64_t first = 0; first < std::min(inputs, stride); ++first) {
     const int64_t first_tap = (first + pad) % stride;
     if (first_tap >= size) continue;
-    const Phase phase = {.inputs = (inputs - first + stride - 1) / stride,
-                         .taps = (size - first_tap + stride - 1) / stride};
+    const Phase phase = {.inputs = DivideUp(inputs - first, stride),
+                         .taps = DivideUp(size - first_tap, stride)};
     const auto same = std::find_if(phases.begin(), phases.end(), [&](const Phase& other) {
       return other.inputs == phase.inputs && other.taps == phase.taps;
     });

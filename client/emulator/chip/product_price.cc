@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/divide_up.h"
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
@@ -23,7 +24,7 @@ absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Da
   GemmShape priced = product.gemm;
   int64_t serial = product.repeats;
   if (dataflow == Dataflow::kWsDb && product.repeats > 1) {
-    const int64_t slabs = (priced.k + array.rows - 1) / array.rows;
+    const int64_t slabs = DivideUp(priced.k, array.rows);
     if (Size(slabs) * Size(array.rows) * Size(product.repeats) > Size(kLargestGemmSize)) {
       return absl::InvalidArgumentError(absl::StrCat(product.repeats, " products of K = ", priced.k,
                                                      " are too many; want a smaller batch"));
