@@ -26,64 +26,62 @@ constexpr int64_t kLargestBatch = 1 << 20;
 constexpr int kMostSlices = 256, kMostMeasurements = 256;
 constexpr double kLargestRate = 1e21;
 
-// NaN fails both comparisons.
-template <typename Number>
-absl::Status CheckRange(absl::string_view field, Number value, Number smallest, Number largest) {
+// CheckRange() for measured quantities, whose upper end counts; a NaN is out of range.
+absl::Status CheckQuantity(absl::string_view field, double value, double smallest, double largest) {
   if (value >= smallest && value <= largest) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", want ", smallest, " to ", largest));
 }
 
 absl::Status CheckCore(const v1::Chip& chip) {
-  constexpr int64_t kOne = 1, kNone = 0;
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("cores", chip.cores(), kOne, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("cores", chip.cores(), 1, kMostUnits));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("matrix_units_per_core", chip.matrix_units_per_core(), kOne, kMostUnits));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_rows", chip.array_rows(), kOne, kLongestEdge));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_columns", chip.array_columns(), kOne, kLongestEdge));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("macs_per_place", chip.macs_per_place(), kNone, kMostUnits));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("clock_hz", chip.clock_hz(), 1.0, 1e15));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("vector_lanes", chip.vector_lanes(), kOne, kLongestEdge));
+      CheckRange("matrix_units_per_core", chip.matrix_units_per_core(), 1, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_rows", chip.array_rows(), 1, kLongestEdge));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("array_columns", chip.array_columns(), 1, kLongestEdge));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("macs_per_place", chip.macs_per_place(), 0, kMostUnits));
+  SYSTOLE_RETURN_IF_ERROR(CheckQuantity("clock_hz", chip.clock_hz(), 1.0, 1e15));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("vector_lanes", chip.vector_lanes(), 1, kLongestEdge));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("vector_units_per_lane", chip.vector_units_per_lane(), kOne, kMostUnits));
-  return CheckRange("vector_memory_bytes_per_core", chip.vector_memory_bytes_per_core(), kNone,
+      CheckRange("vector_units_per_lane", chip.vector_units_per_lane(), 1, kMostUnits));
+  return CheckRange("vector_memory_bytes_per_core", chip.vector_memory_bytes_per_core(), 0,
                     kMostBytes);
 }
 
 absl::Status CheckRates(const v1::Chip& chip) {
   if (chip.published_peak_flops() != 0) {
     SYSTOLE_RETURN_IF_ERROR(
-        CheckRange("published_peak_flops", chip.published_peak_flops(), 1.0, kLargestRate));
+        CheckQuantity("published_peak_flops", chip.published_peak_flops(), 1.0, kLargestRate));
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("memory_bytes", chip.memory_bytes(), int64_t{1}, kMostBytes));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("memory_bytes", chip.memory_bytes(), 1, kMostBytes));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("memory_bytes_per_s", chip.memory_bytes_per_s(), 1.0, kLargestRate));
+      CheckQuantity("memory_bytes_per_s", chip.memory_bytes_per_s(), 1.0, kLargestRate));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("link_bytes_per_s", chip.link_bytes_per_s(), 1.0, kLargestRate));
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("hop_s", chip.hop_s(), 0.0, 1.0));
+      CheckQuantity("link_bytes_per_s", chip.link_bytes_per_s(), 1.0, kLargestRate));
+  SYSTOLE_RETURN_IF_ERROR(CheckQuantity("hop_s", chip.hop_s(), 0.0, 1.0));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("host_bytes_per_s", chip.host_bytes_per_s(), 1.0, kLargestRate));
-  return CheckRange("overlap", chip.overlap(), 0.0, 1.0);
+      CheckQuantity("host_bytes_per_s", chip.host_bytes_per_s(), 1.0, kLargestRate));
+  return CheckQuantity("overlap", chip.overlap(), 0.0, 1.0);
 }
 
 absl::Status CheckSlice(const v1::Slice& slice, const std::string& field) {
   SYSTOLE_RETURN_IF_ERROR(CheckName(absl::StrCat(field, ".name"), slice.name()));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange(absl::StrCat("the number of ", field, ".axes"), slice.axes_size(), 1, 3));
+      CheckRange(absl::StrCat("the number of ", field, ".axes"), int64_t{slice.axes_size()}, 1, 3));
   int64_t chips = 1;
   for (const v1::Axis& axis : slice.axes()) {
-    SYSTOLE_RETURN_IF_ERROR(CheckRange(absl::StrCat("chips of an axis of ", field), axis.chips(),
-                                       int64_t{1}, kMostChips));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat("chips of an axis of ", field), axis.chips(), 1, kMostChips));
     chips *= axis.chips();  // At most 2^60.
   }
-  return CheckRange(absl::StrCat("the product of the axes of ", field), chips, int64_t{1},
-                    kMostChips);
+  return CheckRange(absl::StrCat("the product of the axes of ", field), chips, 1, kMostChips);
 }
 
 absl::Status CheckSlices(const v1::Chip& chip) {
-  SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of slices", chip.slices_size(), 1, kMostSlices));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("the number of measurements", chip.measurements_size(), 0, kMostMeasurements));
+      CheckRange("the number of slices", int64_t{chip.slices_size()}, 1, kMostSlices));
+  SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of measurements",
+                                     int64_t{chip.measurements_size()}, 0, kMostMeasurements));
   std::set<absl::string_view> names;
   for (int i = 0; i < chip.slices_size(); ++i) {
     const std::string field = absl::StrCat("slices[", i, "]");
@@ -104,8 +102,8 @@ absl::Status CheckSlices(const v1::Chip& chip) {
     }
     SYSTOLE_RETURN_IF_ERROR(CheckRange(absl::StrCat(field, ".per_core_batch"), m.per_core_batch(),
                                        int64_t{1}, kLargestBatch));
-    SYSTOLE_RETURN_IF_ERROR(
-        CheckRange(absl::StrCat(field, ".examples_per_s"), m.examples_per_s(), 1e-9, kLargestRate));
+    SYSTOLE_RETURN_IF_ERROR(CheckQuantity(absl::StrCat(field, ".examples_per_s"),
+                                          m.examples_per_s(), 1e-9, kLargestRate));
     // It is printed as it is, so it must not steer a terminal.
     if (m.source().empty() ||
         std::any_of(m.source().begin(), m.source().end(), absl::ascii_iscntrl)) {
