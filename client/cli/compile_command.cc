@@ -21,7 +21,7 @@ namespace systole {
 namespace {
 
 absl::StatusOr<DType> ParseInputDType(const std::string& name) {
-  for (const DType dtype : {DType::kBfloat16, DType::kFloat32, DType::kUint8}) {
+  for (const DType dtype : emulator::kInputDTypes) {
     if (name == DTypeName(dtype)) return dtype;
   }
   return absl::InvalidArgumentError(

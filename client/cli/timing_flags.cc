@@ -58,9 +58,7 @@ absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
   const std::vector<int64_t> example = image->example();
   const int64_t elements =
       std::accumulate(example.begin(), example.end(), int64_t{1}, std::multiplies<>());
-  const bool is_number = image->dtype == DType::kBfloat16 || image->dtype == DType::kFloat32 ||
-                         image->dtype == DType::kUint8;
-  if (is_number && elements == run.model.input.size()) return *image;
+  if (emulator::IsInputDType(image->dtype) && elements == run.model.input.size()) return *image;
   return absl::InvalidArgumentError(absl::StrCat(
       "output '", image->name, "' gives examples of ", DTypeName(image->dtype), "[",
       absl::StrJoin(example, ","), "], but model ", run.model.name, " takes [",

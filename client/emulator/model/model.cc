@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -194,6 +195,11 @@ absl::Status SetLoss(const v1::Loss& loss, const Shape& logits, Model& model) {
 
 std::string Shape::DebugString() const {
   return absl::StrCat("[", height, ",", width, ",", channels, "]");
+}
+
+bool IsInputDType(DType dtype) {
+  return std::find(std::begin(kInputDTypes), std::end(kInputDTypes), dtype) !=
+         std::end(kInputDTypes);
 }
 
 bool LayerPlan::needs_input_gradient() const {

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/memory/dtype.h"
 #include "systole/v1/model.pb.h"
 
 namespace systole::emulator {
@@ -21,6 +22,10 @@ struct Shape {
   std::string DebugString() const;  // "[64,64,3]"
   friend bool operator==(const Shape&, const Shape&) = default;
 };
+
+// What the values of a model's input may be in a feed.
+inline constexpr DType kInputDTypes[] = {DType::kBfloat16, DType::kFloat32, DType::kUint8};
+bool IsInputDType(DType dtype);
 
 // A window that moves over an image: convolutions and pools.
 struct Window {

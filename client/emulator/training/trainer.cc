@@ -126,8 +126,7 @@ absl::Status Trainer::CheckInputs(absl::Span<const CoreInputs> cores) const {
     const int64_t batch = options_.per_core_batch;
     SYSTOLE_RETURN_IF_ERROR(CheckVector("label", core, inputs.label, DType::kInt64, batch));
     SYSTOLE_RETURN_IF_ERROR(CheckVector("valid", core, inputs.valid, DType::kUint8, batch));
-    const DType dtype = inputs.image.dtype;
-    if (dtype != DType::kFloat32 && dtype != DType::kBfloat16 && dtype != DType::kUint8) {
+    if (!IsInputDType(inputs.image.dtype)) {
       return absl::InvalidArgumentError(absl::StrCat("core ", core, ": tensor 'image' is ",
                                                      Describe(inputs.image),
                                                      ", want float32, bfloat16 or uint8"));
