@@ -1,6 +1,5 @@
 // Resuming far into a feed against starting at its beginning: the time from opening a stream to its
 // first slice. The two take turns inside one iteration, so that the ratio holds on a noisy machine.
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
@@ -69,21 +69,28 @@ void BM_FirstSliceAtStep(benchmark::State& state) {
       FeedPlan::Create(MakeSpec(), MakeDataset());
   SYSTOLE_CHECK(plan.ok());
   StepEngine engine({.threads = 1});
-  std::vector<double> at_zero;
-  std::vector<double> far;
-  for (auto _ : state) {
-    at_zero.push_back(FirstSliceMicroseconds(engine, *plan, 0));
-    far.push_back(FirstSliceMicroseconds(engine, *plan, state.range(0)));
-  }
-  const auto median = [](std::vector<double>& values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
+  const int times = static_cast<int>(bench::ScaledWork(400));
+  // Many openings a round: one alone takes microseconds.
+  const auto first_slices = [&](int64_t step) -> bench::Sample {
+    std::vector<double> microseconds;
+    for (int i = 0; i < times; ++i) {
+      microseconds.push_back(FirstSliceMicroseconds(engine, *plan, step));
+    }
+    return {.amount = bench::Median(microseconds), .seconds = 1};
   };
-  state.counters["at_step_0_us"] = median(at_zero);
-  state.counters["far_us"] = median(far);
-  state.counters["ratio"] = median(far) / median(at_zero);  // Wanted: under 1.2.
+  for (auto _ : state) {
+    const std::vector<std::vector<bench::Sample>> samples = bench::TakeTurns(
+        {[&] { return first_slices(state.range(0)); }, [&] { return first_slices(0); }});
+    bench::ReportRow(state, "ratio",
+                     {.figure = absl::StrCat("first slice at step ", state.range(0)),
+                      .ceiling = "first slice at step 0",
+                      .unit = "us",
+                      .wanted = 1.2,
+                      .bound = bench::Bound::kAtMost},
+                     samples[0], samples[1]);
+  }
 }
-BENCHMARK(BM_FirstSliceAtStep)->ArgName("step")->Arg(1'000'000)->Arg(1'000'000'000);
+BENCHMARK(BM_FirstSliceAtStep)->ArgName("step")->Arg(1'000'000)->Arg(1'000'000'000)->Iterations(1);
 
 }  // namespace
 }  // namespace systole

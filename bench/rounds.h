@@ -1,0 +1,102 @@
+// Figures against their ceilings: the sides of a comparison take turns, round by round, and the
+// ratio is formed within each round, so that it holds on a machine whose speed drifts.
+//
+// The amount of work comes from the environment (bench/run.sh sets it):
+//   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or smoke (1
+//   round, next to
+//                          none: shows that it runs)
+//   SYSTOLE_BENCH_RESULTS  a file to which every row and point is appended, one JSON object a line;
+//                          bench/table.py makes the table and the plots of it
+//
+// Single-thread.
+#ifndef SYSTOLE_BENCH_ROUNDS_H_
+#define SYSTOLE_BENCH_ROUNDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+
+namespace systole::bench {
+
+// What one side did in one round. A figure that is no rate (seconds to a first batch, bytes of
+// memory) is an amount with seconds = 1.
+struct Sample {
+  // Done in `seconds`, in the unit of the row: images, bytes, ..
+  double amount = 0;
+  double seconds = 0;
+  // User and system, of all processes of this side; 0 = not told.
+  double cpu_seconds = 0;
+  // The largest memory of this side's processes, in bytes; 0 = not told.
+  double peak_bytes = 0;
+
+  double rate() const { return amount / seconds; }
+};
+
+// Measures one side once.
+using Side = std::function<Sample()>;
+
+// How many rounds to run: 5, 3 or 1.
+int NumRounds();
+// `full` scaled to the amount of work asked for, at least 1.
+int64_t ScaledWork(int64_t full);
+
+// Calls `work`, and tells how long it took and what CPU time this process used.
+Sample Measure(double amount, const std::function<void()>& work);
+
+// Runs NumRounds() rounds. In each, every side is measured once; the order rotates, so that none is
+// always first. result[side][round].
+std::vector<std::vector<Sample>> TakeTurns(const std::vector<Side>& sides);
+
+enum class Bound { kAtLeast, kAtMost };
+
+// A line of the table: `figure` is this many times `ceiling`, and should be at least (at most)
+// `wanted` times.
+struct Row {
+  std::string figure;
+  std::string ceiling;
+  // Of both rates: "img/s", "GB/s", ..
+  std::string unit;
+  // Rates are divided by this for printing: 1e9 for bytes shown as GB/s.
+  double unit_size = 1;
+  std::optional<double> wanted;
+  Bound bound = Bound::kAtLeast;
+};
+
+// Median, smallest and largest ratio of the rounds' rates.
+struct Ratio {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+
+// Appends the row to the results and sets the counters `NAME`, `NAME_min` and `NAME_max` of
+// `state`.
+Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& row,
+                const std::vector<Sample>& figure, const std::vector<Sample>& ceiling);
+
+// A point of a curve; points of one curve and series are joined in order of x.
+struct Point {
+  std::string curve;   // The plot's title.
+  std::string series;  // The line's name.
+  std::string x_label;
+  double x = 0;
+  std::string y_label;
+  double y = 0;
+};
+void ReportPoint(const Point& point);
+
+// The middle one of a copy of `values`, which must not be empty.
+double Median(std::vector<double> values);
+
+// CPU seconds of this process, user and system.
+double ProcessCpuSeconds();
+// The largest resident set of this process so far, in bytes.
+double ProcessPeakBytes();
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_ROUNDS_H_
