@@ -195,10 +195,6 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::Fe
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
     const v1::StreamStepsRequest& request, StepRange& range) {
   if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
-  if (counters_.active_streams >= options_.max_streams) {
-    return absl::UnavailableError(absl::StrCat("this server serves ", options_.max_streams,
-                                               " streams, the most it may; ask another, or later"));
-  }
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
   if (request.has_expected()) {
     SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*plan)));
@@ -220,9 +216,20 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
            .ok()) {
     return new RefusedStream(absl::InvalidArgumentError("the request is no StreamStepsRequest"));
   }
+  // The place is taken first and given back if the stream cannot begin: requests that come at once
+  // must not all find the last place free.
+  if (++counters_.active_streams > options_.max_streams) {
+    --counters_.active_streams;
+    return new RefusedStream(
+        absl::UnavailableError(absl::StrCat("this server serves ", options_.max_streams,
+                                            " streams, the most it may; ask another, or later")));
+  }
   StepRange range;
   absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range);
-  if (!stream.ok()) return new RefusedStream(stream.status());
+  if (!stream.ok()) {
+    --counters_.active_streams;
+    return new RefusedStream(stream.status());
+  }
   return StepWriter::Start(*std::move(stream), range, counters_);
 }
 

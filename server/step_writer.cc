@@ -18,9 +18,7 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
                        ServiceCounters& counters)
-    : stream_(std::move(stream)), range_(range), counters_(counters) {
-  ++counters_.active_streams;
-}
+    : stream_(std::move(stream)), range_(range), counters_(counters) {}
 
 void StepWriter::AskForSlice() {
   stream_->Next([this](StepStream::Result result) { OnSlice(std::move(result)); });

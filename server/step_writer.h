@@ -24,7 +24,8 @@ namespace systole {
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send. `counters` must outlive the call.
+  // Begins to send. `counters` must outlive the call; the stream is counted in active_streams
+  // already, and no more when it is over.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            ServiceCounters& counters);
 

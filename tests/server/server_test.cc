@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -19,6 +20,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "proto/framing/element_spec.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -370,6 +372,57 @@ TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
   const grpc::Status status = Read(Request(Spec(), 0, 1), digests);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("0 streams"));
+}
+
+TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
+  constexpr int kMaxStreams = 3;
+  constexpr int kAsked = 24;
+  Restart({.max_streams = kMaxStreams});
+  // Each a feed of its own, whose plan takes a while to make: many are on their way together.
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<v1::StreamStepsRequest> requests;
+  for (int i = 0; i < kAsked; ++i) {
+    v1::FeedSpec endless = Spec();
+    endless.set_epochs(0);
+    endless.set_seed(i);
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    requests.push_back(Request(endless, 0, int64_t{1} << 40));
+  }
+  // One connection each, so that several threads of the server take them in.
+  std::vector<std::unique_ptr<v1::Systole::Stub>> stubs;
+  for (int i = 0; i < kAsked; ++i) {
+    grpc::ChannelArguments own_connection;
+    own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stubs.push_back(v1::Systole::NewStub(grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), own_connection)));
+  }
+  std::atomic<int> begun = 0;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::Chunk>>> readers(kAsked);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kAsked; ++i) {
+    threads.emplace_back([&, i] {
+      readers[i] = stubs[i]->StreamSteps(contexts[i].get(), requests[i]);
+      v1::Chunk chunk;
+      if (readers[i]->Read(&chunk)) ++begun;  // And stays.
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(begun, kMaxStreams);
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& reader : readers) reader->Finish();
+}
+
+TEST_F(ServerTest, ARefusedRequestGivesItsPlaceBack) {
+  Restart({.max_streams = 1});
+  v1::FeedSpec unknown = Spec();
+  unknown.set_dataset("nobody");
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    EXPECT_EQ(stub_->StreamSteps(&context, Request(unknown, 0, 1))->Finish().error_code(),
+              grpc::StatusCode::NOT_FOUND);
+  }
+  Digests digests;
+  EXPECT_TRUE(Read(Request(Spec(), 0, 1), digests).ok());
 }
 
 TEST_F(ServerTest, TheLargestNumbersARequestCanHoldAreServedOrRefused) {
