@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/photographs.h"
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
-#include "core/image/jpeg_encoder.h"
 #include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 // Last: needs <cstdio>.
@@ -22,44 +22,9 @@
 namespace systole {
 namespace {
 
-constexpr int kWidth = 500;
-constexpr int kHeight = 375;
+constexpr int kWidth = bench::kPhotographWidth;
+constexpr int kHeight = bench::kPhotographHeight;
 constexpr int kImages = 64;
-
-// Bilinear noise on a lattice of `cell` pixels.
-void AddOctave(CounterRng& rng, int cell, float amplitude, std::vector<float>* plane) {
-  const int columns = kWidth / cell + 2;
-  const int rows = kHeight / cell + 2;
-  std::vector<float> lattice(columns * rows);
-  for (float& value : lattice) value = (rng.UniformFloat() - 0.5f) * amplitude;
-  for (int y = 0; y < kHeight; ++y) {
-    for (int x = 0; x < kWidth; ++x) {
-      const float fy = static_cast<float>(y % cell) / cell;
-      const float fx = static_cast<float>(x % cell) / cell;
-      const float* corner = &lattice[y / cell * columns + x / cell];
-      const float top = corner[0] + (corner[1] - corner[0]) * fx;
-      const float bottom = corner[columns] + (corner[columns + 1] - corner[columns]) * fx;
-      (*plane)[y * kWidth + x] += top + (bottom - top) * fy;
-    }
-  }
-}
-
-// 1/f noise: amplitude halves with the scale. Colour varies more slowly than brightness.
-std::string MakePhotograph(uint64_t seed) {
-  CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
-  std::vector<float> light(kWidth * kHeight, 128.0f);
-  for (int cell = 128; cell >= 1; cell /= 2)
-    AddOctave(rng, cell, 60.0f * cell / 64 + 36.0f, &light);
-  std::vector<uint8_t> pixels(kWidth * kHeight * 3);
-  for (int c = 0; c < 3; ++c) {
-    std::vector<float> tint(kWidth * kHeight, 0.0f);
-    for (int cell = 128; cell >= 8; cell /= 2) AddOctave(rng, cell, 40.0f * cell / 64, &tint);
-    for (int i = 0; i < kWidth * kHeight; ++i) {
-      pixels[i * 3 + c] = RoundToUint8(light[i] + tint[i]);
-    }
-  }
-  return *EncodeJpeg(pixels, kWidth, kHeight, 3, {.quality = 90});
-}
 
 struct Sample {
   std::string jpeg;
@@ -73,7 +38,7 @@ const std::vector<Sample>& Samples() {
     for (int i = 0; i < kImages; ++i) {
       CounterRng rng(/*seed=*/7, /*epoch=*/0, /*record=*/i, /*purpose=*/1);
       const CropRect crop = RandomResizedCrop({}, kHeight, kWidth, rng);
-      made->push_back({MakePhotograph(i), crop, DrawFlip(rng)});
+      made->push_back({bench::MakePhotograph(i), crop, DrawFlip(rng)});
     }
     return made;
   }();

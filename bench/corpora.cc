@@ -1,0 +1,153 @@
+#include "bench/corpora.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "bench/photographs.h"
+#include "bench/rounds.h"
+#include "core/checksum/xxh3.h"
+#include "core/example/example_builder.h"
+#include "core/flow/worker_pool.h"
+#include "core/random/counter_rng.h"
+#include "core/record/index_file.h"
+#include "core/record/record_writer.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_source.h"
+
+namespace systole::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kShards = 8;
+
+struct Corpus {
+  absl::string_view name;
+  int64_t records = 0;
+  // The record of a number.
+  std::function<std::string(int64_t)> make_record;
+};
+
+std::string PhotographRecord(int64_t number) {
+  const int64_t label = number % 1000;
+  return ExampleBuilder()
+      .AddBytes("image", MakePhotograph(static_cast<uint64_t>(number)))
+      .AddBytes("class", absl::StrFormat("class-%03d", label))
+      .AddInt64s("label", {label})
+      .AddInt64s("size", {kPhotographHeight, kPhotographWidth, 3})
+      .Serialize();
+}
+
+std::string SmallRecord(int64_t number) {
+  CounterRng rng(/*seed=*/1, /*epoch=*/0, number, /*purpose=*/0);
+  std::string image(kSmallRecordBytes, '\0');
+  for (char& pixel : image) pixel = static_cast<char>(rng.NextU32());
+  return ExampleBuilder().AddBytes("image", image).AddInt64s("label", {number % 10}).Serialize();
+}
+
+std::string ShardName(const Corpus& corpus, int64_t shard) {
+  return absl::StrFormat("%s-%05d-of-%05d.tfrecord", corpus.name, shard, kShards);
+}
+
+// Every kShards-th record, so that shards differ by one record at most.
+absl::Status WriteShard(const Corpus& corpus, const fs::path& folder, int64_t shard) {
+  const std::string path = folder / ShardName(corpus, shard);
+  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, RecordWriter::Create(path));
+  for (int64_t number = shard; number < corpus.records; number += kShards) {
+    SYSTOLE_RETURN_IF_ERROR(writer.Write(corpus.make_record(number)));
+  }
+  SYSTOLE_RETURN_IF_ERROR(writer.Close());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> source, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const LoadedIndex index, LoadIndex(*source, {}));
+  // Empty unless the index could not be written.
+  return index.note.empty() ? absl::OkStatus() : absl::UnavailableError(index.note);
+}
+
+absl::Status FileError(absl::string_view what, const fs::path& path, const std::error_code& error) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot ", what, " ", path.string(), ": ", error.message()));
+}
+
+// Makes `folder` whole or not at all.
+absl::Status Make(const Corpus& corpus, const fs::path& folder) {
+  const fs::path making = folder.string() + ".making";
+  std::error_code error;
+  fs::remove_all(making, error);  // Of a run that was broken off.
+  if (!error) fs::create_directory(making, error);
+  if (error) return FileError("make the folder", making, error);
+  std::vector<absl::Status> written(kShards);
+  {
+    WorkerPool pool(UsableProcessors());
+    ParallelFor(pool, kShards,
+                [&](int64_t shard) { written[shard] = WriteShard(corpus, making, shard); });
+  }
+  for (const absl::Status& status : written) SYSTOLE_RETURN_IF_ERROR(status);
+  fs::rename(making, folder, error);
+  return error ? FileError("rename", making, error) : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> FindOrMake(const Corpus& corpus) {
+  const char* told = std::getenv("SYSTOLE_BENCH_CORPORA");
+  const fs::path root = told == nullptr ? "/tmp/systole-bench-corpora" : told;
+  std::error_code error;
+  fs::create_directories(root, error);
+  if (error) return FileError("make the folder", root, error);
+  const fs::path folder = root / absl::StrFormat("%s-%d-in-%d-%016x", corpus.name, corpus.records,
+                                                 kShards, Xxh3(corpus.make_record(0)));
+  const fs::path lock_path = root / "lock";
+  const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock < 0 || flock(lock, LOCK_EX) != 0) {
+    return FileError("lock", lock_path, std::error_code(errno, std::generic_category()));
+  }
+  const absl::Cleanup unlock = [lock] { close(lock); };
+  if (!fs::exists(folder, error)) SYSTOLE_RETURN_IF_ERROR(Make(corpus, folder));
+  std::vector<std::string> paths;
+  for (int64_t shard = 0; shard < kShards; ++shard) {
+    paths.push_back(folder / ShardName(corpus, shard));
+  }
+  return paths;
+}
+
+std::vector<std::string> FindOrMakeOrExit(const Corpus& corpus) {
+  absl::StatusOr<std::vector<std::string>> paths = FindOrMake(corpus);
+  if (!paths.ok()) {
+    std::fprintf(stderr,
+                 "the corpus '%s' cannot be made: %s\n"
+                 "(SYSTOLE_BENCH_CORPORA is the folder that corpora are made in)\n",
+                 std::string(corpus.name).c_str(), std::string(paths.status().message()).c_str());
+    std::exit(2);
+  }
+  return *std::move(paths);
+}
+
+}  // namespace
+
+std::vector<std::string> PhotographShards() {
+  return FindOrMakeOrExit({.name = "photographs",
+                           .records = std::max<int64_t>(128, ScaledWork(1024)),
+                           .make_record = PhotographRecord});
+}
+
+std::vector<std::string> SmallRecordShards() {
+  return FindOrMakeOrExit(
+      {.name = "small-records", .records = ScaledWork(400'000), .make_record = SmallRecord});
+}
+
+}  // namespace systole::bench

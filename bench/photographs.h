@@ -1,0 +1,23 @@
+// Photograph-like JPEGs: noise whose amplitude falls with its frequency (1/f), as in photographs,
+// so that a decoder finds about as many coefficients in them. README.md says how they were compared
+// with real ones.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_
+#define SYSTOLE_BENCH_PHOTOGRAPHS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace systole::bench {
+
+constexpr int kPhotographWidth = 500;
+constexpr int kPhotographHeight = 375;
+
+// A baseline JPEG of that size, in colour, 4:2:0, the same for the same seed. The mean of many is
+// 80 to 110 kB.
+std::string MakePhotograph(uint64_t seed);
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_PHOTOGRAPHS_H_

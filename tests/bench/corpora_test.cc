@@ -1,0 +1,83 @@
+#include "bench/corpora.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/photographs.h"
+#include "core/example/example_parser.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/pipeline/dataset.h"
+#include "core/record/index_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CorporaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("SYSTOLE_BENCH", "smoke", 1);
+    setenv("SYSTOLE_BENCH_CORPORA", root_.path().c_str(), 1);
+  }
+
+  const TempFolder root_;
+};
+
+TEST_F(CorporaTest, PhotographsAreAWholeDataSet) {
+  const std::vector<std::string> paths = PhotographShards();
+  for (const std::string& path : paths) EXPECT_TRUE(fs::exists(IndexPath(path, ""))) << path;
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("photographs", paths);
+  ASSERT_THAT(dataset, IsOk());
+  EXPECT_EQ((*dataset)->num_records(), 128);  // The smoke run's.
+
+  // Shard s holds the photographs s, s + 8, ..: record 1 is the ninth.
+  AlignedBuffer scratch;
+  const absl::StatusOr<absl::string_view> record = (*dataset)->ReadRecord(1, scratch);
+  ASSERT_THAT(record, IsOk());
+  const absl::StatusOr<ExampleView> example = ExampleView::Parse(*record);
+  ASSERT_THAT(example, IsOk());
+  EXPECT_THAT(example->Find("image").BytesAt(0), IsOkAndHolds(MakePhotograph(8)));
+}
+
+TEST_F(CorporaTest, SmallRecordsAreAWholeDataSet) {
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open("small", SmallRecordShards());
+  ASSERT_THAT(dataset, IsOk());
+  EXPECT_EQ((*dataset)->num_records(), 4000);  // The smoke run's.
+}
+
+TEST_F(CorporaTest, ACorpusIsMadeOnce) {
+  const std::vector<std::string> paths = SmallRecordShards();
+  std::ofstream(paths[0]) << "changed";
+  EXPECT_EQ(SmallRecordShards(), paths);
+  EXPECT_EQ(fs::file_size(paths[0]), 7u);
+}
+
+TEST_F(CorporaTest, ABrokenOffRunLeavesNothingHalfMade) {
+  const std::vector<std::string> paths = SmallRecordShards();
+  const fs::path folder = fs::path(paths[0]).parent_path();
+  // What a run leaves that is killed while it makes the corpus.
+  fs::rename(folder, folder.string() + ".making");
+  fs::remove(folder.string() + ".making/" + fs::path(paths[0]).filename().string());
+  EXPECT_EQ(SmallRecordShards(), paths);
+  for (const std::string& path : paths) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_FALSE(fs::exists(folder.string() + ".making"));
+}
+
+TEST_F(CorporaTest, AFolderThatCannotBeMadeIsNamed) {
+  setenv("SYSTOLE_BENCH_CORPORA", (root_.Write("file", "no folder") + "/corpora").c_str(), 1);
+  EXPECT_EXIT(SmallRecordShards(), testing::ExitedWithCode(2),
+              "'small-records' cannot be made: .*/file/corpora");
+}
+
+}  // namespace
+}  // namespace systole::bench
