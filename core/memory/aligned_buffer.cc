@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 
@@ -22,7 +24,14 @@ absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(int64_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the system refused a buffer of ", bytes, " bytes"));
   }
-  return AlignedBuffer(data, bytes);
+  return AlignedBuffer(data, bytes, nullptr);
+}
+
+absl::StatusOr<AlignedBuffer> AlignedBuffer::CreateSealed(int64_t bytes) {
+  SYSTOLE_ASSIGN_OR_RETURN(SealedMemory memory, SealedMemory::Create(bytes));
+  auto sealed = std::make_shared<const SealedMemory>(std::move(memory));
+  uint8_t* data = sealed->data();
+  return AlignedBuffer(data, bytes, std::move(sealed));
 }
 
 }  // namespace systole

@@ -1,5 +1,5 @@
 // A block of memory that starts on a 64-byte boundary (a cache line, and the widest vector
-// register).
+// register), for this process alone or for others to map as well.
 //
 // Thread-compatible. Owns its memory; moves, does not copy.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_
@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/memory/sealed_memory.h"
 
 namespace systole {
 
@@ -30,6 +32,8 @@ class AlignedBuffer {
   //   InvalidArgument    bytes < 0.
   //   ResourceExhausted  the system has not that much.
   static absl::StatusOr<AlignedBuffer> Create(int64_t bytes);
+  // The same in SealedMemory, which other processes can map. Errors of SealedMemory::Create().
+  static absl::StatusOr<AlignedBuffer> CreateSealed(int64_t bytes);
 
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
@@ -39,11 +43,19 @@ class AlignedBuffer {
     return absl::MakeConstSpan(data_.get(), static_cast<size_t>(size_));
   }
 
+  // What a peer needs to map this memory; null unless it was made by CreateSealed(). Shared, so
+  // that a list of what peers have mapped can tell when it is gone.
+  const std::shared_ptr<const SealedMemory>& sealed() const { return data_.get_deleter().sealed; }
+
  private:
   struct FreeDeleter {
-    void operator()(uint8_t* p) const { std::free(p); }
+    void operator()(uint8_t* p) const {
+      if (sealed == nullptr) std::free(p);
+    }
+    std::shared_ptr<const SealedMemory> sealed;  // Owns the memory if set.
   };
-  AlignedBuffer(uint8_t* data, int64_t size) : data_(data), size_(size) {}
+  AlignedBuffer(uint8_t* data, int64_t size, std::shared_ptr<const SealedMemory> sealed)
+      : data_(data, FreeDeleter{std::move(sealed)}), size_(size) {}
 
   std::unique_ptr<uint8_t[], FreeDeleter> data_;
   int64_t size_ = 0;

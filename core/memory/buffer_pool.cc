@@ -10,28 +10,48 @@
 
 namespace systole {
 
-absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t bytes) {
+absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t bytes,
+                                                                    BufferKind kind) {
   if (bytes > budget_bytes_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a buffer of ", bytes, " bytes is larger than the whole memory budget of ",
                      budget_bytes_, " bytes; raise the budget or make the batch smaller"));
   }
   if (used_bytes_ + bytes > budget_bytes_) return std::optional<AlignedBuffer>();
+  std::optional<AlignedBuffer> buffer = TakeKept(bytes, kind);
+  if (!buffer.has_value()) {
+    while (!kept_.empty() && used_bytes_ + kept_bytes_ + bytes > budget_bytes_) {
+      kept_bytes_ -= kept_.front().size();
+      kept_.pop_front();
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(buffer, Make(bytes, kind));
+  }
+  used_bytes_ += bytes;
+  return buffer;
+}
+
+std::optional<AlignedBuffer> BufferPool::TakeKept(int64_t bytes, BufferKind kind) {
+  // The latest first: more of it is still in the cache.
   for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
-    if (it->size() != bytes) continue;
+    if (it->size() != bytes || (it->sealed() != nullptr) != (kind == BufferKind::kSealed)) continue;
     AlignedBuffer buffer = std::move(*it);
     kept_.erase(std::next(it).base());
     kept_bytes_ -= bytes;
-    used_bytes_ += bytes;
-    return std::optional<AlignedBuffer>(std::move(buffer));
+    return buffer;
   }
-  while (!kept_.empty() && used_bytes_ + kept_bytes_ + bytes > budget_bytes_) {
-    kept_bytes_ -= kept_.front().size();
-    kept_.pop_front();
+  return std::nullopt;
+}
+
+absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
+  if (kind == BufferKind::kSealed) {
+    if (absl::StatusOr<AlignedBuffer> sealed = AlignedBuffer::CreateSealed(bytes); sealed.ok()) {
+      return sealed;
+    }
+    if (std::optional<AlignedBuffer> kept = TakeKept(bytes, BufferKind::kPrivate)) {
+      return *std::move(kept);
+    }
   }
-  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(bytes));
-  used_bytes_ += bytes;
-  return std::optional<AlignedBuffer>(std::move(buffer));
+  return AlignedBuffer::Create(bytes);
 }
 
 void BufferPool::Release(AlignedBuffer buffer) {

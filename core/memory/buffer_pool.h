@@ -15,6 +15,14 @@
 
 namespace systole {
 
+enum class BufferKind {
+  // For this process alone.
+  kPrivate,
+  // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left;
+  // otherwise private memory after all.
+  kSealed,
+};
+
 class BufferPool {
  public:
   // `budget_bytes` bounds the buffers handed out plus those kept for reuse.
@@ -22,7 +30,8 @@ class BufferPool {
 
   // A buffer of exactly `bytes` with unspecified contents, or nullopt while the budget is used up.
   //   ResourceExhausted  `bytes` is more than the whole budget, or the system refused the memory.
-  absl::StatusOr<std::optional<AlignedBuffer>> TryAcquire(int64_t bytes);
+  absl::StatusOr<std::optional<AlignedBuffer>> TryAcquire(int64_t bytes,
+                                                          BufferKind kind = BufferKind::kPrivate);
 
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
@@ -32,6 +41,10 @@ class BufferPool {
   int64_t used_bytes() const { return used_bytes_; }
 
  private:
+  // A kept buffer of this size and kind, if there is one.
+  std::optional<AlignedBuffer> TakeKept(int64_t bytes, BufferKind kind);
+  absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
+
   const int64_t budget_bytes_;
   int64_t used_bytes_ = 0;
   int64_t kept_bytes_ = 0;

@@ -33,6 +33,8 @@ class CoreSlice {
   int core() const { return core_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }
+  // What another process needs to map the slice; null if its memory is private.
+  const std::shared_ptr<const SealedMemory>& sealed() const { return buffer_.sealed(); }
   uint8_t* mutable_data() { return buffer_.data(); }
 
  private:

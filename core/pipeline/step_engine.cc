@@ -65,6 +65,7 @@ struct PendingSlice {
 struct StepStream::State {
   std::shared_ptr<const FeedPlan> plan;
   StepRange range;
+  StreamMemory memory;
   int64_t num_slices = 0;  // Of the whole stream.
 
   // Everything below is guarded by Engine::mu_.
@@ -167,9 +168,30 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       for (const std::shared_ptr<PendingSlice>& slice : stream.pending) slice->dropped = true;
       return Result(stream.ended);
     }
+    if (WindowIsFull(stream)) return std::nullopt;
     SlicePtr slice = std::move(front.slice);
     stream.pending.pop_front();
     return Result(std::optional<SlicePtr>(std::move(slice)));
+  }
+
+  // Whether the consumer has to drop a slice before it gets another one.
+  static bool WindowIsFull(const State& stream) {
+    const int64_t slice_bytes = stream.plan->layout().slice_bytes();
+    const int64_t delivered_bytes =
+        stream.held_bytes - static_cast<int64_t>(stream.pending.size()) * slice_bytes;
+    return delivered_bytes >= 2 * slice_bytes &&
+           delivered_bytes > stream.memory.window_bytes - slice_bytes;
+  }
+
+  // What a Next() that waits is told now; the caller calls the function with the result, if it is
+  // set, without the lock.
+  std::pair<Done, std::optional<Result>> TakeAnswer(State& stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::pair<Done, std::optional<Result>> answer;
+    if (stream.done == nullptr) return answer;
+    answer.second = TakeResult(stream);
+    if (answer.second.has_value()) std::swap(answer.first, stream.done);
+    return answer;
   }
 
   // Takes away all that was begun for `stream`; the caller destroys it without the lock.
@@ -218,7 +240,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       }
       if (next == nullptr) return;
       absl::StatusOr<std::optional<AlignedBuffer>> buffer =
-          buffers_.TryAcquire(next->plan->layout().slice_bytes());
+          buffers_.TryAcquire(next->plan->layout().slice_bytes(), next->memory.kind);
       if (!buffer.ok()) {
         // The system has less memory than the budget promises: this stream ends, others go on. Its
         // consumer is told at its next Next(); one that waits now was promised an answer.
@@ -245,8 +267,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     if (taking_back_) return;
     State* victim = nullptr;
     for (const std::shared_ptr<State>& stream : streams_) {
-      // One whose consumer waits moves on by itself.
-      if (!stream->ended.ok() || stream->done != nullptr || stream->pending.empty() ||
+      // One whose consumer waits for a slice moves on by itself.
+      const bool moves = stream->done != nullptr && !WindowIsFull(*stream);
+      if (!stream->ended.ok() || moves || stream->pending.empty() ||
           stream->pending.back()->slice == nullptr || stream->held_bytes <= Share() ||
           stream->held_bytes <= stream->plan->layout().slice_bytes()) {
         continue;
@@ -329,26 +352,27 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   // The slice is finished: marks it, and answers a Next() that waits for it.
   void Publish(const std::shared_ptr<State>& stream, const std::shared_ptr<PendingSlice>& pending)
       ABSL_LOCKS_EXCLUDED(mu_) {
-    Done done;
-    std::optional<Result> result;
+    std::pair<Done, std::optional<Result>> answer;
     {
       MutexLock lock(mu_);
       pending->ready = true;
-      if (stream->done != nullptr) {
-        result = TakeResult(*stream);
-        if (result.has_value()) std::swap(done, stream->done);
-      }
+      answer = TakeAnswer(*stream);
       MakeMore();
     }
-    if (done != nullptr) done(*std::move(result));
+    if (answer.first != nullptr) answer.first(*std::move(answer.second));
   }
 
   void TakeBack(const std::shared_ptr<State>& stream, AlignedBuffer memory)
       ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(mu_);
-    stream->held_bytes -= memory.size();
-    buffers_.Release(std::move(memory));
-    MakeMore();
+    std::pair<Done, std::optional<Result>> answer;
+    {
+      MutexLock lock(mu_);
+      stream->held_bytes -= memory.size();
+      buffers_.Release(std::move(memory));
+      answer = TakeAnswer(*stream);
+      MakeMore();
+    }
+    if (answer.first != nullptr) answer.first(*std::move(answer.second));
   }
 
   mutable Mutex mu_;
@@ -395,7 +419,8 @@ StepEngine::StepEngine(const StepEngineOptions& options)
 StepEngine::~StepEngine() { engine_->Stop(); }
 
 absl::StatusOr<std::unique_ptr<StepStream>> StepEngine::Open(std::shared_ptr<const FeedPlan> plan,
-                                                             const StepRange& range) {
+                                                             const StepRange& range,
+                                                             const StreamMemory& memory) {
   const int num_cores = plan->num_cores();
   if (range.first_step < 0 || range.count < 1 || range.stride < 1) {
     return absl::InvalidArgumentError(
@@ -420,6 +445,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> StepEngine::Open(std::shared_ptr<con
   auto state = std::make_shared<StepStream::State>();
   state->plan = std::move(plan);
   state->range = range;
+  state->memory = memory;
   state->num_slices =
       std::min({range.count, strides, std::numeric_limits<int64_t>::max() / cores}) * cores;
   SYSTOLE_RETURN_IF_ERROR(engine_->Add(state));

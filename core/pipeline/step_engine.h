@@ -13,11 +13,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "core/memory/buffer_pool.h"
 #include "core/pipeline/core_slice.h"
 #include "core/pipeline/feed_plan.h"
 
@@ -39,6 +41,15 @@ struct StepRange {
   int64_t stride = 1;
   int core_begin = 0;
   int core_end = 1;
+};
+
+// Where a stream's slices lie, and how many of them its consumer may hold.
+struct StreamMemory {
+  BufferKind kind = BufferKind::kPrivate;
+  // While the consumer holds slices of so many bytes, two at least, Next() waits until it drops
+  // one. For a consumer that nothing else slows down: what it was given cannot be taken back for
+  // others.
+  int64_t window_bytes = std::numeric_limits<int64_t>::max();
 };
 
 // One consumer's slices in order: steps as in the range, cores ascending inside a step.
@@ -89,7 +100,8 @@ class StepEngine {
   //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
-                                                   const StepRange& range);
+                                                   const StepRange& range,
+                                                   const StreamMemory& memory = {});
 
   struct Stats {
     int64_t examples_made = 0;

@@ -1,6 +1,9 @@
 #include "core/memory/buffer_pool.h"
 
+#include <sys/resource.h>
+
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,8 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-AlignedBuffer MustAcquire(BufferPool& pool, int64_t bytes) {
-  absl::StatusOr<std::optional<AlignedBuffer>> buffer = pool.TryAcquire(bytes);
+AlignedBuffer MustAcquire(BufferPool& pool, int64_t bytes, BufferKind kind = BufferKind::kPrivate) {
+  absl::StatusOr<std::optional<AlignedBuffer>> buffer = pool.TryAcquire(bytes, kind);
   EXPECT_THAT(buffer, IsOk());
   EXPECT_TRUE(buffer->has_value());
   return *std::move(*buffer);
@@ -71,6 +74,51 @@ TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
   BufferPool pool(/*budget_bytes=*/100);
   EXPECT_THAT(pool.TryAcquire(101),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("budget of 100 bytes")));
+}
+
+TEST(BufferPoolTest, SealedBuffersComeUnderTheSameBudget) {
+  BufferPool pool(/*budget_bytes=*/100'000);
+  AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);
+  ASSERT_NE(sealed.sealed(), nullptr);
+  EXPECT_EQ(sealed.sealed()->data(), sealed.data());
+  EXPECT_EQ(sealed.sealed()->bytes(), 60'000);
+  EXPECT_EQ(pool.used_bytes(), 60'000);
+  EXPECT_THAT(pool.TryAcquire(60'000), IsOkAndHolds(testing::Eq(std::nullopt)));
+  EXPECT_EQ(MustAcquire(pool, 10'000).sealed(), nullptr);
+}
+
+TEST(BufferPoolTest, AKeptBufferIsHandedOutForItsOwnKindOnly) {
+  BufferPool pool(/*budget_bytes=*/200'000);
+  AlignedBuffer first = MustAcquire(pool, 60'000, BufferKind::kSealed);
+  const uint64_t id = first.sealed()->id();
+  pool.Release(std::move(first));
+  EXPECT_EQ(MustAcquire(pool, 60'000).sealed(), nullptr);
+  EXPECT_EQ(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed()->id(), id);
+}
+
+TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
+  BufferPool pool(/*budget_bytes=*/100'000);
+  AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);
+  const std::weak_ptr<const SealedMemory> listed = sealed.sealed();
+  pool.Release(std::move(sealed));
+  EXPECT_FALSE(listed.expired());
+  MustAcquire(pool, 60'000);
+  EXPECT_TRUE(listed.expired());
+}
+
+TEST(BufferPoolTest, WithoutADescriptorSealedMemoryIsPrivateAfterAll) {
+  BufferPool pool(/*budget_bytes=*/200'000);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  AlignedBuffer buffer = MustAcquire(pool, 60'000, BufferKind::kSealed);
+  const uint8_t* const place = buffer.data();
+  pool.Release(std::move(buffer));
+  AlignedBuffer again = MustAcquire(pool, 60'000, BufferKind::kSealed);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(again.sealed(), nullptr);
+  EXPECT_EQ(again.data(), place);  // Not yet another one.
 }
 
 }  // namespace
