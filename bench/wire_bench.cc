@@ -1,6 +1,5 @@
 // The wire alone: ready batches from a C++ server over loopback into the client's aligned memory,
-// against a raw TCP socket that moves the same bytes and against generated protobuf code. The three
-// take turns inside one iteration, so that the ratios hold on a machine whose speed drifts. The
+// against a raw TCP socket that moves the same bytes and against generated protobuf code. The
 // generated way runs in a process of its own, because ours tunes the allocator (KeepFreedMemory).
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/feed_client.h"
 #include "core/batch/slice_layout.h"
@@ -42,14 +42,10 @@ constexpr int kCores = 8;
 // wire_bench --generated GLOBAL_BATCH STEPS prints the seconds of the generated way and ends.
 constexpr char kGeneratedFlag[] = "--generated";
 
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
-
 // Steps of `global_batch` images 224x224x3 in bf16, ready in memory. Two, so that no side finds all
 // of it in the cache.
 struct ReadySteps {
-  explicit ReadySteps(int64_t global_batch) {
+  explicit ReadySteps(int64_t global_batch) : global_batch(global_batch) {
     const int64_t batch = global_batch / kCores;
     absl::StatusOr<SliceLayout> created = SliceLayout::Create(
         {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {batch, 224, 224, 3}}},
@@ -67,6 +63,7 @@ struct ReadySteps {
     return steps[step % 2].data() + core * layout.slice_bytes();
   }
 
+  const int64_t global_batch;
   SliceLayout layout;
   AlignedBuffer steps[2];
 };
@@ -171,27 +168,37 @@ struct RunningServer {
   std::unique_ptr<grpc::Server> server;
 };
 
-double FeedClientSeconds(const std::string& address, int64_t global_batch, int64_t step_bytes,
-                         int64_t steps) {
+// How many steps one measurement moves: 1 GiB in the full run.
+int64_t StepsToMove(const ReadySteps& ready) {
+  return std::max<int64_t>(1, bench::ScaledWork(int64_t{1} << 30) / ready.bytes());
+}
+
+double BytesOf(const ReadySteps& ready, int64_t steps) {
+  return static_cast<double>(ready.bytes() * steps);
+}
+
+bench::Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready,
+                                int64_t steps) {
   v1::FeedSpec spec;
   spec.set_dataset("ready");
   spec.set_num_cores(kCores);
-  spec.set_global_batch(global_batch);
+  spec.set_global_batch(ready.global_batch);
   absl::StatusOr<std::unique_ptr<FeedClient>> client =
-      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * step_bytes});
+      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
   SYSTOLE_CHECK(client.ok());
   // The steady state is measured: afterwards the connection is there and every buffer was used.
   for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
-  const auto start = std::chrono::steady_clock::now();
-  for (int64_t i = 0; i < steps; ++i) {
-    absl::StatusOr<std::optional<Step>> step = (*client)->Next();
-    SYSTOLE_CHECK(step.ok() && step->has_value());
-    benchmark::DoNotOptimize((*step)->slice(0));
-  }
-  return Seconds(start);
+  return bench::Measure(BytesOf(ready, steps), [&] {
+    for (int64_t i = 0; i < steps; ++i) {
+      absl::StatusOr<std::optional<Step>> step = (*client)->Next();
+      SYSTOLE_CHECK(step.ok() && step->has_value());
+      benchmark::DoNotOptimize((*step)->slice(0));
+    }
+  });
 }
 
-double GeneratedSeconds(const std::string& address, int64_t steps, AlignedBuffer& destination) {
+bench::Sample MeasureGenerated(const std::string& address, const ReadySteps& ready, int64_t steps) {
+  AlignedBuffer destination = *AlignedBuffer::Create(ready.bytes());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   const auto stub = v1::Systole::NewStub(
@@ -202,14 +209,14 @@ double GeneratedSeconds(const std::string& address, int64_t steps, AlignedBuffer
   const auto reader = stub->StreamSteps(&context, request);
   v1::Chunk chunk;
   SYSTOLE_CHECK(reader->Read(&chunk));
-  const auto start = std::chrono::steady_clock::now();
-  while (reader->Read(&chunk)) {
-    std::memcpy(destination.data(), chunk.data().data(), chunk.data().size());
-    benchmark::DoNotOptimize(destination.data());
-  }
-  const double seconds = Seconds(start);
+  const bench::Sample sample = bench::Measure(BytesOf(ready, steps), [&] {
+    while (reader->Read(&chunk)) {
+      std::memcpy(destination.data(), chunk.data().data(), chunk.data().size());
+      benchmark::DoNotOptimize(destination.data());
+    }
+  });
   SYSTOLE_CHECK(reader->Finish().ok());
-  return seconds;
+  return sample;
 }
 
 // A connected pair of TCP sockets over loopback.
@@ -231,95 +238,85 @@ std::pair<int, int> TcpPair() {
 }
 
 // The ceiling: 1 MiB writes, each received straight into its place in one of two aligned steps.
-double SocketSeconds(const ReadySteps& ready, int64_t steps, AlignedBuffer (&destination)[2]) {
+bench::Sample MeasureSocket(const ReadySteps& ready, int64_t steps,
+                            AlignedBuffer (&destination)[2]) {
   const auto [sender, receiver] = TcpPair();
   const int64_t bytes = ready.bytes();
-  const auto start = std::chrono::steady_clock::now();
-  {
-    WorkerPool sending(1);
-    sending.Submit([&ready, sender = sender, steps, bytes] {
-      for (int64_t step = 0; step < steps; ++step) {
-        for (int64_t at = 0; at < bytes;) {
-          const int64_t piece = std::min<int64_t>(bytes - at, 1 << 20);
-          const ssize_t sent =
-              send(sender, ready.slice(step, 0) + at, static_cast<size_t>(piece), 0);
-          SYSTOLE_CHECK(sent > 0);
-          at += sent;
+  const bench::Sample sample =
+      bench::Measure(BytesOf(ready, steps), [&, sender = sender, receiver = receiver] {
+        WorkerPool sending(1);
+        sending.Submit([&] {
+          for (int64_t step = 0; step < steps; ++step) {
+            for (int64_t at = 0; at < bytes;) {
+              const int64_t piece = std::min<int64_t>(bytes - at, 1 << 20);
+              const ssize_t sent =
+                  send(sender, ready.slice(step, 0) + at, static_cast<size_t>(piece), 0);
+              SYSTOLE_CHECK(sent > 0);
+              at += sent;
+            }
+          }
+        });
+        for (int64_t step = 0; step < steps; ++step) {
+          uint8_t* to = destination[step % 2].data();
+          for (int64_t at = 0; at < bytes;) {
+            const ssize_t got = recv(receiver, to + at, static_cast<size_t>(bytes - at), 0);
+            SYSTOLE_CHECK(got > 0);
+            at += got;
+          }
         }
-      }
-    });
-    for (int64_t step = 0; step < steps; ++step) {
-      uint8_t* to = destination[step % 2].data();
-      for (int64_t at = 0; at < bytes;) {
-        const ssize_t got = recv(receiver, to + at, static_cast<size_t>(bytes - at), 0);
-        SYSTOLE_CHECK(got > 0);
-        at += got;
-      }
-    }
-  }
-  const double seconds = Seconds(start);
+      });
   close(sender);
   close(receiver);
-  return seconds;
+  return sample;
 }
 
-// GeneratedSeconds in a new process, with the allocator as a program finds it.
-double GeneratedSecondsInNewProcess(int64_t global_batch, int64_t steps) {
+// MeasureGenerated in a new process, with the allocator as a program finds it.
+bench::Sample MeasureGeneratedInNewProcess(const ReadySteps& ready, int64_t steps) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
-      absl::StrCat("/proc/", getpid(), "/exe ", kGeneratedFlag, " ", global_batch, " ", steps);
+      absl::StrCat("'", program, "' ", kGeneratedFlag, " ", ready.global_batch, " ", steps);
   FILE* pipe = popen(command.c_str(), "r");
   SYSTOLE_CHECK(pipe != nullptr);
-  double seconds = 0;
-  SYSTOLE_CHECK(std::fscanf(pipe, "%lf", &seconds) == 1);
+  bench::Sample sample = {.amount = BytesOf(ready, steps)};
+  SYSTOLE_CHECK(std::fscanf(pipe, "%lf", &sample.seconds) == 1);
   SYSTOLE_CHECK(pclose(pipe) == 0);
-  return seconds;
+  return sample;
 }
 
 void PrintGeneratedSeconds(int64_t global_batch, int64_t steps) {
   const ReadySteps ready(global_batch);
   GeneratedService service(ready);
   const RunningServer server(service);
-  AlignedBuffer destination = *AlignedBuffer::Create(ready.bytes());
-  std::printf("%.9f\n", GeneratedSeconds(server.address(), steps, destination));
+  std::printf("%.9f\n", MeasureGenerated(server.address(), ready, steps).seconds);
 }
 
-// One iteration = a round in which each way moves the same steps.
 void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
   const ReadySteps ready(/*global_batch=*/state.range(0));
-  const int64_t steps = std::max<int64_t>(1, (int64_t{600} << 20) / ready.bytes());
-  ReadyService ready_service(ready);
-  const RunningServer systole(ready_service);
+  const int64_t steps = StepsToMove(ready);
+  ReadyService service(ready);
+  const RunningServer server(service);
   AlignedBuffer destination[2] = {*AlignedBuffer::Create(ready.bytes()),
                                   *AlignedBuffer::Create(ready.bytes())};
-  std::vector<double> to_socket;
-  std::vector<double> to_generated;
-  double gb_per_s[3] = {};
   for (auto _ : state) {
-    const double gb = static_cast<double>(ready.bytes() * steps) / 1e9;
-    const double socket_s = SocketSeconds(ready, steps, destination);
-    const double systole_s =
-        FeedClientSeconds(systole.address(), state.range(0), ready.bytes(), steps);
-    const double generated_s = GeneratedSecondsInNewProcess(state.range(0), steps);
-    to_socket.push_back(socket_s / systole_s);
-    to_generated.push_back(generated_s / systole_s);
-    gb_per_s[0] += gb / socket_s;
-    gb_per_s[1] += gb / systole_s;
-    gb_per_s[2] += gb / generated_s;
+    const std::vector<std::vector<bench::Sample>> samples =
+        bench::TakeTurns({[&] { return MeasureFeedClient(server.address(), ready, steps); },
+                          [&] { return MeasureSocket(ready, steps, destination); },
+                          [&] { return MeasureGeneratedInNewProcess(ready, steps); }});
+    bench::Row row = {.figure = "wire alone: ready bf16 batches into the caller's memory",
+                      .ceiling = "raw TCP socket",
+                      .unit = "GB/s",
+                      .unit_size = 1e9,
+                      .wanted = 0.70};
+    bench::ReportRow(state, "of_socket", row, samples[0], samples[1]);
+    row.ceiling = "generated protobuf code, a message a step";
+    row.wanted = 4;
+    bench::ReportRow(state, "times_generated", row, samples[0], samples[2]);
   }
-  const auto median = [](std::vector<double>& values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  };
-  const auto rounds = static_cast<double>(state.iterations());
-  state.counters["socket_GB/s"] = gb_per_s[0] / rounds;
-  state.counters["systole_GB/s"] = gb_per_s[1] / rounds;
-  state.counters["generated_GB/s"] = gb_per_s[2] / rounds;
-  state.counters["of_socket"] = median(to_socket);           // Wanted: at least 0.6.
-  state.counters["times_generated"] = median(to_generated);  // Wanted: at least 4.
 }
 BENCHMARK(BM_WireAgainstSocketAndGeneratedCode)
     ->ArgName("global_batch")
     ->Arg(128)  // 38.5 MB a step.
+    ->Iterations(1)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
@@ -328,10 +325,9 @@ void BM_Wire(benchmark::State& state) {
   const ReadySteps ready(/*global_batch=*/state.range(0));
   ReadyService service(ready);
   const RunningServer server(service);
-  const int64_t steps = std::max<int64_t>(1, (int64_t{600} << 20) / ready.bytes());
+  const int64_t steps = StepsToMove(ready);
   for (auto _ : state) {
-    state.SetIterationTime(
-        FeedClientSeconds(server.address(), state.range(0), ready.bytes(), steps));
+    state.SetIterationTime(MeasureFeedClient(server.address(), ready, steps).seconds);
   }
   state.SetBytesProcessed(state.iterations() * steps * ready.bytes());
 }
