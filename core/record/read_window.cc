@@ -18,7 +18,9 @@ constexpr uint64_t kPeekReadBytes = 64 << 10;
 
 absl::StatusOr<ReadWindow> ReadWindow::Create(const ByteSource& source, uint64_t source_bytes,
                                               int64_t read_bytes) {
-  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(read_bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      AlignedBuffer buffer,
+      AlignedBuffer::Create(read_bytes + static_cast<int64_t>(kCopyAlignment)));
   return ReadWindow(&source, source_bytes, static_cast<uint64_t>(read_bytes), std::move(buffer));
 }
 
@@ -30,8 +32,8 @@ absl::StatusOr<absl::string_view> ReadWindow::Piece(uint64_t offset, uint64_t ma
 }
 
 absl::StatusOr<const char*> ReadWindow::Peek(uint64_t offset, uint64_t bytes) {
-  const bool jumped = offset - last_peek_ > kJumpBytes;  // Backwards counts too.
-  last_peek_ = offset;
+  // Backwards counts too.
+  const bool jumped = offset - begin_ > end_ - begin_ + kJumpBytes;
   return AtWithReadOf(offset, bytes, jumped ? bytes : std::min(read_bytes_, kPeekReadBytes));
 }
 
@@ -41,7 +43,8 @@ absl::StatusOr<const char*> ReadWindow::AtWithReadOf(uint64_t offset, uint64_t b
     const uint64_t size = std::min(read_bytes, source_bytes_ - offset);
     begin_ = end_ = 0;  // Holds nothing if the read fails.
     SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(
-        *source_, offset, absl::MakeSpan(reinterpret_cast<char*>(buffer_.data()), size)));
+        *source_, offset,
+        absl::MakeSpan(reinterpret_cast<char*>(buffer_.data()) + offset % kCopyAlignment, size)));
     begin_ = offset;
     end_ = offset + size;
   }

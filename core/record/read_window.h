@@ -28,6 +28,13 @@ class ReadWindow {
   // REQUIRES: offset < source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
+  // What lies in memory of the bytes at `offset` and behind, without reading: nothing, or more than
+  // any call asked for. Valid until the next call that reads.
+  absl::string_view Held(uint64_t offset) const {
+    if (offset < begin_ || offset >= end_) return {};
+    return absl::string_view(data() + (offset - begin_), end_ - offset);
+  }
+
   // Exactly the `bytes` bytes at `offset`. Valid until the next call.
   // REQUIRES: offset + bytes <= source_bytes(), bytes <= read_bytes.
   absl::StatusOr<const char*> At(uint64_t offset, uint64_t bytes) {
@@ -46,15 +53,17 @@ class ReadWindow {
         buffer_(std::move(buffer)) {}
 
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
-  const char* data() const { return reinterpret_cast<const char*>(buffer_.data()); }
+  // Where the byte at `begin_` lies: see kCopyAlignment.
+  const char* data() const {
+    return reinterpret_cast<const char*>(buffer_.data()) + begin_ % kCopyAlignment;
+  }
 
   const ByteSource* source_;
   uint64_t source_bytes_;
   uint64_t read_bytes_;
   AlignedBuffer buffer_;
-  uint64_t begin_ = 0;  // buffer_ holds the source's bytes [begin_, end_).
+  uint64_t begin_ = 0;  // data() holds the source's bytes [begin_, end_).
   uint64_t end_ = 0;
-  uint64_t last_peek_ = 0;
 };
 
 }  // namespace systole

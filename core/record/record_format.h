@@ -6,11 +6,14 @@
 #ifndef SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
 #define SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
 
 namespace systole {
 
@@ -30,14 +33,28 @@ struct RecordSpan {
   bool operator==(const RecordSpan&) const = default;
 };
 
-uint32_t LoadU32Le(const char* p);
-uint64_t LoadU64Le(const char* p);
-void StoreU32Le(uint32_t value, char* p);
-void StoreU64Le(uint64_t value, char* p);
+static_assert(std::endian::native == std::endian::little, "Loads and stores below copy bytes");
+
+inline uint32_t LoadU32Le(const char* p) {
+  uint32_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
+inline uint64_t LoadU64Le(const char* p) {
+  uint64_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
+inline void StoreU32Le(uint32_t value, char* p) { std::memcpy(p, &value, sizeof(value)); }
+inline void StoreU64Le(uint64_t value, char* p) { std::memcpy(p, &value, sizeof(value)); }
 
 // The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if its CRC does not
 // hold. A length that holds may still be larger than the shard.
-std::optional<uint64_t> DecodeRecordHeader(const char* header);
+inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
+  const uint64_t length = LoadU64Le(header);
+  if (MaskCrc32c(Crc32cOfU64(length)) != LoadU32Le(header + kLengthBytes)) return std::nullopt;
+  return length;
+}
 
 // Why a record cannot be read, in one wording for reader, scan and random access. No shard, record
 // or offset in it.
@@ -52,7 +69,7 @@ std::string NoHeaderCause(uint64_t left);
 void EncodeRecordHeader(uint64_t length, char* header);
 
 // What stands in the footer for this payload.
-uint32_t PayloadFooter(absl::string_view payload);
+inline uint32_t PayloadFooter(absl::string_view payload) { return MaskCrc32c(Crc32c(payload)); }
 
 }  // namespace systole
 

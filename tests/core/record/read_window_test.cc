@@ -57,6 +57,19 @@ TEST(ReadWindowTest, PiecesCoverTheSourceInOrderWithOneReadEach) {
   EXPECT_THAT(window.Piece(9000, 10), IsOkAndHolds(bytes.substr(9000, 10)));
 }
 
+TEST(ReadWindowTest, HeldIsWhatTheLastReadLeftAndReadsNothing) {
+  const std::string bytes = Numbered(10'000);
+  const ErrorSource source(bytes);
+  ReadWindow window = MustCreate(source, bytes.size(), 4096);
+  EXPECT_EQ(window.Held(0), "");
+  ASSERT_THAT(window.At(100, 16), IsOk());
+  EXPECT_EQ(window.Held(100), bytes.substr(100, 4096));
+  EXPECT_EQ(window.Held(4195), bytes.substr(4195, 1));
+  EXPECT_EQ(window.Held(99), "");
+  EXPECT_EQ(window.Held(4196), "");
+  EXPECT_EQ(source.num_reads(), 1);
+}
+
 TEST(ReadWindowTest, NearPeeksShareAReadAndFarOnesReadLittle) {
   const std::string bytes = Numbered(4 << 20);
   ErrorSource source(bytes);
