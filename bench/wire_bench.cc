@@ -19,122 +19,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bench/ready_feed.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/feed_client.h"
-#include "core/batch/slice_layout.h"
 #include "core/flow/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/allocator.h"
 #include "core/status/check.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
-#include "proto/framing/element_spec.h"
-#include "proto/framing/slice_chunks.h"
 #include "systole/v1/service.grpc.pb.h"
 
 namespace systole {
 namespace {
 
+using bench::ReadyService;
+using bench::ReadySteps;
+using bench::RunningServer;
+
 constexpr int kCores = 8;
 
 // wire_bench --generated GLOBAL_BATCH STEPS prints the seconds of the generated way and ends.
 constexpr char kGeneratedFlag[] = "--generated";
-
-// Steps of `global_batch` images 224x224x3 in bf16, ready in memory. Two, so that no side finds all
-// of it in the cache.
-struct ReadySteps {
-  explicit ReadySteps(int64_t global_batch) : global_batch(global_batch) {
-    const int64_t batch = global_batch / kCores;
-    absl::StatusOr<SliceLayout> created = SliceLayout::Create(
-        {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {batch, 224, 224, 3}}},
-         {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {batch}}},
-         {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {batch}}}});
-    SYSTOLE_CHECK(created.ok());
-    layout = *created;
-    for (AlignedBuffer& step : steps) {
-      step = *AlignedBuffer::Create(bytes());
-      for (int64_t i = 0; i < bytes(); ++i) step.data()[i] = static_cast<uint8_t>(i * 7);
-    }
-  }
-  int64_t bytes() const { return layout.slice_bytes() * kCores; }
-  const uint8_t* slice(int64_t step, int core) const {
-    return steps[step % 2].data() + core * layout.slice_bytes();
-  }
-
-  const int64_t global_batch;
-  SliceLayout layout;
-  AlignedBuffer steps[2];
-};
-
-// Sends `count` steps from memory, framed as the real server frames them.
-class ReadyWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
- public:
-  ReadyWriter(const ReadySteps& ready, const v1::StreamStepsRequest& request)
-      : ready_(ready), step_(request.first_step()), end_(step_ + request.count()) {
-    OnWriteDone(true);
-  }
-  void OnWriteDone(bool ok) override {
-    if (!ok || (chunks_.done() && !NextSlice())) {
-      Finish(grpc::Status::OK);
-      return;
-    }
-    int64_t payload_bytes = 0;
-    message_ = chunks_.Next(payload_bytes);
-    StartWrite(&message_);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  bool NextSlice() {
-    if (core_ == kCores) {
-      core_ = 0;
-      ++step_;
-    }
-    if (step_ == end_) return false;
-    chunks_ = SliceChunks(step_, core_, ready_.layout, ready_.slice(step_, core_), nullptr);
-    ++core_;
-    return true;
-  }
-
-  const ReadySteps& ready_;
-  int64_t step_;
-  const int64_t end_;
-  int core_ = 0;
-  SliceChunks chunks_;
-  grpc::ByteBuffer message_;
-};
-
-class ReadyService final
-    : public v1::Systole::WithCallbackMethod_ResolveFeed<
-          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
- public:
-  explicit ReadyService(const ReadySteps& ready) : ready_(ready) {}
-  grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
-                                        const v1::ResolveFeedRequest*,
-                                        v1::ResolveFeedResponse* response) override {
-    DescribeLayout(ready_.layout, *response);
-    response->set_steps_per_epoch(1);
-    response->set_bytes_per_step(ready_.layout.payload_bytes() * kCores);
-    response->mutable_identity()->set_content_version("ready");
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext*,
-                                                          const grpc::ByteBuffer* bytes) override {
-    grpc::ByteBuffer copy(*bytes);
-    v1::StreamStepsRequest request;
-    SYSTOLE_CHECK(
-        (grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&copy, &request)
-             .ok()));
-    return new ReadyWriter(ready_, request);
-  }
-
- private:
-  const ReadySteps& ready_;
-};
 
 // The way a first version would be written: one message a step, generated code on both ends.
 class GeneratedService final : public v1::Systole::Service {
@@ -153,19 +59,6 @@ class GeneratedService final : public v1::Systole::Service {
 
  private:
   const ReadySteps& ready_;
-};
-
-struct RunningServer {
-  explicit RunningServer(grpc::Service& service) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service);
-    server = builder.BuildAndStart();
-    SYSTOLE_CHECK(server != nullptr);
-  }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port); }
-  int port = 0;
-  std::unique_ptr<grpc::Server> server;
 };
 
 // How many steps one measurement moves: 1 GiB in the full run.
@@ -284,14 +177,14 @@ bench::Sample MeasureGeneratedInNewProcess(const ReadySteps& ready, int64_t step
 }
 
 void PrintGeneratedSeconds(int64_t global_batch, int64_t steps) {
-  const ReadySteps ready(global_batch);
+  const ReadySteps ready(global_batch, kCores);
   GeneratedService service(ready);
   const RunningServer server(service);
   std::printf("%.9f\n", MeasureGenerated(server.address(), ready, steps).seconds);
 }
 
 void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
-  const ReadySteps ready(/*global_batch=*/state.range(0));
+  const ReadySteps ready(/*global_batch=*/state.range(0), kCores);
   const int64_t steps = StepsToMove(ready);
   ReadyService service(ready);
   const RunningServer server(service);
@@ -322,7 +215,7 @@ BENCHMARK(BM_WireAgainstSocketAndGeneratedCode)
 
 // Ours alone, for a profiler to look at.
 void BM_Wire(benchmark::State& state) {
-  const ReadySteps ready(/*global_batch=*/state.range(0));
+  const ReadySteps ready(/*global_batch=*/state.range(0), kCores);
   ReadyService service(ready);
   const RunningServer server(service);
   const int64_t steps = StepsToMove(ready);

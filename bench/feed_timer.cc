@@ -1,0 +1,305 @@
+// What the feed delivers, measured as bench/peers measures the peers: after some warm-up steps, so
+// many whole steps in host memory, their wall time, CPU time and memory. Prints one JSON object.
+//
+//   feed_timer in-process ..   a StepEngine over the shards, in this process
+//   feed_timer client ..       the steps of a server that runs elsewhere; its CPU time and memory
+//                              count too
+//   feed_timer ready-server    a server of ready batches, for `client` to measure the wire alone;
+//                              prints its port, and ends when its standard input ends
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "bench/ready_feed.h"
+#include "bench/rounds.h"
+#include "client/cli/command_line.h"
+#include "client/cli/feed_flags.h"
+#include "client/feed_client.h"
+#include "client/json/json_writer.h"
+#include "core/memory/allocator.h"
+#include "core/numeric/bf16.h"
+#include "core/pipeline/dataset.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "core/status/status_macros.h"
+
+namespace systole::bench {
+namespace {
+
+// What a process has used so far.
+struct Usage {
+  double cpu_seconds = 0;
+  double peak_bytes = 0;
+};
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (text.empty()) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+  return text;
+}
+
+// Of process `pid`, from /proc (proc(5)).
+absl::StatusOr<Usage> UsageOf(int64_t pid) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string stat, ReadText(folder + "/stat"));
+  // The second field, the program's name in brackets, may hold spaces.
+  const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
+  // Fields 14 and 15 of proc(5): ticks in user and in kernel mode.
+  int64_t user_ticks = 0;
+  int64_t kernel_ticks = 0;
+  if (fields.size() < 13 || !absl::SimpleAtoi(fields[11], &user_ticks) ||
+      !absl::SimpleAtoi(fields[12], &kernel_ticks)) {
+    return absl::InternalError(absl::StrCat(folder, "/stat has another form than expected"));
+  }
+  Usage usage = {.cpu_seconds = static_cast<double>(user_ticks + kernel_ticks) /
+                                static_cast<double>(sysconf(_SC_CLK_TCK))};
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string status, ReadText(folder + "/status"));
+  const size_t at = status.find("VmHWM:");
+  if (at == std::string::npos) {
+    return absl::InternalError(absl::StrCat(folder, "/status has no VmHWM"));
+  }
+  usage.peak_bytes = std::strtod(status.c_str() + at + 6, nullptr) * 1024;
+  return usage;
+}
+
+// Of this process, and of `server_pid` unless that is 0.
+absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
+  Usage usage;
+  if (server_pid != 0) {
+    SYSTOLE_ASSIGN_OR_RETURN(usage, UsageOf(server_pid));
+  }
+  usage.cpu_seconds += ProcessCpuSeconds();
+  usage.peak_bytes += ProcessPeakBytes();
+  return usage;
+}
+
+// The values of one tensor, so that a reader sees whether two sides made the same thing.
+struct Moments {
+  double mean = 0;
+  double stddev = 0;
+};
+
+Moments MomentsOf(const TensorView& tensor) {
+  double sum = 0;
+  double squares = 0;
+  const auto add = [&](double value) {
+    sum += value;
+    squares += value * value;
+  };
+  if (tensor.dtype == DType::kFloat32) {
+    for (const float value : tensor.As<float>()) add(value);
+  } else if (tensor.dtype == DType::kBfloat16) {
+    for (const uint16_t value : tensor.As<uint16_t>()) add(Bf16ToFloat(value));
+  } else {
+    for (const uint8_t value : tensor.bytes()) add(value);
+  }
+  const auto count = static_cast<double>(tensor.num_elements());
+  const double mean = sum / count;
+  return {.mean = mean, .stddev = std::sqrt(std::max(0.0, squares / count - mean * mean))};
+}
+
+// Gives the next step's first slice, valid until the next call.
+struct Slice {
+  const SliceLayout* layout = nullptr;
+  const uint8_t* data = nullptr;
+};
+using NextSlice = std::function<absl::StatusOr<Slice>()>;
+
+struct Amount {
+  int64_t batch = 0;  // Examples of a step.
+  int64_t warm_up = 0;
+  int64_t steps = 0;
+};
+
+absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice& next,
+                       std::ostream& out) {
+  for (int64_t i = 0; i < amount.warm_up; ++i) SYSTOLE_RETURN_IF_ERROR(next().status());
+  SYSTOLE_ASSIGN_OR_RETURN(const Usage before, UsageWith(server_pid));
+  const auto start = std::chrono::steady_clock::now();
+  Slice slice;
+  for (int64_t i = 0; i < amount.steps; ++i) {
+    SYSTOLE_ASSIGN_OR_RETURN(slice, next());
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  SYSTOLE_ASSIGN_OR_RETURN(const Usage after, UsageWith(server_pid));
+
+  const int image = slice.layout->IndexOf("image");
+  if (image < 0) return absl::InvalidArgumentError("the feed has no tensor 'image'");
+  const SliceTensor& tensor = slice.layout->tensors()[static_cast<size_t>(image)];
+  const Moments moments = MomentsOf(slice.layout->View(image, slice.data));
+  JsonWriter json;
+  json.BeginObject()
+      .Field("peer", "systole")
+      .Field("version", SYSTOLE_VERSION)
+      .Field("images", amount.batch * amount.steps)
+      .Field("bytes", slice.layout->payload_bytes() / slice.layout->per_core_batch() *
+                          amount.batch * amount.steps)
+      .Field("seconds", wall.count())
+      .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
+      .Field("peak_bytes", after.peak_bytes)
+      .Field("shape", tensor.spec.DebugString())
+      .Field("mean", moments.mean)
+      .Field("stddev", moments.stddev)
+      .EndObject();
+  out << json.text() << "\n";
+  return absl::OkStatus();
+}
+
+// What both commands are told.
+class TimerCommand : public Command {
+ public:
+  void Declare(OptionList& options) override {
+    options.Required("--spec", "FILE", &spec_, "The feed spec");
+    options.Required("--steps", "N", &steps_, "Steps measured");
+    options.Optional("--warm-up", "N", &warm_up_, "Steps before them");
+  }
+
+ protected:
+  absl::StatusOr<v1::FeedSpec> Spec() const {
+    if (steps_ < 1 || warm_up_ < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--steps ", steps_, " --warm-up ", warm_up_, ": want at least 1 and 0"));
+    }
+    return LoadSpec(spec_);
+  }
+  Amount AmountOf(const v1::FeedSpec& spec) const {
+    return {.batch = spec.global_batch(), .warm_up = warm_up_, .steps = steps_};
+  }
+
+ private:
+  std::string spec_;
+  int64_t steps_ = 0;
+  int64_t warm_up_ = 4;
+};
+
+class InProcessCommand final : public TimerCommand {
+ public:
+  std::string name() const override { return "in-process"; }
+  std::string summary() const override { return "Time the host pipeline in this process"; }
+  std::string example() const override {
+    return "feed_timer in-process --spec f32.textproto --threads 2 --steps 32 'data/*.tfrecord'";
+  }
+  void Declare(OptionList& options) override {
+    TimerCommand::Declare(options);
+    options.PositionalList("SHARDS", &shards_, "Paths or globs");
+    options.Optional("--threads", "N", &threads_, "Threads that read, decode and transform");
+  }
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, Spec());
+    if (threads_ < 1) return absl::InvalidArgumentError("--threads: want at least 1");
+    SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Dataset> dataset,
+                             Dataset::Open(spec.dataset(), shards_));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
+                             FeedPlan::Create(spec, dataset));
+    StepEngine engine({.threads = static_cast<int>(threads_)});
+    // Goes on beyond the last step, as a trainer's would: what is looked ahead when the clock
+    // starts is made up for by what is looked ahead when it stops.
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<StepStream> stream,
+        engine.Open(plan, {.count = int64_t{1} << 40, .core_end = spec.num_cores()}));
+    std::optional<SlicePtr> slice;
+    const auto next = [&]() -> absl::StatusOr<Slice> {
+      for (int core = 0; core < spec.num_cores(); ++core) {
+        SYSTOLE_ASSIGN_OR_RETURN(slice, stream->Next());
+        if (!slice.has_value()) return absl::OutOfRangeError("the feed has ended");
+      }
+      return Slice{&(*slice)->layout(), (*slice)->data()};
+    };
+    return TimeSteps(AmountOf(spec), /*server_pid=*/0, next, console.out);
+  }
+
+ private:
+  std::vector<std::string> shards_;
+  int64_t threads_ = 1;
+};
+
+class ClientCommand final : public TimerCommand {
+ public:
+  std::string name() const override { return "client"; }
+  std::string summary() const override { return "Time the steps that a server delivers"; }
+  std::string example() const override {
+    return "feed_timer client --server 127.0.0.1:8470 --server-pid 4711 --spec f32.textproto "
+           "--steps 32";
+  }
+  void Declare(OptionList& options) override {
+    TimerCommand::Declare(options);
+    flags_.Declare(options);
+    options.Optional("--server-pid", "PID", &server_pid_,
+                     "A process whose CPU time and memory count too");
+  }
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, Spec());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
+                             FeedClient::Create(spec, std::move(options)));
+    std::optional<Step> step;
+    const auto next = [&]() -> absl::StatusOr<Slice> {
+      step.reset();  // Its memory is the client's again.
+      SYSTOLE_ASSIGN_OR_RETURN(step, client->Next());
+      if (!step.has_value()) return absl::OutOfRangeError("the feed has ended");
+      return Slice{&step->layout(), step->slice(client->core_begin())};
+    };
+    return TimeSteps(AmountOf(spec), server_pid_, next, console.out);
+  }
+
+ private:
+  FeedFlags flags_;
+  int64_t server_pid_ = 0;
+};
+
+class ReadyServerCommand final : public Command {
+ public:
+  std::string name() const override { return "ready-server"; }
+  std::string summary() const override { return "Serve ready batches until stdin ends"; }
+  std::string example() const override { return "feed_timer ready-server --batch 128"; }
+  void Declare(OptionList& options) override {
+    options.Required("--batch", "N", &batch_, "Images a step, for one core");
+  }
+  absl::Status Run(const Console& console) override {
+    if (batch_ < 1) return absl::InvalidArgumentError("--batch: want at least 1");
+    const ReadySteps ready(batch_, /*num_cores=*/1);
+    ReadyService service(ready);
+    const RunningServer server(service);
+    console.out << server.port << std::endl;
+    std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t batch_ = 0;
+};
+
+}  // namespace
+}  // namespace systole::bench
+
+int main(int argc, char** argv) {
+  systole::KeepFreedMemory();
+  std::vector<std::unique_ptr<systole::Command>> commands;
+  commands.push_back(std::make_unique<systole::bench::InProcessCommand>());
+  commands.push_back(std::make_unique<systole::bench::ClientCommand>());
+  commands.push_back(std::make_unique<systole::bench::ReadyServerCommand>());
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  return systole::RunCommandLine(args, commands, SYSTOLE_VERSION,
+                                 {.out = std::cout, .err = std::cerr});
+}

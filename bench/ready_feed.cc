@@ -1,0 +1,98 @@
+#include "bench/ready_feed.h"
+
+#include "absl/status/statusor.h"
+#include "core/status/check.h"
+#include "grpcpp/server_builder.h"
+#include "proto/framing/element_spec.h"
+#include "proto/framing/slice_chunks.h"
+
+namespace systole::bench {
+namespace {
+
+// Sends `count` steps from memory.
+class ReadyWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  ReadyWriter(const ReadySteps& ready, const v1::StreamStepsRequest& request)
+      : ready_(ready), step_(request.first_step()), end_(step_ + request.count()) {
+    OnWriteDone(true);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok || (chunks_.done() && !NextSlice())) {
+      Finish(grpc::Status::OK);
+      return;
+    }
+    int64_t payload_bytes = 0;
+    message_ = chunks_.Next(payload_bytes);
+    StartWrite(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  bool NextSlice() {
+    if (core_ == ready_.num_cores) {
+      core_ = 0;
+      ++step_;
+    }
+    if (step_ == end_) return false;
+    chunks_ = SliceChunks(step_, core_, ready_.layout, ready_.slice(step_, core_), nullptr);
+    ++core_;
+    return true;
+  }
+
+  const ReadySteps& ready_;
+  int64_t step_;
+  const int64_t end_;
+  int core_ = 0;
+  SliceChunks chunks_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace
+
+ReadySteps::ReadySteps(int64_t global_batch, int num_cores)
+    : global_batch(global_batch), num_cores(num_cores) {
+  SYSTOLE_CHECK(global_batch % num_cores == 0);
+  const int64_t batch = global_batch / num_cores;
+  absl::StatusOr<SliceLayout> created = SliceLayout::Create(
+      {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {batch, 224, 224, 3}}},
+       {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {batch}}},
+       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {batch}}}});
+  SYSTOLE_CHECK(created.ok());
+  layout = *created;
+  for (AlignedBuffer& step : steps) {
+    step = *AlignedBuffer::Create(bytes());
+    for (int64_t i = 0; i < bytes(); ++i) step.data()[i] = static_cast<uint8_t>(i * 7);
+  }
+}
+
+grpc::ServerUnaryReactor* ReadyService::ResolveFeed(grpc::CallbackServerContext* context,
+                                                    const v1::ResolveFeedRequest*,
+                                                    v1::ResolveFeedResponse* response) {
+  DescribeLayout(ready_.layout, *response);
+  response->set_steps_per_epoch(1);
+  response->set_bytes_per_step(ready_.layout.payload_bytes() * ready_.num_cores);
+  response->mutable_identity()->set_content_version("ready");
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::StreamSteps(
+    grpc::CallbackServerContext*, const grpc::ByteBuffer* bytes) {
+  grpc::ByteBuffer copy(*bytes);
+  v1::StreamStepsRequest request;
+  SYSTOLE_CHECK(
+      (grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&copy, &request)
+           .ok()));
+  return new ReadyWriter(ready_, request);
+}
+
+RunningServer::RunningServer(grpc::Service& service) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  server = builder.BuildAndStart();
+  SYSTOLE_CHECK(server != nullptr);
+}
+
+}  // namespace systole::bench

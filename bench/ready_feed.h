@@ -1,0 +1,62 @@
+// A server of ready batches: what is measured against it is the wire alone.
+//
+// Thread-compatible. What cannot be made or started ends the program.
+#ifndef SYSTOLE_BENCH_READY_FEED_H_
+#define SYSTOLE_BENCH_READY_FEED_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/batch/slice_layout.h"
+#include "core/memory/aligned_buffer.h"
+#include "grpcpp/server.h"
+#include "systole/v1/service.grpc.pb.h"
+
+namespace systole::bench {
+
+// Steps of `global_batch` images 224x224x3 in bf16 for `num_cores` cores, ready in memory. Two, so
+// that no side finds all of it in the cache.
+struct ReadySteps {
+  ReadySteps(int64_t global_batch, int num_cores);
+
+  int64_t bytes() const { return layout.slice_bytes() * num_cores; }
+  const uint8_t* slice(int64_t step, int core) const {
+    return steps[step % 2].data() + core * layout.slice_bytes();
+  }
+
+  const int64_t global_batch;
+  const int num_cores;
+  SliceLayout layout;
+  AlignedBuffer steps[2];
+};
+
+// Streams `ready`, which must outlive it, framed as the real server frames steps, whatever the spec
+// says.
+class ReadyService final
+    : public v1::Systole::WithCallbackMethod_ResolveFeed<
+          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
+ public:
+  explicit ReadyService(const ReadySteps& ready) : ready_(ready) {}
+  grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
+                                        const v1::ResolveFeedRequest* request,
+                                        v1::ResolveFeedResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* bytes) override;
+
+ private:
+  const ReadySteps& ready_;
+};
+
+// `service` on a free port of the loopback device, until destroyed.
+struct RunningServer {
+  explicit RunningServer(grpc::Service& service);
+  std::string address() const { return "127.0.0.1:" + std::to_string(port); }
+
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_READY_FEED_H_
