@@ -52,25 +52,42 @@ Lattice MakeNoise(CounterRng& rng, absl::FunctionRef<float(int cell)> amplitude)
   return sum;
 }
 
+// `factor` to the power log2(cell): an amplitude that grows so much from octave to octave.
+float Growing(float factor, int cell) {
+  float power = 1;
+  for (; cell > 1; cell /= 2) power *= factor;
+  return power;
+}
+
 }  // namespace
 
+// The constants make the spectrum, the spread of contrast from block to block, the share of colour
+// and the sizes those of real photographs at this quality.
 std::string MakePhotograph(uint64_t seed) {
   CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
-  const Lattice light = MakeNoise(rng, [](int cell) { return 60.0f * cell / 64 + 36.0f; });
+  const Lattice shapes = MakeNoise(rng, [](int cell) { return cell >= 32 ? 140.0f : 0.0f; });
+  // Skies are smooth and leaves are not, in one picture and between pictures.
+  const Lattice activity = MakeNoise(rng, [](int cell) { return cell >= 8 ? 2.0f : 0.0f; });
+  const float contrast = 16 * (0.2f + 1.6f * rng.UniformFloat());
+  const Lattice texture =
+      MakeNoise(rng, [&](int cell) { return cell >= 32 ? 0.0f : contrast * Growing(1.5f, cell); });
+  std::vector<float> light(shapes.values);
+  for (size_t i = 0; i < light.size(); ++i) {
+    light[i] += 128 + texture.values[i] * activity.values[i] * activity.values[i];
+  }
   std::vector<uint8_t> pixels(kWidth * kHeight * 3);
   for (int channel = 0; channel < 3; ++channel) {
-    // Colour varies more slowly than brightness.
+    // Colour varies less, and more slowly, than brightness.
     const Lattice tint =
-        MakeNoise(rng, [](int cell) { return cell < 8 ? 0.0f : 40.0f * cell / 64; });
+        MakeNoise(rng, [](int cell) { return cell >= 8 ? 12.6f * Growing(1.25f, cell) : 0.0f; });
     for (int y = 0; y < kHeight; ++y) {
       for (int x = 0; x < kWidth; ++x) {
-        const int at = y * light.columns + x;
-        pixels[(y * kWidth + x) * 3 + channel] =
-            RoundToUint8(128.0f + light.values[at] + tint.values[at]);
+        const int at = y * tint.columns + x;
+        pixels[(y * kWidth + x) * 3 + channel] = RoundToUint8(light[at] + tint.values[at]);
       }
     }
   }
-  return *EncodeJpeg(pixels, kWidth, kHeight, 3, {.quality = 90});
+  return *EncodeJpeg(pixels, kWidth, kHeight, 3, {.quality = 96});
 }
 
 }  // namespace systole::bench

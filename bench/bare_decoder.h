@@ -1,0 +1,32 @@
+// libjpeg-turbo as its manual calls it, the ceiling of everything that decodes JPEGs: no checks, no
+// margin, rows overwritten one after the other.
+//
+// Single-thread.
+#ifndef SYSTOLE_BENCH_BARE_DECODER_H_
+#define SYSTOLE_BENCH_BARE_DECODER_H_
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "core/image/crop.h"
+
+namespace systole::bench {
+
+class BareDecoder {
+ public:
+  BareDecoder();
+  ~BareDecoder();
+  BareDecoder(const BareDecoder&) = delete;
+  BareDecoder& operator=(const BareDecoder&) = delete;
+
+  // Decodes `crop`, which must lie within the image. What is no JPEG ends the program.
+  void Decode(absl::string_view jpeg, const CropRect& crop);
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_BARE_DECODER_H_
