@@ -8,6 +8,12 @@
 #include "proto/framing/status_bridge.h"
 
 namespace systole {
+namespace {
+
+// What gRPC keeps back at most when told that more follows (GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE).
+constexpr int64_t kSmallChunkBytes = 64 << 10;
+
+}  // namespace
 
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                               ServiceCounters& counters) {
@@ -50,7 +56,10 @@ void StepWriter::WriteChunk() {
   int64_t payload_bytes = 0;
   message_ = chunks_.Next(payload_bytes);
   counters_.payload_bytes_sent += payload_bytes;
-  StartWrite(&message_);
+  grpc::WriteOptions options;
+  // Labels and the like wait for what follows them and go in one call of the kernel's.
+  if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
+  StartWrite(&message_, options);
 }
 
 void StepWriter::OnWriteDone(bool ok) {

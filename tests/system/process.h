@@ -37,6 +37,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Signal(int signal) const;
   bool IsRunning();
   // The next line of stdout with its newline; "" at the end. REQUIRES: stdout_pipe_bytes.
