@@ -124,6 +124,7 @@ Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& 
     line.Field("wanted", *row.wanted)
         .Field("bound", row.bound == Bound::kAtLeast ? "at least" : "at most");
   }
+  if (row.valid_up_to.has_value()) line.Field("valid_up_to", *row.valid_up_to);
   std::vector<double> cpu;
   double peak = 0;
   for (const Sample& sample : figure) {

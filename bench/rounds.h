@@ -64,6 +64,8 @@ struct Row {
   double unit_size = 1;
   std::optional<double> wanted;
   Bound bound = Bound::kAtLeast;
+  // No figure can be above this: a median beyond it says that the ceiling was measured badly.
+  std::optional<double> valid_up_to;
 };
 
 // Median, smallest and largest ratio of the rounds' rates.

@@ -1,39 +1,105 @@
 #!/usr/bin/env bash
-# Builds the release preset and runs every benchmark of bench/.
+# Builds the release preset, makes the corpora, runs every benchmark of bench/ and prints one table.
 #
-#   bench/run.sh [FILTER]   full runs; FILTER is a regular expression for the benchmarks' names.
-#                           Results also go to bench/results/<binary>.json.
-#   bench/run.sh --smoke    each once and briefly: shows that none has rotted, measures nothing
+#   bench/run.sh [FILTER]           full runs; FILTER is a regular expression for the benchmarks'
+#                                   names (BM_..). Table, JSON, plots and what each program
+#                                   printed go to bench/results/, which is emptied first.
+#   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for looking, not claiming
+#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that none has rotted
+#
+# Ends with 0 if every benchmark ran; a missed ratio is printed and is no failure. Corpora are kept in
+# $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
 set -euo pipefail
 
-smoke=0
+amount=full
 filter=.
-case "${1:-}" in
-  --smoke) smoke=1 ;;
-  -*)
-    echo "usage: $0 [--smoke | FILTER]" >&2
-    exit 2
-    ;;
-  ?*) filter=$1 ;;
-esac
+for argument in "$@"; do
+  case "$argument" in
+    --quick | --smoke) amount=${argument#--} ;;
+    -*)
+      echo "usage: $0 [--quick | --smoke] [FILTER]" >&2
+      exit 2
+      ;;
+    *) filter=$argument ;;
+  esac
+done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-jobs=${SYSTOLE_JOBS:-$(nproc)}
+readonly build=build/release
+readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
 cmake --preset release >/dev/null </dev/null
-cmake --build build/release -j "$jobs" </dev/null
-# Written by bench/CMakeLists.txt at configuration: one benchmark binary a line.
-mapfile -t binaries <build/release/bench/benchmarks.txt
-if [[ ${#binaries[@]} -eq 0 ]]; then
-  echo "bench/CMakeLists.txt declares no benchmark" >&2
-  exit 1
+cmake --build "$build" -j "$jobs" </dev/null
+
+if [[ $amount == smoke ]]; then
+  # Leaves the results of the last real run alone.
+  results=$(mktemp -d)
+  trap 'rm -rf "$results"' EXIT
+  options=(--benchmark_min_time=0.01)
+else
+  results=$PWD/bench/results
+  rm -rf "$results"
+  mkdir -p "$results"
+  options=()
 fi
-for binary in "${binaries[@]}"; do
-  echo "--- $(basename "$binary")"
-  if [[ $smoke -eq 1 ]]; then
-    "$binary" --benchmark_min_time=0.01 </dev/null
-  else
-    mkdir -p bench/results
-    "$binary" --benchmark_filter="$filter" --benchmark_out_format=json \
-      --benchmark_out="bench/results/$(basename "$binary").json" </dev/null
+export SYSTOLE_BENCH=$amount
+export SYSTOLE_BENCH_RESULTS=$results/results.jsonl
+export SYSTOLE_BENCH_CORPORA=${SYSTOLE_BENCH_CORPORA:-/tmp/systole-bench-corpora}
+: >"$SYSTOLE_BENCH_RESULTS"
+"$build/bench/make_corpus" >/dev/null
+"$build/bench/versions" >"$results/versions.json"
+
+# Written by bench/CMakeLists.txt at configuration: one benchmark program a line.
+mapfile -t declared <"$build/bench/benchmarks.txt"
+programs=()
+for program in "${declared[@]}"; do
+  if [[ -n $("$program" --benchmark_filter="$filter" --benchmark_list_tests 2>/dev/null) ]]; then
+    programs+=("$program")
   fi
 done
+if [[ ${#programs[@]} -eq 0 ]]; then
+  echo "$0: no benchmark's name matches '$filter'" >&2
+  exit 1
+fi
+
+# On a terminal, says what is running and for how long, once a second.
+show_progress() {
+  while :; do
+    printf '\r\033[K[%d of %d] %s, %d:%02d in all' "$1" "${#programs[@]}" "$2" \
+      $((SECONDS / 60)) $((SECONDS % 60))
+    sleep 1
+  done
+}
+
+failed=()
+for i in "${!programs[@]}"; do
+  name=$(basename "${programs[i]}")
+  ticker=
+  if [[ -t 2 ]]; then
+    show_progress $((i + 1)) "$name" >&2 &
+    ticker=$!
+  fi
+  status=0
+  "${programs[i]}" --benchmark_filter="$filter" "${options[@]}" --benchmark_out_format=json \
+    --benchmark_out="$results/$name.json" >"$results/$name.txt" 2>&1 </dev/null || status=$?
+  if [[ -n $ticker ]]; then
+    kill "$ticker"
+    wait "$ticker" 2>/dev/null || true
+    printf '\r\033[K' >&2
+  fi
+  if [[ $status -ne 0 ]] || grep -q '"error_occurred": true' "$results/$name.json"; then
+    failed+=("$name")
+    echo "=== $name failed with exit status $status; it printed:" >&2
+    cat "$results/$name.txt" >&2
+  fi
+done
+
+python3 bench/table.py "$SYSTOLE_BENCH_RESULTS" "$results" --versions "$results/versions.json"
+if [[ ${#failed[@]} -gt 0 ]]; then
+  echo "$0: ${#failed[@]} of ${#programs[@]} benchmarks failed: ${failed[*]}" >&2
+  exit 1
+fi
+if [[ $amount == smoke ]]; then
+  echo "smoke run: every benchmark runs; the numbers mean nothing"
+else
+  echo "results: $results"
+fi

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Compares two commits: builds both and runs the benchmarks of the one and the other in turns.
+#
+#   bench/ab.sh REV1 REV2 [FILTER]   FILTER is a regular expression for the benchmarks' names (BM_..)
+#
+#   bench/ab.sh main HEAD BM_Wire    what this branch does to the wire
+#
+# Five runs of each (A B A B ..), each with the rounds of `bench/run.sh --quick`. Prints each figure of
+# both and the ratio B / A: median, min, max. The commits are checked out and built under a temporary
+# folder that is removed at the end; this tree, whatever its state, is not touched.
+set -euo pipefail
+
+readonly runs=5
+if [[ $# -lt 2 || $# -gt 3 || $1 == -* ]]; then
+  echo "usage: $0 REV1 REV2 [FILTER]   such as: $0 main HEAD BM_Wire" >&2
+  exit 2
+fi
+readonly filter=${3:-.}
+readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+declare -A revision
+for side in A B; do
+  name=$1
+  shift
+  if ! revision[$side]=$(git rev-parse --verify --quiet "$name^{commit}"); then
+    echo "$0: '$name' is no commit of this repository" >&2
+    exit 2
+  fi
+done
+readonly revision
+
+work=$(mktemp -d)
+clean_up() {
+  for side in A B; do
+    git worktree remove --force "$work/$side" 2>/dev/null || true
+  done
+  rm -rf "$work"
+  git worktree prune
+}
+trap clean_up EXIT
+
+for side in A B; do
+  echo "building $side = $(git log -1 --format='%h %s' "${revision[$side]}")" >&2
+  git worktree add --quiet --detach "$work/$side" "${revision[$side]}"
+  {
+    (cd "$work/$side" && cmake --preset release)
+    # Written at configuration: one benchmark program a line.
+    mapfile -t programs <"$work/$side/build/release/bench/benchmarks.txt"
+    cmake --build "$work/$side/build/release" -j "$jobs" --target "${programs[@]##*/}"
+  } >"$work/$side.log" 2>&1 </dev/null || {
+    tail -30 "$work/$side.log" >&2
+    echo "$0: $side = ${revision[$side]} does not build" >&2
+    exit 1
+  }
+  # The benchmarks of this side: program and name, a line each.
+  for program in "${programs[@]}"; do
+    "$program" --benchmark_filter="$filter" --benchmark_list_tests 2>/dev/null |
+      sed "s|^|${program##*/} |" || true
+  done | sort >"$work/$side.names"
+done
+
+comm -3 "$work/A.names" "$work/B.names" >"$work/lacking"
+if [[ -s "$work/lacking" ]]; then
+  echo "left out, because only A (left) or only B (right) has them:" >&2
+  cat "$work/lacking" >&2
+fi
+# Programs with a benchmark that both have.
+comm -12 "$work/A.names" "$work/B.names" >"$work/common"
+if [[ ! -s "$work/common" ]]; then
+  echo "$0: the two commits have no benchmark in common that matches '$filter'" >&2
+  exit 1
+fi
+mapfile -t common < <(cut -d ' ' -f 1 "$work/common" | sort -u)
+
+export SYSTOLE_BENCH=quick
+for program in "${common[@]}"; do
+  # Exactly those benchmarks, since the filter is not a list. Names hold characters that mean
+  # something in a regular expression.
+  names=$(sed -n "s/^$program //p" "$work/common" | sed 's/[][().*+?^$|{}\\]/\\&/g' | paste -sd '|')
+  for ((run = 1; run <= runs; ++run)); do
+    for side in A B; do
+      [[ ! -t 2 ]] || printf '\r\033[K%s, run %d of %d, %s' "$program" "$run" "$runs" "$side" >&2
+      SYSTOLE_BENCH_RESULTS=$work/$side.jsonl "$work/$side/build/release/bench/$program" \
+        --benchmark_filter="^($names)\$" >"$work/$side.log" 2>&1 </dev/null || {
+        cat "$work/$side.log" >&2
+        echo "$0: $program of $side = ${revision[$side]} failed" >&2
+        exit 1
+      }
+    done
+  done
+  [[ ! -t 2 ]] || printf '\r\033[K' >&2
+done
+for side in A B; do
+  if [[ ! -e $work/$side.jsonl ]]; then
+    echo "$0: $side = ${revision[$side]} reported no figure: its benchmarks that match '$filter'" \
+      "know no ceiling, or it is older than bench/rounds.h" >&2
+    exit 1
+  fi
+done
+python3 bench/compare.py "$work/A.jsonl" "${revision[A]:0:12}" "$work/B.jsonl" "${revision[B]:0:12}"
