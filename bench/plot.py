@@ -1,5 +1,4 @@
-"""Draws a curve of a benchmark as an SVG file that needs nothing else and reads well in light and in
-dark."""
+"""Draws a curve of a benchmark as an SVG file that needs nothing else, for light and dark pages."""
 
 import html
 import math

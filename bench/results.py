@@ -1,5 +1,5 @@
-"""Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h): one JSON object a line, a row of
-the table or a point of a curve."""
+"""Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h): one JSON object a line, a row
+of the table or a point of a curve."""
 
 import json
 import math
@@ -88,7 +88,8 @@ def aligned(header, lines):
         padded = (cell.rjust(width) if to_right else cell.ljust(width)
                   for cell, width, to_right in zip(cells, widths, right))
         return "| " + " | ".join(padded) + " |"
-    rule = ("-" * (width - 1) + (":" if to_right else "-") for width, to_right in zip(widths, right))
+    rule = ("-" * (width - 1) + (":" if to_right else "-")
+            for width, to_right in zip(widths, right))
     return "\n".join([render(header), "| " + " | ".join(rule) + " |", *map(render, lines)])
 
 

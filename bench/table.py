@@ -3,8 +3,8 @@
 
   bench/table.py RESULTS OUT [--versions FILE]
 
-RESULTS is what benchmarks appended to $SYSTOLE_BENCH_RESULTS. Prints the table; writes OUT/table.json
-and OUT/<curve>.svg. bench/run.sh calls it.
+RESULTS is what benchmarks appended to $SYSTOLE_BENCH_RESULTS. Prints the table; writes
+OUT/table.json and OUT/<curve>.svg. bench/run.sh calls it.
 """
 
 import argparse
@@ -85,11 +85,12 @@ def summary(rows):
         if found == "MISS":
             lines.append(f"MISS: {names}, wanted {row['bound']} {row['wanted']:g}")
         elif found == "BAD CEILING":
-            lines.append(f"BAD CEILING: {names} is above {row['valid_up_to']:g}, so the ceiling was "
-                         "measured badly")
+            lines.append(f"BAD CEILING: {names} is above {row['valid_up_to']:g}, so the ceiling "
+                         "was measured badly")
     rounds = min(row["rounds"] for row in rows)
     if rounds < CLAIM_ROUNDS:
-        lines.append(f"{rounds} round{'s' * (rounds > 1)}: too few to claim a figure (want {CLAIM_ROUNDS}).")
+        lines.append(f"{rounds} round{'s' * (rounds > 1)}: too few to claim a figure "
+                     f"(want {CLAIM_ROUNDS}).")
     return "\n".join(lines)
 
 
