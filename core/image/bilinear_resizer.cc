@@ -25,7 +25,9 @@ namespace {
 constexpr size_t kMaxLanes = 16;
 // Three vectors hold whole pixels of one or three channels, so per-channel factors repeat after
 // them.
-constexpr size_t kBlock = 3 * kMaxLanes;
+constexpr size_t kPattern = 3 * kMaxLanes;
+// Vectors are stored in pairs.
+constexpr size_t kBlock = 2 * kPattern;
 
 // One row's horizontal tables, see the class.
 struct ColumnTables {
@@ -60,8 +62,10 @@ void GatherLineKernel(const uint8_t* HWY_RESTRICT row, const ColumnTables& table
 }
 
 #if HWY_TARGET == HWY_SCALAR
-void WindowLineKernel(const uint8_t* row, const ColumnTables& tables, float* line) {
+void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const ColumnTables& tables,
+                       float* line, float* next_line) {
   GatherLineKernel(row, tables, line);
+  if (next_row != nullptr) GatherLineKernel(next_row, tables, next_line);
 }
 #else
 // One 16-byte window of the row per 128-bit block of the vector.
@@ -78,22 +82,38 @@ HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* win
 
 // Every 4 values' sources within the 16 bytes of their window: two byte shuffles widen them to 32
 // bits.
-void WindowLineKernel(const uint8_t* HWY_RESTRICT row, const ColumnTables& tables,
-                      float* HWY_RESTRICT line) {
+template <bool kTwoRows>
+HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_RESTRICT next_row,
+                            const ColumnTables& tables_in_memory, float* HWY_RESTRICT line,
+                            float* HWY_RESTRICT next_line) {
   const hn::CappedTag<float, kMaxLanes> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Repartition<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
+  const ColumnTables tables = tables_in_memory;  // Stores to a line might else change the pointers.
   for (size_t i = 0; i < tables.values; i += lanes) {
-    const auto bytes = LoadWindows(d8, row, tables.window + i / 4);
-    const auto lower_shuffle = hn::BitCast(d8, hn::LoadU(du, tables.lower_shuffle + i));
-    const auto upper_shuffle = hn::BitCast(d8, hn::LoadU(du, tables.upper_shuffle + i));
-    const auto a = hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, lower_shuffle)));
-    const auto b = hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, upper_shuffle)));
-    const auto t = hn::LoadU(d, tables.weight + i);
-    hn::StoreU(hn::Add(a, hn::Mul(hn::Sub(b, a), t)), d, line + i);
+    const auto lower_shuffle = hn::BitCast(d8, hn::Load(du, tables.lower_shuffle + i));
+    const auto upper_shuffle = hn::BitCast(d8, hn::Load(du, tables.upper_shuffle + i));
+    const auto t = hn::Load(d, tables.weight + i);
+    const auto resize = [&](const uint8_t* from, float* to) HWY_ATTR {
+      const auto bytes = LoadWindows(d8, from, tables.window + i / 4);
+      const auto a =
+          hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, lower_shuffle)));
+      const auto b =
+          hn::ConvertTo(d, hn::BitCast(di, hn::TableLookupBytesOr0(bytes, upper_shuffle)));
+      hn::Store(hn::Add(a, hn::Mul(hn::Sub(b, a), t)), d, to + i);
+    };
+    resize(row, line);
+    if constexpr (kTwoRows) resize(next_row, next_line);
   }
+}
+
+// One row, or two, which then share the loads of the tables.
+void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const ColumnTables& tables,
+                       float* line, float* next_line) {
+  if (next_row == nullptr) return WindowLines<false>(row, nullptr, tables, line, nullptr);
+  WindowLines<true>(row, next_row, tables, line, next_line);
 }
 #endif
 
@@ -110,21 +130,21 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
   const auto scale1 = hn::LoadU(d, scale + lanes), bias1 = hn::LoadU(d, bias + lanes);
   const auto scale2 = hn::LoadU(d, scale + 2 * lanes), bias2 = hn::LoadU(d, bias + 2 * lanes);
   using V = hn::Vec<decltype(d)>;
-  const auto one = [&](size_t i, V scale_c, V bias_c, Value* to) HWY_ATTR {
-    const auto a = hn::LoadU(d, top + i);
-    const auto b = hn::LoadU(d, bottom + i);
+  const auto one = [&](size_t i, V scale_c, V bias_c) HWY_ATTR {
+    const auto a = hn::Load(d, top + i);
+    const auto b = hn::Load(d, bottom + i);
     const auto value = hn::Add(a, hn::Mul(hn::Sub(b, a), t));
-    store(d, hn::Add(hn::Mul(value, scale_c), bias_c), to);
+    return hn::Add(hn::Mul(value, scale_c), bias_c);
   };
   const auto block = [&](size_t i, Value* to) HWY_ATTR {
-    one(i, scale0, bias0, to);
-    one(i + lanes, scale1, bias1, to + lanes);
-    one(i + 2 * lanes, scale2, bias2, to + 2 * lanes);
+    store(d, one(i, scale0, bias0), one(i + lanes, scale1, bias1), to);
+    store(d, one(i + 2 * lanes, scale2, bias2), one(i + 3 * lanes, scale0, bias0), to + 2 * lanes);
+    store(d, one(i + 4 * lanes, scale1, bias1), one(i + 5 * lanes, scale2, bias2), to + 4 * lanes);
   };
   Value* to =
       reinterpret_cast<Value*>(out);  // Stored to by `store` only, which allows any alignment.
   size_t i = 0;
-  for (; i + 3 * lanes <= values; i += 3 * lanes) block(i, to + i);
+  for (; i + 6 * lanes <= values; i += 6 * lanes) block(i, to + i);
   if (i < values) {
     Value rest[kBlock];
     block(i, rest);
@@ -154,7 +174,7 @@ namespace systole {
 namespace {
 
 HWY_EXPORT(GatherLineKernel);
-HWY_EXPORT(WindowLineKernel);
+HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
 constexpr int kMaxOutputSide = 16384;
@@ -179,8 +199,8 @@ absl::Status CheckFactor(const std::vector<float>& factor, int channels, const c
 }
 
 std::vector<float> Pattern(const std::vector<float>& factor, int channels) {
-  std::vector<float> pattern(kBlock);
-  for (size_t i = 0; i < kBlock; ++i) {
+  std::vector<float> pattern(kPattern);
+  for (size_t i = 0; i < kPattern; ++i) {
     pattern[i] = factor[factor.size() == 1 ? 0 : i % channels];
   }
   return pattern;
@@ -224,7 +244,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
   window_.resize(padded_values_ / 4);
   lower_shuffle_.resize(padded_values_, kWiden);
   upper_shuffle_.resize(padded_values_, kWiden);
-  for (auto& line : line_) line.resize(padded_values_);
+  for (auto& line : lines_) line.resize(padded_values_);
   if (options_.element_stride > 1) packed_row_.resize(values_ * value_bytes);
   next_out_ = options_.height;  // Nothing is owed before Start.
 }
@@ -279,6 +299,22 @@ void BilinearResizer::BuildColumns(int in_width, bool flip) {
   windows_fit_ = widest <= 16;
 }
 
+// Turns the taps' input rows into lines: how many of the rows that are needed lie before them.
+void BilinearResizer::BuildRows(int in_height) {
+  in_height_ = in_height;
+  FillTaps(in_height, options_.height, &rows_);
+  line_rows_.clear();
+  const auto line_of = [&](int row) {
+    if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
+    // A lower row may be the one before the last.
+    return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
+  };
+  for (Tap& tap : rows_) {
+    tap.lower = line_of(tap.lower);
+    tap.upper = line_of(tap.upper);
+  }
+}
+
 absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
                                     absl::Span<uint8_t> out) {
   if (in_height < 1 || in_height > kMaxInputSide || in_width < 1 || in_width > kMaxInputSide) {
@@ -290,31 +326,41 @@ absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
         absl::StrCat("output has ", out.size(), " bytes, want at least ", output_bytes_));
   }
   if (in_width != in_width_ || flip != flip_) BuildColumns(in_width, flip);
-  if (in_height != in_height_) {
-    in_height_ = in_height;
-    FillTaps(in_height, options_.height, &rows_);
-  }
+  if (in_height != in_height_) BuildRows(in_height);
   next_in_ = 0;
+  next_line_ = 0;
   next_out_ = 0;
   out_ = out;
   return absl::OkStatus();
 }
 
-void BilinearResizer::AddRow(const uint8_t* row) {
-  SYSTOLE_CHECK(!done() && next_in_ < in_height_);
-  const int r = next_in_++;
-  if (r < rows_[next_out_].lower) return;  // Skipped by a strong reduction.
+void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int count) {
+  SYSTOLE_CHECK(!done() && next_in_ + count <= in_height_);
+  const auto find = [&, end = next_in_ + count](int line) -> const uint8_t* {
+    if (line >= static_cast<int>(line_rows_.size()) || line_rows_[line] >= end) return nullptr;
+    return rows + (line_rows_[line] - (end - count)) * stride_bytes;
+  };
+  next_in_ += count;
+  while (const uint8_t* row = find(next_line_)) {
+    MakeLines(row, find(next_line_ + 1));
+    while (!done() && rows_[next_out_].upper < next_line_) WriteRow(rows_[next_out_]);
+  }
+}
+
+// Makes one line, or two if `next_row` is not null.
+void BilinearResizer::MakeLines(const uint8_t* row, const uint8_t* next_row) {
   const ColumnTables tables = {padded_values_,       lower_offset_.data(), upper_offset_.data(),
                                weight_.data(),       window_.data(),       lower_shuffle_.data(),
                                upper_shuffle_.data()};
-  float* line = line_[r & 1].data();
+  float* line = lines_[next_line_ % kLines].data();
+  float* next_line = lines_[(next_line_ + 1) % kLines].data();
+  next_line_ += next_row == nullptr ? 1 : 2;
   if (windows_fit_) {
-    HWY_DYNAMIC_DISPATCH(WindowLineKernel)(row, tables, line);
-  } else {
-    HWY_DYNAMIC_DISPATCH(GatherLineKernel)(row, tables, line);
+    HWY_DYNAMIC_DISPATCH(WindowLinesKernel)(row, next_row, tables, line, next_line);
+    return;
   }
-  // A tap's two rows are equal or neighbours, so both are in line_ once the upper one is.
-  while (!done() && rows_[next_out_].upper <= r) WriteRow(rows_[next_out_]);
+  HWY_DYNAMIC_DISPATCH(GatherLineKernel)(row, tables, line);
+  if (next_row != nullptr) HWY_DYNAMIC_DISPATCH(GatherLineKernel)(next_row, tables, next_line);
 }
 
 void BilinearResizer::WriteRow(const Tap& tap) {
@@ -323,8 +369,8 @@ void BilinearResizer::WriteRow(const Tap& tap) {
   uint8_t* out = out_.data() + next_out_ * values_ * stride_bytes;
   uint8_t* dense = options_.element_stride == 1 ? out : packed_row_.data();
   HWY_DYNAMIC_DISPATCH(FinishRowKernel)
-  (line_[tap.lower & 1].data(), line_[tap.upper & 1].data(), tap.weight, scale_pattern_.data(),
-   bias_pattern_.data(), values_, options_.type, dense);
+  (lines_[tap.lower % kLines].data(), lines_[tap.upper % kLines].data(), tap.weight,
+   scale_pattern_.data(), bias_pattern_.data(), values_, options_.type, dense);
   ++next_out_;
   if (dense == out) return;
   for (size_t i = 0; i < values_; ++i) {

@@ -1,6 +1,6 @@
 // Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
-// fused with mirroring, normalisation and the final cast. Rows go in one by one, finished rows come
-// out in the caller's memory; in between live two rows of floats, in cache.
+// fused with mirroring, normalisation and the final cast. Rows go in, finished rows come out in the
+// caller's memory; in between live a few lines of floats, in cache.
 //   source = (i + 0.5) * (in / out) - 0.5                       all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)),  lerp = a + (b - a)
 //   * t out    = Cast(value * scale[c] + bias[c])
@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/memory/aligned_vector.h"
 #include "core/numeric/normalise.h"
 
 namespace systole {
@@ -55,9 +56,11 @@ class BilinearResizer {
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out);
 
-  // The next input row, [in_width, channels] uint8; used before return. Rows nobody needs are free.
+  // The next `count` input rows, each [in_width, channels] uint8 and `stride_bytes` after the one
+  // before; used before return. Those nobody needs are free, the others cheapest in pairs.
   // REQUIRES: Start was called and not done().
-  void AddRow(const uint8_t* row);
+  void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
+  void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
   // Whether the output is complete; the last input rows may not be needed for that.
   bool done() const { return next_out_ == options_.height; }
@@ -73,6 +76,8 @@ class BilinearResizer {
 
   explicit BilinearResizer(BilinearResizerOptions options);
   void BuildColumns(int in_width, bool flip);
+  void BuildRows(int in_height);
+  void MakeLines(const uint8_t* row, const uint8_t* next_row);
   void WriteRow(const Tap& tap);
 
   BilinearResizerOptions options_;
@@ -83,28 +88,33 @@ class BilinearResizer {
   // Horizontal tables, per value of an output row; rebuilt when (in_width, flip) changes.
   int in_width_ = 0;
   bool flip_ = false;
-  bool windows_fit_ =
-      false;  // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
+  // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
+  bool windows_fit_ = false;
   std::vector<Tap> columns_;
-  std::vector<int32_t> lower_offset_;  // Byte in the row, per value.
-  std::vector<int32_t> upper_offset_;
-  std::vector<float> weight_;
-  std::vector<int32_t> window_;  // Start of 16 row bytes, per 4 values.
-  std::vector<uint32_t>
-      lower_shuffle_;  // Byte shuffle of the window that widens to 32 bits, per value.
-  std::vector<uint32_t> upper_shuffle_;
+  AlignedVector<int32_t> lower_offset_;  // Byte in the row, per value.
+  AlignedVector<int32_t> upper_offset_;
+  AlignedVector<float> weight_;
+  AlignedVector<int32_t> window_;  // Start of 16 row bytes, per 4 values.
+  // Byte shuffle of the window that widens to 32 bits, per value.
+  AlignedVector<uint32_t> lower_shuffle_;
+  AlignedVector<uint32_t> upper_shuffle_;
 
-  // Vertical tables, per output row; rebuilt when in_height changes.
+  // Vertical tables; rebuilt when in_height changes.
   int in_height_ = 0;
-  std::vector<Tap> rows_;
+  std::vector<int> line_rows_;  // The input rows that some output row needs, each of them a line.
+  std::vector<Tap> rows_;       // Per output row, of lines.
 
   std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
   std::vector<float> bias_pattern_;
-  std::vector<float> line_[2];       // Horizontally resized rows r, at index r mod 2.
+  // The last lines, horizontally resized; line n at index n mod kLines. One that an output row
+  // still needs is kept while two more are made.
+  static constexpr int kLines = 4;
+  AlignedVector<float> lines_[kLines];
   std::vector<uint8_t> packed_row_;  // A finished row before it is spread out (element_stride > 1).
 
-  int next_in_ = 0;
-  int next_out_ = 0;
+  int next_in_ = 0;    // Input row.
+  int next_line_ = 0;  // Line to be made.
+  int next_out_ = 0;   // Output row.
   absl::Span<uint8_t> out_;
 };
 

@@ -27,8 +27,8 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
   SYSTOLE_RETURN_IF_ERROR(decoder_.StartCrop(crop));
   SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop.height, crop.width, flip, out));
   while (!resizer_.done()) {
-    SYSTOLE_ASSIGN_OR_RETURN(const uint8_t* row, decoder_.NextRow());
-    resizer_.AddRow(row);
+    SYSTOLE_ASSIGN_OR_RETURN(const DecodedRows rows, decoder_.NextRows(crop.height));
+    resizer_.AddRows(rows.data, rows.stride_bytes, rows.count);
   }
   return absl::OkStatus();
 }

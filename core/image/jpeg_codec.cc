@@ -351,8 +351,9 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
+absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   State* s = state_.get();
+  SYSTOLE_CHECK(max_rows > 0);
   if (s->phase != State::Phase::kRows || s->rows_left == 0) {
     return absl::FailedPreconditionError("no row of a crop is left to decode");
   }
@@ -360,9 +361,11 @@ absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
     s->phase = State::Phase::kIdle;
     return s->Error();
   }
-  --s->rows_left;
-  const uint8_t* row = s->rows.data() + s->next_ready++ * s->stride + s->skip_bytes;
-  if (!s->IsCmyk()) return row;
+  const uint8_t* row = s->rows.data() + s->next_ready * s->stride + s->skip_bytes;
+  const int count = s->IsCmyk() ? 1 : std::min(max_rows, s->rows_ready - s->next_ready);
+  s->next_ready += count;
+  s->rows_left -= count;
+  if (!s->IsCmyk()) return DecodedRows{row, s->stride, count};
   const bool inverted = s->cinfo.saw_Adobe_marker != FALSE;
   if (s->options.channels == 3) {
     CmykToRgb(row, s->crop.width, inverted, s->converted.data());
@@ -370,7 +373,12 @@ absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
     CmykToRgb(row, s->crop.width, inverted, s->rgb.data());
     RgbToGrey(s->rgb.data(), s->crop.width, s->converted.data());
   }
-  return s->converted.data();
+  return DecodedRows{s->converted.data(), 0, 1};
+}
+
+absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
+  SYSTOLE_ASSIGN_OR_RETURN(const DecodedRows rows, NextRows(1));
+  return rows.data;
 }
 
 absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) {

@@ -55,9 +55,16 @@ struct ImageInfo {
   int components = 0;  // Stored: 1 grey, 3 colour, 4 CMYK or YCCK.
 };
 
+// `count` decoded rows, each `stride_bytes` after the one before.
+struct DecodedRows {
+  const uint8_t* data = nullptr;
+  size_t stride_bytes = 0;
+  int count = 0;
+};
+
 class JpegDecoder {
  public:
-  // Rows returned by NextRow() can be read (not used) this many bytes beyond their end.
+  // Rows returned by NextRows() can be read (not used) this many bytes beyond their end.
   static constexpr size_t kRowPaddingBytes = 64;
 
   // InvalidArgument if an option is out of range.
@@ -81,9 +88,11 @@ class JpegDecoder {
   //   ResourceExhausted   more scans than max_scans, or no memory.
   absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out);
 
-  // The same row by row: StartCrop, then up to crop.height times NextRow, each [width, channels]
-  // uint8, valid until the next call. Stopping early is fine. Errors as above.
+  // The same a few rows at a time: StartCrop, then NextRows until crop.height rows have come, 1 to
+  // `max_rows` with each call, each [width, channels] uint8, valid until the next call. Stopping
+  // early is fine. Errors as above. REQUIRES: max_rows > 0.
   absl::Status StartCrop(const CropRect& crop);
+  absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
   // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,

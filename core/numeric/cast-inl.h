@@ -22,12 +22,17 @@ namespace HWY_NAMESPACE {
 // RoundToBf16 of the floats whose bits these are (D: a uint32_t tag); the result is in the low 16
 // bits of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
 // version 1.0.
-// The first is for values that cannot be NaN.
+// The first two are for values that cannot be NaN; the first leaves the result in the upper 16
+// bits, over rubbish in the lower ones.
 template <class D>
-HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToUpperBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
-  return hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd));
+  return hn::Add(hn::Add(bits, hn::Set(d, 0x7fffu)), odd);
+}
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+  return hwy::HWY_NAMESPACE::ShiftRight<16>(RoundNumberToUpperBits(d, bits));
 }
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
@@ -76,7 +81,8 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
-// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment.
+// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two, the
+// second goes behind the first: one narrowing for both is cheaper than one for each.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>
@@ -85,12 +91,33 @@ struct StoreUint8 {
     const hn::Rebind<uint8_t, D> d8;
     StoreAnywhere(hn::TruncateTo(d8, RoundToUint8Bits(d, value)), d8, out);
   }
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
+                             Value* out) const {
+#if HWY_TARGET == HWY_SCALAR
+    (*this)(d, low, out);
+    (*this)(d, high, out + 1);
+#else
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::Repartition<uint16_t, D> d16;
+    const hn::Rebind<uint8_t, decltype(d16)> d8;
+    const auto both = hn::ConcatEven(d16, hn::BitCast(d16, RoundToUint8Bits(d, high)),
+                                     hn::BitCast(d16, RoundToUint8Bits(d, low)));
+    StoreAnywhere(hn::TruncateTo(d8, both), d8, out);
+#endif
+  }
 };
 struct StoreFloat32 {
   using Value = float;
   template <class D>
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
     StoreAnywhere(value, d, out);
+  }
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
+                             Value* out) const {
+    StoreAnywhere(low, d, out);
+    StoreAnywhere(high, d, out + hwy::HWY_NAMESPACE::Lanes(d));
   }
 };
 struct StoreBf16 {
@@ -112,6 +139,23 @@ struct StoreNumberBf16 {
     const hn::RebindToUnsigned<D> du;
     const hn::Rebind<uint16_t, D> d16;
     StoreAnywhere(hn::TruncateTo(d16, RoundNumberToBf16Bits(du, hn::BitCast(du, value))), d16, out);
+  }
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
+                             Value* out) const {
+#if HWY_TARGET == HWY_SCALAR
+    (*this)(d, low, out);
+    (*this)(d, high, out + 1);
+#else
+    namespace hn = hwy::HWY_NAMESPACE;
+    (void)d;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Repartition<uint16_t, D> d16;
+    const auto low_bits = RoundNumberToUpperBits(du, hn::BitCast(du, low));
+    const auto high_bits = RoundNumberToUpperBits(du, hn::BitCast(du, high));
+    const auto both = hn::ConcatOdd(d16, hn::BitCast(d16, high_bits), hn::BitCast(d16, low_bits));
+    StoreAnywhere(both, d16, out);
+#endif
   }
 };
 

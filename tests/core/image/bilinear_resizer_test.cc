@@ -1,5 +1,6 @@
 #include "core/image/bilinear_resizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -172,6 +174,35 @@ TEST(BilinearResizerTest, ReuseAcrossSizesLeavesNoTrace) {
       EXPECT_EQ(a, b);
     }
   }
+}
+
+// Rows come as a decoder has them ready; how many at once must not show.
+TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    // Up, down, and down so far that rows are left out between those that are needed; the last one
+    // is too wide for the windows of the fast kernel.
+    for (const auto& [in_height, in_width] : {std::pair(13, 40), {50, 61}, {111, 90}, {97, 400}}) {
+      SCOPED_TRACE(absl::StrCat(target, " from ", in_height, "x", in_width));
+      auto resizer = BilinearResizer::Create({.height = 24, .width = 50, .channels = 3});
+      ASSERT_THAT(resizer, IsOk());
+      const size_t stride = static_cast<size_t>(in_width) * 3 + 5;
+      std::vector<uint8_t> pixels = Noise(stride * in_height, 3);
+      pixels.resize(pixels.size() + BilinearResizer::kRowPaddingBytes);
+      std::vector<uint8_t> one_by_one(resizer->output_bytes());
+      ASSERT_THAT(resizer->Start(in_height, in_width, true, absl::MakeSpan(one_by_one)), IsOk());
+      for (int y = 0; !resizer->done(); ++y) resizer->AddRow(pixels.data() + y * stride);
+      for (const int piece : {2, 3, 8, in_height}) {
+        std::vector<uint8_t> together(resizer->output_bytes());
+        ASSERT_THAT(resizer->Start(in_height, in_width, true, absl::MakeSpan(together)), IsOk());
+        for (int y = 0; !resizer->done(); y += piece) {
+          resizer->AddRows(pixels.data() + y * stride, stride, std::min(piece, in_height - y));
+        }
+        EXPECT_EQ(together, one_by_one) << piece << " rows at once";
+      }
+    }
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
 TEST(BilinearResizerTest, LargestSizesStayInsideTheImage) {

@@ -222,6 +222,31 @@ TEST(JpegDecoderTest, RowsMayBeLeftUnreadAndTheDecoderReused) {
   EXPECT_EQ(*DecodeAll(moved, jpeg), *first);
 }
 
+TEST(JpegDecoderTest, RowsComeInAnyNumberAtATime) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string jpeg = MakeJpeg(k420, 80, 60, 2);
+  const auto whole = DecodeAll(decoder, jpeg);
+  ASSERT_THAT(whole, IsOk());
+  for (const int max_rows : {1, 3, 100}) {
+    ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+    ASSERT_THAT(decoder.StartCrop({10, 20, 40, 30}), IsOk());
+    std::vector<uint8_t> crop;
+    while (crop.size() < 40 * 90) {
+      const absl::StatusOr<DecodedRows> rows = decoder.NextRows(max_rows);
+      ASSERT_THAT(rows, IsOk());
+      ASSERT_GE(rows->count, 1);
+      ASSERT_LE(rows->count, max_rows);
+      for (int i = 0; i < rows->count; ++i) {
+        const uint8_t* row = rows->data + i * rows->stride_bytes;
+        crop.insert(crop.end(), row, row + 90);
+      }
+    }
+    EXPECT_EQ(crop, Cut(*whole, 80, 3, 10, 20, 40, 30));
+    EXPECT_THAT(decoder.NextRows(max_rows),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no row")));
+  }
+}
+
 // Every error path.
 
 TEST(JpegDecoderTest, OtherFormatsAreNamed) {
