@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/image/crop.h"
 #include "core/numeric/normalise.h"
 #include "core/pipeline/output_compiler.h"
 #include "core/random/counter_rng.h"
@@ -71,6 +70,21 @@ bool IsDamage(const absl::Status& status) {
 }
 
 }  // namespace
+
+CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
+                int width) {
+  switch (output.crop) {
+    case OutputPlan::Crop::kWhole:
+      break;
+    case OutputPlan::Crop::kCentre:
+      return CentreCrop(output.centre_fraction, height, width);
+    case OutputPlan::Crop::kRandomResized: {
+      CounterRng rng(seed, epoch, record, kCropDraws);
+      return RandomResizedCrop(output.random_resized_crop, height, width, rng);
+    }
+  }
+  return WholeImage(height, width);
+}
 
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const std::shared_ptr<const FeedPlan>& plan) {
@@ -231,20 +245,7 @@ absl::Status ExampleMaker::FillImage(const FeedPlan& plan, const OutputPlan& out
     width = static_cast<int>(output.stored_shape[1]);
   }
   const uint64_t seed = plan.spec().seed();
-  CropRect crop;
-  switch (output.crop) {
-    case OutputPlan::Crop::kWhole:
-      crop = WholeImage(height, width);
-      break;
-    case OutputPlan::Crop::kCentre:
-      crop = CentreCrop(output.centre_fraction, height, width);
-      break;
-    case OutputPlan::Crop::kRandomResized: {
-      CounterRng rng(seed, epoch, record, kCropDraws);
-      crop = RandomResizedCrop(output.random_resized_crop, height, width, rng);
-      break;
-    }
-  }
+  const CropRect crop = CropOf(output, seed, epoch, record, height, width);
   bool flip = false;
   if (output.flip) {
     CounterRng rng(seed, epoch, record, kFlipDraws);

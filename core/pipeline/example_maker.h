@@ -15,11 +15,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
+#include "core/image/crop.h"
 #include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/pipeline/feed_plan.h"
 
 namespace systole {
+
+// The part of its image, of height x width pixels, that an output takes of (epoch, record), both
+// sizes at least 1. `seed` is the spec's.
+CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
+                int width);
 
 class ExampleMaker {
  public:
