@@ -1,10 +1,14 @@
 // The matrix unit against the machine: one core's product rate, packing included, as a share of the
 // fused multiply-adds the same core can issue; and its numerics `fast` against oneDNN called bare.
-// Both sides of each ratio are measured in this run.
 #include <algorithm>
-#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/emulator/array/device_array.h"
 #include "client/emulator/array/flush_scope.h"
@@ -54,39 +58,50 @@ namespace {
 
 HWY_EXPORT(MultiplyAdds);
 
-// The best of a few bursts, so that a neighbour's hiccup does not lower the bar. [MAC/s]
-double PeakMultiplyAddRate() {
+// The best of a few bursts, so that a neighbour's hiccup does not lower the bar.
+bench::Sample MeasurePeak() {
   std::vector<float> sink(256);
-  double best = 0;
-  for (int burst = 0; burst < 20; ++burst) {
-    const auto start = std::chrono::steady_clock::now();
-    const int64_t macs = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(1 << 20, sink.data());
-    benchmark::DoNotOptimize(sink.data());
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    best = std::max(best, static_cast<double>(macs) / seconds.count());
+  bench::Sample best;
+  for (int64_t burst = 0; burst < bench::ScaledWork(20); ++burst) {
+    int64_t macs = 0;
+    bench::Sample sample = bench::Measure(1, [&] {
+      macs = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(1 << 20, sink.data());
+      benchmark::DoNotOptimize(sink.data());
+    });
+    sample.amount = static_cast<double>(macs);
+    if (burst == 0 || sample.rate() > best.rate()) best = sample;
   }
   return best;
 }
 
-// `macs` per iteration, as a rate and as a share of the peak measured in this process.
-void CountMacs(benchmark::State& state, int64_t macs) {
-  static const double peak = PeakMultiplyAddRate();
-  const double total = static_cast<double>(macs) * static_cast<double>(state.iterations());
-  state.counters["MAC/s"] = benchmark::Counter(total, benchmark::Counter::kIsRate);
-  state.counters["of_peak"] = benchmark::Counter(total / peak, benchmark::Counter::kIsRate);
+// As many products of `macs` multiply-adds each as take about a tenth of a second.
+bench::Sample MeasureProducts(int64_t macs, const std::function<void()>& multiply) {
+  const int64_t count = std::max<int64_t>(1, bench::ScaledWork(int64_t{8} << 30) / macs);
+  return bench::Measure(static_cast<double>(macs * count), [&] {
+    for (int64_t i = 0; i < count; ++i) multiply();
+  });
 }
 
-void BM_PeakMultiplyAdds(benchmark::State& state) {
-  const FlushScope flush;
-  std::vector<float> sink(256);
-  int64_t macs = 0;
+constexpr char kUnit[] = "GMAC/s";
+
+// `fast` may be above the peak of f32: bf16 instructions do more at once.
+void ReportOfPeak(benchmark::State& state, Numerics numerics, const std::string& shape,
+                  std::optional<double> wanted, int64_t macs,
+                  const std::function<void()>& multiply) {
+  const bool exact = numerics == Numerics::kExact;
+  bench::Row row = {.figure = absl::StrCat("emulator, `", exact ? "exact" : "fast", "` ", shape),
+                    .ceiling = "f32 multiply-adds that one core can issue",
+                    .unit = kUnit,
+                    .unit_size = 1e9,
+                    .wanted = wanted};
+  if (exact) row.valid_up_to = 1;
+  multiply();  // Memory is there afterwards.
   for (auto _ : state) {
-    macs = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(1 << 20, sink.data());
-    benchmark::DoNotOptimize(sink.data());
+    const auto samples =
+        bench::TakeTurns({[&] { return MeasureProducts(macs, multiply); }, MeasurePeak});
+    bench::ReportRow(state, "of_peak", row, samples[0], samples[1]);
   }
-  CountMacs(state, macs);
 }
-BENCHMARK(BM_PeakMultiplyAdds);
 
 DeviceArray<uint16_t> Ramp(int64_t size) {
   DeviceArray<uint16_t> out(size);
@@ -102,15 +117,18 @@ void BM_Multiply(benchmark::State& state, Numerics numerics) {
   const DeviceArray<uint16_t> a = Ramp(m * k), b = Ramp(k * n);
   std::vector<float> out(static_cast<size_t>(m * n));
   MatrixUnit<float> unit(numerics);
-  for (auto _ : state) {
-    unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), m, k), b.data(), n, out.data(), n);
-    benchmark::DoNotOptimize(out.data());
-  }
-  CountMacs(state, m * k * n);
+  const bool yardstick = numerics == Numerics::kExact && m == 1024;
+  ReportOfPeak(state, numerics, absl::StrCat("GEMM ", m, "x", k, "x", n),
+               yardstick ? std::optional<double>(0.6) : std::nullopt, m * k * n, [&] {
+                 unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), m, k), b.data(), n,
+                               out.data(), n);
+                 benchmark::DoNotOptimize(out.data());
+               });
 }
 // The yardstick, then a convolution's forward products: 64x64 and 32x32 images, 8 per core.
 void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"m", "k", "n"})
+  benchmark->Iterations(1)
+      ->ArgNames({"m", "k", "n"})
       ->Args({1024, 1024, 1024})
       ->Args({32768, 27, 16})
       ->Args({8192, 144, 32})
@@ -137,15 +155,17 @@ void BM_MultiplyTransposed(benchmark::State& state, Numerics numerics) {
                                          .run_stride = (edge + 2) * channels};
   std::vector<float> out(static_cast<size_t>(patches.columns() * n));
   MatrixUnit<float> unit(numerics);
-  for (auto _ : state) {
-    unit.MultiplyTransposed(PatchMatrix<uint16_t>::Dense(gradient.data(), patches.rows(), n),
-                            patches, out.data(), patches.columns());
-    benchmark::DoNotOptimize(out.data());
-  }
-  CountMacs(state, patches.rows() * patches.columns() * n);
+  ReportOfPeak(
+      state, numerics, absl::StrCat("weight gradient ", edge, "x", edge, "x", channels, " to ", n),
+      std::nullopt, patches.rows() * patches.columns() * n, [&] {
+        unit.MultiplyTransposed(PatchMatrix<uint16_t>::Dense(gradient.data(), patches.rows(), n),
+                                patches, out.data(), patches.columns());
+        benchmark::DoNotOptimize(out.data());
+      });
 }
 void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"edge", "channels", "n"})
+  benchmark->Iterations(1)
+      ->ArgNames({"edge", "channels", "n"})
       ->Args({64, 3, 16})
       ->Args({32, 16, 32})
       ->Args({16, 32, 64});
@@ -184,37 +204,41 @@ class BareProduct {
   dnnl::memory a_, b_, out_;
 };
 
-// Turn and turn about, so that a neighbour's load weighs on both.
 void BM_FastAgainstOneDnn(benchmark::State& state) {
-  if (!OneDnnGemm::IsSupported()) {
-    state.SkipWithError("this CPU has no bf16 products: `fast` is `exact`");
-    return;
-  }
-  using Clock = std::chrono::steady_clock;
   const FlushScope flush;
-  const int64_t size = state.range(0);
+  const int64_t size = state.range(0), macs = size * size * size;
   const DeviceArray<uint16_t> a = Ramp(size * size), b = Ramp(size * size);
   DeviceArray<float> out(size * size);
   MatrixUnit<float> unit(Numerics::kFast);
   omp_set_num_threads(1);  // One thread against one thread.
   BareProduct bare(size, size, size);
-  bare.Multiply();
-  Clock::duration fast_time{}, bare_time{};
-  for (auto _ : state) {
-    const Clock::time_point start = Clock::now();
+  const auto fast = [&] {
     unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), size, size), b.data(), size, out.data(),
                   size);
-    const Clock::time_point between = Clock::now();
-    bare.Multiply();
-    fast_time += between - start;
-    bare_time += Clock::now() - between;
+  };
+  fast();
+  bare.Multiply();
+  for (auto _ : state) {
+    const auto samples =
+        bench::TakeTurns({[&] { return MeasureProducts(macs, fast); },
+                          [&] { return MeasureProducts(macs, [&] { bare.Multiply(); }); }});
+    bench::ReportRow(state, "of_onednn",
+                     {.figure = absl::StrCat("emulator, `fast` GEMM ", size, "x", size, "x", size),
+                      .ceiling = "oneDNN, called bare",
+                      .unit = kUnit,
+                      .unit_size = 1e9,
+                      .wanted = 0.8},
+                     samples[0], samples[1]);
   }
-  const double fast_seconds = std::chrono::duration<double>(fast_time).count();
-  state.counters["MAC/s"] =
-      static_cast<double>(size * size * size * state.iterations()) / fast_seconds;
-  state.counters["of_onednn"] = std::chrono::duration<double>(bare_time).count() / fast_seconds;
 }
-BENCHMARK(BM_FastAgainstOneDnn)->ArgName("m=k=n")->Arg(1024);
+// A CPU without bf16 products runs `exact` under the name `fast`: nothing to compare.
+[[maybe_unused]] benchmark::internal::Benchmark* const fast_against_onednn =
+    OneDnnGemm::IsSupported()
+        ? benchmark::RegisterBenchmark("BM_FastAgainstOneDnn", BM_FastAgainstOneDnn)
+              ->ArgName("m=k=n")
+              ->Arg(1024)
+              ->Iterations(1)
+        : nullptr;
 
 }  // namespace
 }  // namespace systole::emulator

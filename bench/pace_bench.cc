@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/infeed_queue.h"
@@ -20,37 +22,56 @@ namespace {
 
 constexpr int kCores = 8;
 
+emulator::PacedResult Pace(absl::Duration step_time, int64_t steps) {
+  std::vector<std::unique_ptr<InfeedQueue>> queues;
+  for (int core = 0; core < kCores; ++core) queues.push_back(std::make_unique<InfeedQueue>(2));
+  WorkerPool feeder(1);
+  feeder.Submit([&queues] {
+    for (int64_t step = 0;; ++step) {
+      for (int core = 0; core < kCores; ++core) {
+        if (!queues[static_cast<size_t>(core)]->Push({.step = step, .core = core}).ok()) return;
+      }
+    }
+  });
+  const absl::StatusOr<emulator::PacedResult> result = emulator::RunPaced(
+      [&](int core) -> absl::StatusOr<std::optional<emulator::SliceArrival>> {
+        const absl::StatusOr<std::optional<CoreStep>> step =
+            queues[static_cast<size_t>(core)]->Pop();
+        SYSTOLE_CHECK(step.ok() && step->has_value());
+        return emulator::SliceArrival{.step = (*step)->step, .arrived_at = (*step)->arrived_at};
+      },
+      {.infeed = {.num_cores = kCores, .step_time = step_time}, .max_steps = steps});
+  for (auto& queue : queues) queue->Cancel(absl::CancelledError("enough"));
+  SYSTOLE_CHECK(result.ok());
+  return *result;
+}
+
 void BM_PaceReadyFeed(benchmark::State& state) {
   const absl::Duration step_time = absl::Microseconds(state.range(0));
-  // Two seconds, but some steps in any case: lateness at the very end counts once.
-  const int64_t steps = std::max<int64_t>(8, absl::Seconds(2) / step_time);
+  // 0.4 s, but some steps in any case: lateness at the very end counts once.
+  const int64_t steps = std::max(
+      {absl::Milliseconds(bench::ScaledWork(400)) / step_time, bench::ScaledWork(4), int64_t{2}});
   for (auto _ : state) {
-    std::vector<std::unique_ptr<InfeedQueue>> queues;
-    for (int core = 0; core < kCores; ++core) queues.push_back(std::make_unique<InfeedQueue>(2));
-    WorkerPool feeder(1);
-    feeder.Submit([&queues] {
-      for (int64_t step = 0;; ++step) {
-        for (int core = 0; core < kCores; ++core) {
-          if (!queues[static_cast<size_t>(core)]->Push({.step = step, .core = core}).ok()) return;
-        }
-      }
-    });
-    const absl::StatusOr<emulator::PacedResult> result = emulator::RunPaced(
-        [&](int core) -> absl::StatusOr<std::optional<emulator::SliceArrival>> {
-          const absl::StatusOr<std::optional<CoreStep>> step =
-              queues[static_cast<size_t>(core)]->Pop();
-          SYSTOLE_CHECK(step.ok() && step->has_value());
-          return emulator::SliceArrival{.step = (*step)->step, .arrived_at = (*step)->arrived_at};
-        },
-        {.infeed = {.num_cores = kCores, .step_time = step_time}, .max_steps = steps});
-    for (auto& queue : queues) queue->Cancel(absl::CancelledError("enough"));
-    SYSTOLE_CHECK(result.ok());
-    const auto counted = static_cast<double>(result->books.steps());
-    state.counters["wall_au"] = *result->wall_au;
-    state.counters["au"] = *result->books.utilisation().au;
-    state.counters["noticing_us"] = absl::ToDoubleMicroseconds(result->overhead.noticing) / counted;
-    state.counters["work_us"] = absl::ToDoubleMicroseconds(result->overhead.work) / counted;
-    state.counters["max_late_us"] = absl::ToDoubleMicroseconds(result->overhead.max_late);
+    std::optional<emulator::PacedResult> last;
+    const auto samples =
+        bench::TakeTurns({[&] {
+                            last = Pace(step_time, steps);
+                            return bench::Sample{.amount = *last->wall_au, .seconds = 1};
+                          },
+                          [] { return bench::Sample{.amount = 1, .seconds = 1}; }});
+    bench::ReportRow(
+        state, "wall_au",
+        {.figure = absl::StrCat("emulator, AU of full queues, steps of ", state.range(0), " us"),
+         .ceiling = "no time lost",
+         .unit = "AU",
+         .wanted = 0.99},
+        samples[0], samples[1]);
+    // Of the last round.
+    const auto counted = static_cast<double>(last->books.steps());
+    state.counters["au"] = *last->books.utilisation().au;
+    state.counters["noticing_us"] = absl::ToDoubleMicroseconds(last->overhead.noticing) / counted;
+    state.counters["work_us"] = absl::ToDoubleMicroseconds(last->overhead.work) / counted;
+    state.counters["max_late_us"] = absl::ToDoubleMicroseconds(last->overhead.max_late);
   }
 }
 BENCHMARK(BM_PaceReadyFeed)

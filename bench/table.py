@@ -53,13 +53,13 @@ def machine(versions_path):
 
 
 def cpu_cell(row):
-    """CPU seconds for 1,000 images, one GB, ..; empty where the row tells none."""
-    if "cpu_seconds_per_unit" not in row:
+    """CPU seconds for 1,000 images or one GB; empty where the row tells none or counts neither."""
+    seconds = row.get("cpu_seconds_per_unit")
+    if seconds is None or row["unit"] not in ("img/s", "GB/s"):
         return ""
-    amount = row["unit"].removesuffix("/s")
-    if amount == "img":
-        return f"{results.number(1000 * row['cpu_seconds_per_unit'])} / 1,000 img"
-    return f"{results.number(row['cpu_seconds_per_unit'])} / {amount}"
+    if row["unit"] == "img/s":
+        return f"{results.number(1000 * seconds)} / 1,000 img"
+    return f"{results.number(seconds)} / GB"
 
 
 def table(rows):
