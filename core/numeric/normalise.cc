@@ -1,7 +1,10 @@
 #include "core/numeric/normalise.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,14 +23,15 @@
 namespace systole {
 namespace {
 
-// Enough lanes for the widest vector x86 has; per-channel factors repeat every kMaxLanes *
-// channels.
+// Enough lanes for the widest vector x86 has.
 constexpr int kMaxLanes = 16;
 
+// The factors of value i stand at i mod period, for any i < period + kMaxLanes, so that a vector
+// may begin at any phase of it. REQUIRES: period >= kMaxLanes.
 struct Factors {
-  int channels;  // 1 if every channel has the same factors.
-  float scale[kMaxLanes * kMaxNormaliseChannels];
-  float bias[kMaxLanes * kMaxNormaliseChannels];
+  size_t period;
+  const float* scale;
+  const float* bias;
 };
 
 }  // namespace
@@ -54,11 +58,10 @@ HWY_INLINE hn::Vec<D> LoadAsFloat(D d, const uint8_t* in) {
 
 template <class In, class Store>
 HWY_INLINE void NormaliseAs(const In* HWY_RESTRICT in, size_t n, const Factors& factors,
-                            uint8_t* HWY_RESTRICT out, Store store) {
+                            size_t phase, uint8_t* HWY_RESTRICT out, Store store) {
   using Value = typename Store::Value;
   const hn::CappedTag<float, kMaxLanes> d;
   const size_t lanes = hn::Lanes(d);
-  const size_t period = lanes * factors.channels;
   const auto one = [&](const In* from, size_t phase, Value* to) HWY_ATTR {
     const auto scaled = hn::Mul(LoadAsFloat(d, from), hn::LoadU(d, factors.scale + phase));
     store(d, hn::Add(scaled, hn::LoadU(d, factors.bias + phase)), to);
@@ -66,11 +69,10 @@ HWY_INLINE void NormaliseAs(const In* HWY_RESTRICT in, size_t n, const Factors& 
   Value* to =
       reinterpret_cast<Value*>(out);  // Only ever stored to through unaligned vector stores.
   size_t i = 0;
-  size_t phase = 0;
   for (; i + lanes <= n; i += lanes) {
     one(in + i, phase, to + i);
     phase += lanes;
-    if (phase == period) phase = 0;
+    phase = phase >= factors.period ? phase - factors.period : phase;
   }
   if (i < n) {
     In rest_in[kMaxLanes] = {};
@@ -82,25 +84,26 @@ HWY_INLINE void NormaliseAs(const In* HWY_RESTRICT in, size_t n, const Factors& 
 }
 
 template <class In>
-HWY_INLINE void Normalise(const In* in, size_t n, const Factors& factors, PixelType type,
-                          uint8_t* out) {
+HWY_INLINE void Normalise(const In* in, size_t n, const Factors& factors, size_t phase,
+                          PixelType type, uint8_t* out) {
   switch (type) {
     case PixelType::kUint8:
-      return NormaliseAs(in, n, factors, out, StoreUint8());
+      return NormaliseAs(in, n, factors, phase, out, StoreUint8());
     case PixelType::kFloat32:
-      return NormaliseAs(in, n, factors, out, StoreFloat32());
+      return NormaliseAs(in, n, factors, phase, out, StoreFloat32());
     case PixelType::kBfloat16:
-      return NormaliseAs(in, n, factors, out, StoreBf16());
+      return NormaliseAs(in, n, factors, phase, out, StoreBf16());
   }
 }
 
-void NormaliseUint8Kernel(const uint8_t* in, size_t n, const Factors& factors, PixelType type,
-                          uint8_t* out) {
-  Normalise(in, n, factors, type, out);
+// in[0] has the factors at `phase` < period.
+void NormaliseUint8Kernel(const uint8_t* in, size_t n, const Factors& factors, size_t phase,
+                          PixelType type, uint8_t* out) {
+  Normalise(in, n, factors, phase, type, out);
 }
-void NormaliseFloatKernel(const float* in, size_t n, const Factors& factors, PixelType type,
-                          uint8_t* out) {
-  Normalise(in, n, factors, type, out);
+void NormaliseFloatKernel(const float* in, size_t n, const Factors& factors, size_t phase,
+                          PixelType type, uint8_t* out) {
+  Normalise(in, n, factors, phase, type, out);
 }
 
 }  // namespace
@@ -124,15 +127,39 @@ absl::Status CheckFactor(absl::Span<const float> factor, int channels, const cha
                                                  ")"));
 }
 
-// Checks everything the kernels rely on and lays the factors out in the order of the values.
-absl::Status Prepare(size_t values, int channels, const Normalisation& normalisation,
-                     PixelType type, size_t out_bytes, Factors* factors) {
+absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
   if (channels < 1 || channels > kMaxNormaliseChannels) {
     return absl::InvalidArgumentError(
         absl::StrCat("channels is ", channels, ", want 1 to ", kMaxNormaliseChannels));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckFactor(normalisation.scale, channels, "scale"));
-  SYSTOLE_RETURN_IF_ERROR(CheckFactor(normalisation.bias, channels, "bias"));
+  return CheckFactor(normalisation.bias, channels, "bias");
+}
+
+// A period of at least kMaxLanes values, the channels in turn.
+size_t PeriodOf(int channels) { return static_cast<size_t>(kMaxLanes * channels); }
+
+// Writes what Factors wants: period + kMaxLanes entries; the channel changes every `inner` values.
+void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t period, float* to) {
+  for (size_t i = 0; i < period + kMaxLanes; ++i) {
+    to[i] = factor[factor.size() == 1 ? 0 : static_cast<int64_t>(i) / inner % channels];
+  }
+}
+
+// The longest pattern of a tensor, in values: two of them stay in the first-level cache. Beyond,
+// runs of one channel are long enough to be worth a call each.
+constexpr int64_t kMaxPatternValues = 2048;
+
+// Factors of interleaved channels, on the stack: examples are many and small.
+struct InterleavedFactors {
+  float scale[kMaxLanes * (kMaxNormaliseChannels + 1)];
+  float bias[kMaxLanes * (kMaxNormaliseChannels + 1)];
+};
+
+// Checks everything the kernels rely on and lays the factors out in the order of the values.
+absl::StatusOr<Factors> Prepare(size_t values, int channels, const Normalisation& normalisation,
+                                PixelType type, size_t out_bytes, InterleavedFactors& memory) {
+  SYSTOLE_RETURN_IF_ERROR(CheckFactors(channels, normalisation));
   if (values % channels != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(values, " values are no whole number of pixels of ", channels, " channels"));
@@ -142,14 +169,12 @@ absl::Status Prepare(size_t values, int channels, const Normalisation& normalisa
                                                    values * PixelTypeBytes(type), " for ", values,
                                                    " values"));
   }
-  const size_t scales = normalisation.scale.size();
-  const size_t biases = normalisation.bias.size();
-  factors->channels = scales == 1 && biases == 1 ? 1 : channels;
-  for (int i = 0; i < kMaxLanes * factors->channels; ++i) {
-    factors->scale[i] = normalisation.scale[scales == 1 ? 0 : i % channels];
-    factors->bias[i] = normalisation.bias[biases == 1 ? 0 : i % channels];
-  }
-  return absl::OkStatus();
+  const bool uniform = normalisation.scale.size() == 1 && normalisation.bias.size() == 1;
+  const int repeated = uniform ? 1 : channels;
+  const Factors factors = {PeriodOf(repeated), memory.scale, memory.bias};
+  LayOut(normalisation.scale, repeated, 1, factors.period, memory.scale);
+  LayOut(normalisation.bias, repeated, 1, factors.period, memory.bias);
+  return factors;
 }
 
 }  // namespace
@@ -173,22 +198,103 @@ uint8_t RoundToUint8(float value) {
   return static_cast<uint8_t>(shifted - 8388608.0f);
 }
 
+absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
+                                           absl::Span<const double> stddev) {
+  const auto at = [](absl::Span<const double> values, size_t c, double otherwise) {
+    return values.empty() ? otherwise : values[values.size() == 1 ? 0 : c];
+  };
+  NormaliseFactors factors;
+  const size_t count = std::max({mean.size(), stddev.size(), size_t{1}});
+  for (size_t c = 0; c < count; ++c) {
+    const double divisor = at(stddev, c, 1);
+    const auto factor = static_cast<float>((scale == 0 ? 1 : scale) / divisor);
+    const auto bias = static_cast<float>(-at(mean, c, 0) / divisor);
+    if (!std::isfinite(factor) || !std::isfinite(bias) || factor == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("gives y = x * ", factor, " + ", bias,
+                                                     "; want finite numbers and no stddev of 0"));
+    }
+    factors.scale.push_back(factor);
+    factors.bias.push_back(bias);
+  }
+  return factors;
+}
+
 absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out) {
-  Factors factors;
-  SYSTOLE_RETURN_IF_ERROR(Prepare(in.size(), channels, normalisation, type, out.size(), &factors));
-  HWY_DYNAMIC_DISPATCH(NormaliseUint8Kernel)(in.data(), in.size(), factors, type, out.data());
+  InterleavedFactors memory;
+  SYSTOLE_ASSIGN_OR_RETURN(const Factors factors,
+                           Prepare(in.size(), channels, normalisation, type, out.size(), memory));
+  HWY_DYNAMIC_DISPATCH(NormaliseUint8Kernel)(in.data(), in.size(), factors, 0, type, out.data());
   return absl::OkStatus();
 }
 
 absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out) {
-  Factors factors;
-  SYSTOLE_RETURN_IF_ERROR(Prepare(in.size(), channels, normalisation, type, out.size(), &factors));
-  HWY_DYNAMIC_DISPATCH(NormaliseFloatKernel)(in.data(), in.size(), factors, type, out.data());
+  InterleavedFactors memory;
+  SYSTOLE_ASSIGN_OR_RETURN(const Factors factors,
+                           Prepare(in.size(), channels, normalisation, type, out.size(), memory));
+  HWY_DYNAMIC_DISPATCH(NormaliseFloatKernel)(in.data(), in.size(), factors, 0, type, out.data());
   return absl::OkStatus();
+}
+
+absl::StatusOr<TensorNormaliser> TensorNormaliser::Create(int channels, int64_t inner,
+                                                          const Normalisation& normalisation,
+                                                          PixelType type) {
+  SYSTOLE_RETURN_IF_ERROR(CheckFactors(channels, normalisation));
+  if (inner < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("inner is ", inner, ", want at least 1"));
+  }
+  TensorNormaliser normaliser(type);
+  const bool uniform = normalisation.scale.size() == 1 && normalisation.bias.size() == 1;
+  if (uniform) channels = 1;
+  if (uniform || inner <= kMaxPatternValues / channels) {
+    const int64_t pattern = uniform ? 1 : inner * channels;
+    normaliser.period_ = static_cast<size_t>((kMaxLanes + pattern - 1) / pattern * pattern);
+    normaliser.AddPattern(normalisation, channels, inner);
+    return normaliser;
+  }
+  // Runs of one channel, each with a pattern of its own.
+  normaliser.period_ = kMaxLanes;
+  normaliser.inner_ = inner;
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    const auto one = [c](absl::Span<const float> factor) {
+      return factor.size() == 1 ? factor : factor.subspan(c, 1);
+    };
+    normaliser.AddPattern({one(normalisation.scale), one(normalisation.bias)}, 1, 1);
+  }
+  return normaliser;
+}
+
+void TensorNormaliser::AddPattern(const Normalisation& normalisation, int channels, int64_t inner) {
+  std::vector<float> scale(period_ + kMaxLanes);
+  std::vector<float> bias(period_ + kMaxLanes);
+  LayOut(normalisation.scale, channels, inner, period_, scale.data());
+  LayOut(normalisation.bias, channels, inner, period_, bias.data());
+  patterns_.push_back({std::move(scale), std::move(bias)});
+}
+
+void TensorNormaliser::Apply(int64_t first, absl::Span<const uint8_t> in, uint8_t* out) const {
+  const auto run = [this](const NormaliseFactors& pattern, int64_t phase, const uint8_t* from,
+                          size_t values, uint8_t* to) {
+    HWY_DYNAMIC_DISPATCH(NormaliseUint8Kernel)
+    (from, values, Factors{period_, pattern.scale.data(), pattern.bias.data()},
+     static_cast<size_t>(phase), type_, to);
+  };
+  if (inner_ == 0) {
+    run(patterns_[0], first % static_cast<int64_t>(period_), in.data(), in.size(), out);
+    return;
+  }
+  const size_t value_bytes = PixelTypeBytes(type_);
+  size_t done = 0;
+  while (done < in.size()) {
+    const int64_t at = first + static_cast<int64_t>(done);
+    const size_t values = std::min(in.size() - done, static_cast<size_t>(inner_ - at % inner_));
+    const size_t channel = static_cast<size_t>(at / inner_) % patterns_.size();
+    run(patterns_[channel], 0, in.data() + done, values, out + done * value_bytes);
+    done += values;
+  }
 }
 
 }  // namespace systole

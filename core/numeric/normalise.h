@@ -2,14 +2,16 @@
 // or feature bytes with interleaved channels. The multiply and the add round separately in f32
 // (never fused), so bytes are the same on every CPU.
 //
-// Thread-safe: no state.
+// Thread-compatible.
 #ifndef SYSTOLE_CORE_NUMERIC_NORMALISE_H_
 #define SYSTOLE_CORE_NUMERIC_NORMALISE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace systole {
@@ -37,6 +39,20 @@ struct Normalisation {
   static constexpr float kZero[1] = {0.0f};
 };
 
+// Owned factors, as many of each as there are channels, or one.
+struct NormaliseFactors {
+  std::vector<float> scale;
+  std::vector<float> bias;
+};
+
+// y = (x * scale - mean) / stddev as one multiplication and one addition: x * (scale / stddev) +
+// (-mean / stddev), each factor rounded to float32 once. A `scale` of 0 and empty spans stand for
+// 1, mean 0 and stddev 1; a span of one value serves every channel.
+//   InvalidArgument  a factor is not finite, or x's is 0.
+// REQUIRES: spans of more than one value are equally long.
+absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
+                                           absl::Span<const double> stddev);
+
 // TensorFlow's convert_image_dtype from uint8 to float multiplies by this; it does not divide.
 inline constexpr float kUint8ToUnit = 1.0f / 255.0f;
 
@@ -52,6 +68,33 @@ absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
 absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
+
+// NormaliseUint8 for a tensor that comes piece by piece, cut anywhere, and whose channels need not
+// be innermost. The same bits.
+class TensorNormaliser {
+ public:
+  // Value i of the tensor belongs to channel i / inner mod channels: inner is 1 for [.., channels],
+  // height * width for [batch, channels, height, width].
+  //   InvalidArgument  as NormaliseUint8; inner < 1.
+  static absl::StatusOr<TensorNormaliser> Create(int channels, int64_t inner,
+                                                 const Normalisation& normalisation,
+                                                 PixelType type);
+
+  // Normalises the values first .. first + in.size() - 1 of the tensor to `out`, which holds
+  // in.size() * PixelTypeBytes(type) bytes at any alignment, apart from `in`.
+  void Apply(int64_t first, absl::Span<const uint8_t> in, uint8_t* out) const;
+
+ private:
+  explicit TensorNormaliser(PixelType type) : type_(type) {}
+  void AddPattern(const Normalisation& normalisation, int channels, int64_t inner);
+
+  PixelType type_;
+  size_t period_ = 0;
+  // 0: there is one pattern, in the order of the values. Else one for each channel, whose runs are
+  // so long.
+  int64_t inner_ = 0;
+  std::vector<NormaliseFactors> patterns_;  // Each laid out over period_ values and some.
+};
 
 }  // namespace systole
 

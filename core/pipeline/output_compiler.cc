@@ -1,7 +1,5 @@
 #include "core/pipeline/output_compiler.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -225,24 +223,11 @@ class Chain {
                    absl::StrCat("has ", count, " values for mean or stddev, want 1 or ", channels));
       }
     }
-    const double scale = normalize.scale() == 0 ? 1 : normalize.scale();
-    const size_t count = std::max({mean_count, stddev_count, size_t{1}});
-    plan_.scale.clear();
-    plan_.bias.clear();
-    for (size_t c = 0; c < count; ++c) {
-      const double mean =
-          mean_count == 0 ? 0 : normalize.mean(static_cast<int>(mean_count == 1 ? 0 : c));
-      const double stddev =
-          stddev_count == 0 ? 1 : normalize.stddev(static_cast<int>(stddev_count == 1 ? 0 : c));
-      const auto factor = static_cast<float>(scale / stddev);
-      const auto bias = static_cast<float>(-mean / stddev);
-      if (!std::isfinite(factor) || !std::isfinite(bias) || factor == 0) {
-        return Bad("normalize", absl::StrCat("gives y = x * ", factor, " + ", bias,
-                                             "; want finite numbers and no stddev of 0"));
-      }
-      plan_.scale.push_back(factor);
-      plan_.bias.push_back(bias);
-    }
+    absl::StatusOr<NormaliseFactors> factors =
+        FactorsOf(normalize.scale(), normalize.mean(), normalize.stddev());
+    if (!factors.ok()) return Bad("normalize", factors.status().message());
+    plan_.scale = std::move(factors->scale);
+    plan_.bias = std::move(factors->bias);
     plan_.normalize = true;
     return absl::OkStatus();
   }

@@ -123,6 +123,118 @@ TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
+// All values of a tensor whose channel changes every `inner` values, cut at every `cut`-th.
+std::vector<uint8_t> InPieces(const TensorNormaliser& normaliser, const std::vector<uint8_t>& in,
+                              size_t cut, PixelType type) {
+  std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
+  for (size_t first = 0; first < in.size(); first += cut) {
+    normaliser.Apply(static_cast<int64_t>(first), absl::MakeConstSpan(in).subspan(first, cut),
+                     out.data() + first * PixelTypeBytes(type));
+  }
+  return out;
+}
+
+TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
+  const std::vector<float> scale = {0.013f, 0.37f, 1.9f};
+  const std::vector<float> bias = {1.7f, -0.31f, 0.0f};
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    for (const int channels : {1, 3}) {
+      // Interleaved, short runs (one pattern), runs just within and beyond the longest pattern.
+      for (const int64_t inner : {1, 2, 5, 16, 682, 683, 3000}) {
+        std::vector<uint8_t> in;
+        std::vector<float> as_floats;  // In the order of interleaved channels, for the definition.
+        std::vector<size_t> place;     // Of as_floats[i] in `in`.
+        for (int64_t block = 0; block < 2; ++block) {
+          for (int64_t i = 0; i < inner; ++i) {
+            for (int64_t c = 0; c < channels; ++c) {
+              place.push_back(static_cast<size_t>((block * channels + c) * inner + i));
+            }
+          }
+        }
+        for (size_t i = 0; i < place.size(); ++i) in.push_back(static_cast<uint8_t>(i * 37));
+        for (const size_t at : place) as_floats.push_back(in[at]);
+        for (PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+          const size_t bytes = PixelTypeBytes(type);
+          const auto first = [channels](const std::vector<float>& factor) {
+            return std::vector<float>(factor.begin(), factor.begin() + channels);
+          };
+          const std::vector<float> s = first(scale), b = first(bias);
+          const std::vector<uint8_t> interleaved = Reference(as_floats, channels, s, b, type);
+          std::vector<uint8_t> want(interleaved.size());
+          for (size_t i = 0; i < place.size(); ++i) {
+            std::memcpy(want.data() + place[i] * bytes, interleaved.data() + i * bytes, bytes);
+          }
+          const auto normaliser =
+              TensorNormaliser::Create(channels, inner, {.scale = s, .bias = b}, type);
+          ASSERT_THAT(normaliser, IsOk());
+          for (const size_t cut : {size_t{1}, size_t{7}, size_t{64}, in.size()}) {
+            ASSERT_EQ(InPieces(*normaliser, in, cut, type), want) << inner << " cut at " << cut;
+          }
+        }
+      }
+    }
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+TEST(TensorNormaliserTest, OneFactorServesEveryChannel) {
+  const std::vector<uint8_t> in = {0, 1, 2, 10, 20, 30};
+  const std::vector<float> scale = {2.0f};
+  const std::vector<float> bias = {1.0f, 2.0f, 3.0f};
+  const auto scaled = TensorNormaliser::Create(3, 1, {.scale = scale}, PixelType::kUint8);
+  ASSERT_THAT(scaled, IsOk());
+  EXPECT_THAT(InPieces(*scaled, in, 4, PixelType::kUint8), ElementsAre(0, 2, 4, 20, 40, 60));
+  const auto both =
+      TensorNormaliser::Create(3, 1, {.scale = scale, .bias = bias}, PixelType::kUint8);
+  ASSERT_THAT(both, IsOk());
+  EXPECT_THAT(InPieces(*both, in, 4, PixelType::kUint8), ElementsAre(1, 4, 7, 21, 42, 63));
+}
+
+TEST(TensorNormaliserTest, BadShapesAreNamed) {
+  const std::vector<float> two = {1.0f, 2.0f};
+  EXPECT_THAT(TensorNormaliser::Create(3, 0, {}, PixelType::kFloat32),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("inner is 0")));
+  EXPECT_THAT(TensorNormaliser::Create(17, 1, {}, PixelType::kFloat32),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("channels is 17")));
+  EXPECT_THAT(TensorNormaliser::Create(3, 1, {.scale = two}, PixelType::kFloat32),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("scale has 2 entries")));
+}
+
+TEST(NormaliseTest, FactorsAreRoundedOnceFromDoubles) {
+  const std::vector<double> mean = {0.485, 0.456, 0.406};
+  const std::vector<double> stddev = {0.229, 0.224, 0.225};
+  const auto factors = FactorsOf(1 / 255.0, mean, stddev);
+  ASSERT_THAT(factors, IsOk());
+  EXPECT_THAT(factors->scale, ElementsAre(static_cast<float>(1 / 255.0 / 0.229),
+                                          static_cast<float>(1 / 255.0 / 0.224),
+                                          static_cast<float>(1 / 255.0 / 0.225)));
+  EXPECT_THAT(factors->bias,
+              ElementsAre(static_cast<float>(-0.485 / 0.229), static_cast<float>(-0.456 / 0.224),
+                          static_cast<float>(-0.406 / 0.225)));
+}
+
+TEST(NormaliseTest, FactorsThatAreLeftOutChangeNothing) {
+  const auto nothing = FactorsOf(0, {}, {});
+  ASSERT_THAT(nothing, IsOk());
+  EXPECT_THAT(nothing->scale, ElementsAre(1.0f));
+  EXPECT_THAT(nothing->bias, ElementsAre(0.0f));
+  const auto one_stddev = FactorsOf(2, {4.0, 8.0}, {2.0});
+  ASSERT_THAT(one_stddev, IsOk());
+  EXPECT_THAT(one_stddev->scale, ElementsAre(1.0f, 1.0f));
+  EXPECT_THAT(one_stddev->bias, ElementsAre(-2.0f, -4.0f));
+}
+
+TEST(NormaliseTest, FactorsThatAreNoNumbersAreRefused) {
+  EXPECT_THAT(FactorsOf(1, {}, {0.0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no stddev of 0")));
+  EXPECT_THAT(FactorsOf(1, {1e300}, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want finite numbers")));
+  EXPECT_THAT(FactorsOf(1e-300, {}, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x * 0 ")));
+}
+
 TEST(NormaliseTest, WritesToUnalignedOutput) {
   const std::vector<uint8_t> in(40, 7);
   std::vector<uint8_t> out(40 * 4 + 1);
