@@ -58,6 +58,16 @@ absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values
   return absl::OkStatus();
 }
 
+// Normalises and casts, as the output says. client/step_finisher.h does the same elsewhere.
+absl::Status FinishUint8(const OutputPlan& output, absl::Span<const uint8_t> values,
+                         absl::Span<uint8_t> out) {
+  const int channels = output.normalize ? static_cast<int>(output.scale.size()) : 1;
+  return NormaliseUint8(values, channels,
+                        output.normalize ? Normalisation{.scale = output.scale, .bias = output.bias}
+                                         : Normalisation{},
+                        PixelTypeOf(output.dtype), out);
+}
+
 int64_t ExampleBytes(const SliceTensor& tensor) {
   return tensor.spec.num_bytes() / tensor.per_core_batch();
 }
@@ -196,12 +206,12 @@ absl::Status ExampleMaker::FillOutputs(const FeedPlan& plan, PlanScratch& scratc
                                                          output.stored_elements));
       }
       if (status.ok() && output.source == Source::kRawBytes) {
-        const int channels = static_cast<int>(output.scale.size());
-        status = NormaliseUint8(AsBytes(*bytes), output.normalize ? channels : 1,
-                                output.normalize
-                                    ? Normalisation{.scale = output.scale, .bias = output.bias}
-                                    : Normalisation{},
-                                PixelTypeOf(output.dtype), out);
+        status = FinishUint8(output, AsBytes(*bytes), out);
+      } else if (status.ok() && output.round_to_uint8) {
+        pixels_.resize(static_cast<size_t>(example_bytes / DTypeBytes(output.dtype)));
+        status = FillImage(plan, output, *scratch.transformers[i], epoch, record, *bytes,
+                           absl::MakeSpan(pixels_));
+        if (status.ok()) status = FinishUint8(output, pixels_, out);
       } else if (status.ok()) {
         status = FillImage(plan, output, *scratch.transformers[i], epoch, record, *bytes, out);
       }

@@ -62,6 +62,7 @@ class ExampleMaker {
   AlignedBuffer record_scratch_;
   // One example of any output, of the plans seen so far, that is not written in place.
   AlignedBuffer example_scratch_;
+  std::vector<uint8_t> pixels_;  // Of one image that is rounded before it is normalised.
   std::vector<int64_t> int64s_;
   std::vector<float> floats_;
   std::list<PlanScratch> scratches_;  // Most recently used first.

@@ -114,6 +114,7 @@ v1::FeedSpec Canonical(v1::FeedSpec spec) {
     spec.mutable_shuffle()->clear_window_records();
   }
   spec.mutable_shuffle();  // Unset and empty mean the same.
+  spec.clear_wire();       // How bytes travel does not say which.
   for (v1::Output& output : *spec.mutable_outputs()) {
     for (v1::Transform& transform : *output.mutable_transforms()) {
       if (transform.has_decode_jpeg() && transform.decode_jpeg().channels() == 0) {

@@ -56,8 +56,11 @@ struct OutputPlan {
   float centre_fraction = 1;
   bool flip = false;
   ImageTransformerOptions image;
+  // The image is made as uint8 and normalised in a pass of its own.
+  bool round_to_uint8 = false;
 
-  // Sources that are no images: y = x * scale + bias, by the last dimension when there are several.
+  // Sources that are no images, and rounded ones: y = x * scale + bias, by the last dimension when
+  // there are several.
   bool normalize = false;
   std::vector<float> scale;
   std::vector<float> bias;

@@ -91,6 +91,11 @@ class Chain {
         SYSTOLE_RETURN_IF_ERROR(NeedPixels("random_flip"));
         plan_.flip = true;
         return absl::OkStatus();
+      case v1::Transform::kRoundToUint8:
+        if (stage_ < kDecode) return Bad("round_to_uint8", "wants decode_jpeg or decode_raw first");
+        SYSTOLE_RETURN_IF_ERROR(Reach("round_to_uint8", kRound));
+        plan_.round_to_uint8 = sized_;  // Else the values are whole numbers as they are.
+        return absl::OkStatus();
       case v1::Transform::kNormalize:
         return Normalize(transform.normalize());
       case v1::Transform::KIND_NOT_SET:
@@ -118,7 +123,7 @@ class Chain {
   void set_bytes() { bytes_ = true; }
 
  private:
-  enum Stage { kStart, kDecode, kSize, kFlip, kNormalize };
+  enum Stage { kStart, kDecode, kSize, kFlip, kRound, kNormalize };
 
   absl::Status Bad(absl::string_view name, absl::string_view what) const {
     return Refuse(output_, absl::StrCat("transforms[", index_, "] ", name, " ", what));
@@ -129,7 +134,7 @@ class Chain {
     if (stage <= stage_) {
       return Bad(name,
                  "stands twice or too late; the order is decode, crop or resize, random_flip, "
-                 "normalize");
+                 "round_to_uint8, normalize");
     }
     stage_ = stage;
     return absl::OkStatus();
@@ -197,6 +202,7 @@ class Chain {
   absl::Status Resized(absl::string_view name, int height, int width) {
     SYSTOLE_RETURN_IF_ERROR(Reach(name, kSize));
     SYSTOLE_RETURN_IF_ERROR(NeedPixels(name));
+    sized_ = true;
     if (height < 1 || width < 1 || height > kMaxEdge || width > kMaxEdge) {
       return Bad(name, absl::StrCat("is to ", height, " x ", width, ", want 1 to ", kMaxEdge));
     }
@@ -237,6 +243,7 @@ class Chain {
   int index_ = 0;
   Stage stage_ = kStart;
   bool bytes_ = false;
+  bool sized_ = false;
 };
 
 absl::Status CheckName(const v1::Output& output) {
@@ -350,8 +357,10 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   plan.layout = output.layout();
   if (IsImage(plan.source)) {
     BilinearResizerOptions& image = plan.image.output;
-    image.type = PixelTypeOf(plan.dtype);
-    if (plan.normalize) {
+    if (plan.dtype == DType::kUint8 && !plan.normalize)
+      plan.round_to_uint8 = false;  // Done anyway.
+    image.type = plan.round_to_uint8 ? PixelType::kUint8 : PixelTypeOf(plan.dtype);
+    if (plan.normalize && !plan.round_to_uint8) {
       image.scale = plan.scale;
       image.bias = plan.bias;
     }

@@ -72,6 +72,21 @@ TEST_F(FeedPlanTest, FingerprintIgnoresOutputOrderAndWrittenOutDefaults) {
   EXPECT_NE((*one)->fingerprint(), (*grey)->fingerprint());
 }
 
+TEST_F(FeedPlanTest, FingerprintIgnoresHowTheTensorsTravel) {
+  const std::string spec =
+      "dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: 'a' feature: 'label' dtype: "
+      "INT64 }";
+  const auto finished = Plan(spec);
+  ASSERT_THAT(finished, IsOk());
+  for (const char* wire : {"COMPACT", "AUTO"}) {
+    const auto other = Plan(absl::StrCat(spec, " wire: ", wire));
+    ASSERT_THAT(other, IsOk());
+    EXPECT_EQ((*other)->fingerprint(), (*finished)->fingerprint());
+    EXPECT_EQ((*other)->order_fingerprint(), (*finished)->order_fingerprint());
+    EXPECT_EQ((*other)->layout(), (*finished)->layout());
+  }
+}
+
 TEST_F(FeedPlanTest, OrderFingerprintIgnoresCoresTypesAndCorruptPolicy) {
   const std::string output = "outputs { name: 'a' feature: 'label' dtype: ";
   const auto one = Plan("dataset: 'test' global_batch: 4 num_cores: 2 " + output + "INT64 }");
@@ -135,6 +150,10 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   RefusesOutput(jpeg, "add random_resized_crop, center_crop or resize");
   RefusesOutput(jpeg + crop + crop, "transforms[2] center_crop stands twice");
   RefusesOutput(jpeg + "transforms { random_flip {} }" + crop, "stands twice or too late");
+  RefusesOutput(jpeg + crop + "transforms { normalize {} } transforms { round_to_uint8 {} }",
+                "transforms[3] round_to_uint8 stands twice or too late");
+  RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { round_to_uint8 {} }",
+                "wants decode_jpeg or decode_raw first");
   RefusesOutput(jpeg + "transforms {}", "transforms[1] (empty)");
   RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "to 0 x 8");
   RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }", "to 8 x 99999");

@@ -174,6 +174,48 @@ TEST(StepEngineTest, ValuesAreThoseOfTheRecords) {
   for (size_t i = 0; i < raw.size(); ++i) EXPECT_EQ(raw[i], i);
 }
 
+// One 8 x 8 picture per example, resized, flipped and whatever `more` says.
+std::string ResizedSpec(const std::string& more) {
+  return absl::StrCat(
+      "dataset: 'test' seed: 5 global_batch: 6 num_cores: 1 epochs: 1 outputs { name: 'x' feature: "
+      "'image' transforms { decode_jpeg {} } transforms { random_resized_crop { height: 8 width: 8 "
+      "} } transforms { random_flip {} } ",
+      more, " }");
+}
+
+TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
+  const auto dataset = OpenTestDataset(TestShards({12}));
+  const std::string normalize =
+      "transforms { normalize { scale: 0.5 mean: [1, 2, 3] stddev: [64, 32, 16] } }";
+  StepEngine engine({.threads = 1});
+  const std::vector<uint8_t> pixels =
+      Values<uint8_t>(engine, MakePlan(ResizedSpec("dtype: UINT8"), dataset), "x", 2);
+  std::vector<float> want;
+  const float stddev[3] = {64, 32, 16}, mean[3] = {1, 2, 3};  // Powers of two: exact.
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    want.push_back(pixels[i] * (0.5f / stddev[i % 3]) + -mean[i % 3] / stddev[i % 3]);
+  }
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    const auto rounded = MakePlan(
+        ResizedSpec(absl::StrCat("transforms { round_to_uint8 {} }", normalize, "dtype: FLOAT32")),
+        dataset);
+    EXPECT_EQ(Values<float>(engine, rounded, "x", 2), want) << target;
+    // As uint8 and as a cast alone they are the pixels.
+    const std::string round = "transforms { round_to_uint8 {} } ";
+    EXPECT_EQ(
+        Values<uint8_t>(engine, MakePlan(ResizedSpec(round + "dtype: UINT8"), dataset), "x", 2),
+        pixels);
+    EXPECT_EQ(
+        Values<float>(engine, MakePlan(ResizedSpec(round + "dtype: FLOAT32"), dataset), "x", 2),
+        std::vector<float>(pixels.begin(), pixels.end()));
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+  // Otherwise this test could not tell rounding from none.
+  const auto unrounded = MakePlan(ResizedSpec(absl::StrCat(normalize, "dtype: FLOAT32")), dataset);
+  EXPECT_NE(Values<float>(engine, unrounded, "x", 2), want);
+}
+
 // Damage.
 
 // 20 records of which one has a flipped payload bit.
