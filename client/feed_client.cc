@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/feed_lanes.h"
+#include "client/step_finisher.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/element_spec.h"
@@ -29,6 +30,10 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   }
   for (const std::string& address : options.servers) {
     SYSTOLE_RETURN_IF_ERROR(CheckServerAddress(address));
+  }
+  if (!v1::Wire_IsValid(spec.wire())) {
+    return absl::InvalidArgumentError(absl::StrCat("wire is ", static_cast<int>(spec.wire()),
+                                                   ", which is not known to this version"));
   }
   if (options.first_step < 0 || options.first_step > kMaxStep) {
     return absl::InvalidArgumentError(
@@ -144,6 +149,7 @@ class FeedClient::Impl {
   std::shared_ptr<const StepShape> shape;
   int64_t end_step = 0;
   int64_t window_steps = 0;
+  bool can_be_compact = false;
 };
 
 absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec& spec,
@@ -163,7 +169,10 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
                                   std::max<int64_t>(2, lanes + 1), kMaxWindowSteps);
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
-  impl->lanes.Start(impl->shape, impl->end_step, impl->window_steps);
+  std::shared_ptr<const StepFinisher> finisher;
+  if (spec.wire() != v1::FINISHED) finisher = StepFinisher::Create(spec, impl->shape);
+  impl->can_be_compact = finisher != nullptr;
+  impl->lanes.Start(impl->shape, std::move(finisher), impl->end_step, impl->window_steps);
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }
 
@@ -203,6 +212,7 @@ const SliceLayout& FeedClient::layout() const { return impl_->shape->layout; }
 int FeedClient::core_begin() const { return impl_->shape->core_begin; }
 int FeedClient::core_end() const { return impl_->shape->core_end; }
 const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; }
+bool FeedClient::can_be_compact() const { return impl_->can_be_compact; }
 int64_t FeedClient::window_steps() const { return impl_->window_steps; }
 FeedClientStats FeedClient::stats() const { return impl_->lanes.stats(); }
 

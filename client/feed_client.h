@@ -73,10 +73,14 @@ struct FeedClientOptions {
 
 // Counted since Create().
 struct FeedClientStats {
-  // Bytes of tensors received, those received twice counted twice.
+  // Bytes of tensors as they travelled, those received twice counted twice.
   int64_t payload_bytes = 0;
-  // Steps that were received in full.
+  // Steps that were received in full, and the bytes of their tensors as Next() hands them out.
   int64_t steps_received = 0;
+  int64_t delivered_bytes = 0;
+  // Those of them that travelled compactly, and how often lanes changed the form (v1::Wire).
+  int64_t compact_steps = 0;
+  int64_t wire_changes = 0;
   // Times a lane lost its server to an error, a drain or silence, vain attempts included.
   int64_t streams_lost = 0;
 };
@@ -133,6 +137,8 @@ class FeedClient {
   int core_end() const;
   // What the server said of the spec.
   const v1::ResolveFeedResponse& info() const;
+  // Whether the spec asks for it and has an output that can travel compactly (v1::Wire).
+  bool can_be_compact() const;
   // Steps that may wait to be taken: W.
   int64_t window_steps() const;
 

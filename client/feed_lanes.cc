@@ -18,6 +18,11 @@ absl::Status WithServer(const absl::Status& status, const std::string& address) 
   return absl::Status(status.code(), absl::StrCat(status.message(), " [server ", address, "]"));
 }
 
+v1::FeedSpec WithoutWire(v1::FeedSpec spec) {
+  spec.clear_wire();
+  return spec;
+}
+
 std::string Describe(const v1::FeedIdentity& identity) {
   return absl::StrFormat("dataset %016x, order %016x, content version '%s'",
                          identity.dataset_fingerprint(), identity.order_fingerprint(),
@@ -27,7 +32,7 @@ std::string Describe(const v1::FeedIdentity& identity) {
 }  // namespace
 
 FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options)
-    : spec_(spec), options_(options), clock_(SteadyClock()) {
+    : spec_(WithoutWire(spec)), wire_(spec.wire()), options_(options), clock_(SteadyClock()) {
   const int num_servers = static_cast<int>(options.servers.size());
   const LaneRetryOptions retry = {
       .servers = num_servers, .backoff = options.backoff, .max_backoff = options.max_backoff};
@@ -69,10 +74,15 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
   return error_;
 }
 
-void FeedLanes::Start(std::shared_ptr<const StepShape> shape, int64_t end_step,
+void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
+                      std::shared_ptr<const StepFinisher> finisher, int64_t end_step,
                       int64_t window_steps) {
   MutexLock lock(mu_);
   shape_ = std::move(shape);
+  finisher_ = std::move(finisher);
+  if (finisher_ != nullptr) {
+    for (Lane& lane : lanes_) lane.wire = WireChooser(wire_, finisher_->ratio());
+  }
   shelf_ = StepShelf::Create(shape_->bytes(), window_steps, options_.memory);
   window_.emplace(options_.first_step, window_steps);
   end_step_ = end_step;
@@ -134,6 +144,7 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
   ChunkPlace place;
   StepBuffer buffer;
   std::shared_ptr<StepShelf> shelf;
+  std::shared_ptr<const StepFinisher> finisher;  // Of a stream that travels compactly.
   Lane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended, change
                          // the lane's cursor and the memory of its step.
   {
@@ -156,6 +167,8 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
       return ReadVerdict::kStop;
     }
     place = *accepted;
+    lane->wire.SliceBegins(chunk->header().waited_us, chunk->header().sent_us);
+    if (lane->compact) finisher = finisher_;
     buffer = window_->BufferOf(place.step);
     shelf = shelf_;
   }
@@ -169,23 +182,38 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     buffer = *std::move(acquired);
     window_->BufferOf(place.step) = buffer;
   }
-  const absl::Status copied = chunk->CopyTo(
-      absl::MakeSpan(buffer.get() + place.offset, static_cast<size_t>(chunk->data_bytes())));
+  const absl::Status copied =
+      finisher != nullptr ? finisher->Place(*chunk, buffer.get())
+                          : chunk->CopyTo(absl::MakeSpan(buffer.get() + place.offset,
+                                                         static_cast<size_t>(chunk->data_bytes())));
+  if (finisher != nullptr && copied.ok() && place.ends_step) finisher->Complete(buffer.get());
   MutexLock lock(mu_);
   if (!copied.ok()) {
     lane->reason = {FailureKind::kDamaged, copied};
     return ReadVerdict::kStop;
   }
   stats_.payload_bytes += chunk->data_bytes();
-  if (!place.ends_step) return ReadVerdict::kRead;
-  window_->SetComplete(place.step);
+  return place.ends_step ? StepComplete(*lane, place.step) : ReadVerdict::kRead;
+}
+
+ReadVerdict FeedLanes::StepComplete(Lane& lane, int64_t step) {
+  window_->SetComplete(step);
   ++stats_.steps_received;
-  lane->step += static_cast<int64_t>(lanes_.size());
-  lane->retry.Progress();
-  if (place.step == window_->next_step()) trainer_wakes_.SignalAll();
+  stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
+  if (lane.compact) ++stats_.compact_steps;
+  lane.step += static_cast<int64_t>(lanes_.size());
+  lane.retry.Progress();
+  if (step == window_->next_step()) trainer_wakes_.SignalAll();
+  const bool held = std::exchange(lane.held, false);
+  if (lane.wire.StepEnds(held) && WantsCompact(lane) != lane.compact && lane.step < limit()) {
+    ++stats_.wire_changes;
+    lane.changing = true;
+    return ReadVerdict::kStop;
+  }
   // After the last chunk there is still the stream's status to be read.
-  if (lane->cursor->at_end() || window_->Allows(lane->step)) return ReadVerdict::kRead;
-  lane->paused = true;
+  if (lane.cursor->at_end() || window_->Allows(lane.step)) return ReadVerdict::kRead;
+  lane.paused = true;
+  lane.held = true;
   return ReadVerdict::kPause;
 }
 
@@ -290,6 +318,8 @@ absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer) {
 void FeedLanes::EndStream(Lane& lane, absl::Duration now, Work& work) {
   if (Stopped() || lane.step >= limit()) {
     // Ended by us, or for good.
+  } else if (lane.changing) {
+    // Goes on at its next step, with the same server.
   } else if (lane.reason.has_value()) {
     Fail(lane, now, *lane.reason);
   } else if (!lane.ended->ok()) {
@@ -307,7 +337,9 @@ void FeedLanes::EndStream(Lane& lane, absl::Duration now, Work& work) {
   lane.reason.reset();
   lane.cursor.reset();
   lane.cancelled = false;
+  lane.changing = false;
   lane.paused = false;
+  lane.held = false;
 }
 
 void FeedLanes::WatchStream(Lane& lane, absl::Duration now, Work& work, absl::Duration& wait) {
@@ -345,15 +377,18 @@ void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
   if (!window_.has_value() || !window_->Allows(lane.step)) return;  // Start() and Next() wake us.
   const int64_t stride = static_cast<int64_t>(lanes_.size());
   const int64_t count = std::min((limit() - lane.step + stride - 1) / stride, kStepsPerStream);
+  lane.compact = WantsCompact(lane);
+  lane.wire.StreamBegins();
   v1::StreamStepsRequest request;
-  *request.mutable_spec() = spec_;
+  *request.mutable_spec() = lane.compact ? finisher_->spec() : spec_;
   request.set_first_step(lane.step);
   request.set_count(count);
   request.set_stride(stride);
   request.set_core_begin(shape_->core_begin);
   request.set_core_end(shape_->core_end);
   *request.mutable_expected() = *server.identity;
-  lane.cursor.emplace(shape_, lane.step, lane.step + count * stride, stride);
+  lane.cursor.emplace(lane.compact ? finisher_->shape() : shape_, lane.step,
+                      lane.step + count * stride, stride);
   lane.stream = std::make_unique<ChunkStream>(request, index, *this);
   lane.heard_at = now;
   work.start_streams.emplace_back(lane.stream.get(), server.link.get());

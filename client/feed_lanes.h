@@ -30,8 +30,10 @@
 #include "client/lane_retry.h"
 #include "client/server_link.h"
 #include "client/step.h"
+#include "client/step_finisher.h"
 #include "client/step_shelf.h"
 #include "client/step_window.h"
+#include "client/wire_chooser.h"
 #include "core/flow/monotonic_clock.h"
 #include "core/flow/mutex.h"
 #include "core/flow/worker_pool.h"
@@ -54,9 +56,10 @@ class FeedLanes : public ChunkListener {
   // Waits for a server's answer. See FeedClient::Create().
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins to fill a window of `window_steps`, up to `end_step`. Called once, after an answer.
-  void Start(std::shared_ptr<const StepShape> shape, int64_t end_step, int64_t window_steps)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing is
+  // to travel compactly. Called once, after an answer.
+  void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
+             int64_t end_step, int64_t window_steps) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FeedClient.
   absl::StatusOr<std::optional<Step>> Next() ABSL_LOCKS_EXCLUDED(mu_);
@@ -90,6 +93,7 @@ class FeedLanes : public ChunkListener {
     const int home;  // The server it prefers.
     int server;      // The one it uses.
     LaneRetry retry;
+    WireChooser wire;
     absl::Duration not_before = absl::ZeroDuration();
 
     // Set while resolving. `resolved` tells that its callback has come.
@@ -99,7 +103,10 @@ class FeedLanes : public ChunkListener {
     // Set while streaming. `ended` tells that OnStreamEnd() has come.
     std::unique_ptr<ChunkStream> stream;
     std::optional<LaneCursor> cursor;
+    bool compact = false;    // The form in which it was asked for.
+    bool changing = false;   // Was stopped by us, to go on in the other form.
     bool paused = false;     // Has no chunk asked for, waits for room in the window.
+    bool held = false;       // Was paused in the step under way.
     bool cancelled = false;  // By the keeper.
     absl::Duration heard_at = absl::ZeroDuration();
     std::optional<Ending> reason;  // Found by us; goes before what gRPC says.
@@ -140,6 +147,13 @@ class FeedLanes : public ChunkListener {
   void Begin(int index, absl::Duration now, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(Lane& lane, absl::Duration now, const Ending& ending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The form in which the lane's next stream is asked for. Between processes of one machine nothing
+  // travels.
+  bool WantsCompact(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return lane.wire.compact() && !servers_[static_cast<size_t>(lane.server)].link->is_same_host();
+  }
+  // Counts a complete step. What the stream does next.
+  ReadVerdict StepComplete(Lane& lane, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // FailedPrecondition if `answer` is not of the feed that the first answer began.
@@ -156,7 +170,8 @@ class FeedLanes : public ChunkListener {
   }
 
   // Constant after construction.
-  const v1::FeedSpec spec_;
+  const v1::FeedSpec spec_;  // Without `wire`, which is not for the servers.
+  const v1::Wire wire_;
   const FeedClientOptions options_;
   const MonotonicClock clock_;
 
@@ -168,6 +183,7 @@ class FeedLanes : public ChunkListener {
   std::optional<v1::ResolveFeedResponse> answer_ ABSL_GUARDED_BY(mu_);
   // Set by Start().
   std::shared_ptr<const StepShape> shape_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const StepFinisher> finisher_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   std::optional<StepWindow> window_ ABSL_GUARDED_BY(mu_);
   int64_t end_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();

@@ -71,6 +71,8 @@ ServerLink::ServerLink(std::string address)
                                          ChannelArgs())),
       stub_(v1::Systole::NewStub(channel_)) {}
 
+bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixPrefix); }
+
 ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
                          std::function<void(absl::Status)> done)
     : link_(link), done_(std::move(done)) {

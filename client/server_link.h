@@ -28,6 +28,8 @@ class ServerLink {
   explicit ServerLink(std::string address);
 
   const std::string& address() const { return address_; }
+  // Whether the server is reached without a network, by what its address says.
+  bool is_same_host() const;
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Systole::Stub& stub() { return *stub_; }
 

@@ -27,6 +27,7 @@ StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& rang
     : stream_(std::move(stream)), range_(range), counters_(counters) {}
 
 void StepWriter::AskForSlice() {
+  asked_at_ = clock_();
   stream_->Next([this](StepStream::Result result) { OnSlice(std::move(result)); });
 }
 
@@ -48,7 +49,13 @@ void StepWriter::OnSlice(StepStream::Result result) {
     StartWrite(&message_);
     return;
   }
-  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice);
+  const absl::Duration now = clock_();
+  const SliceTimes times = {.waited_us = absl::ToInt64Microseconds(now - asked_at_),
+                            .sent_us = given_at_.has_value()
+                                           ? absl::ToInt64Microseconds(asked_at_ - *given_at_)
+                                           : int64_t{0}};
+  given_at_ = now;
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, times);
   WriteChunk();
 }
 

@@ -12,7 +12,10 @@
 #define SYSTOLE_SERVER_STEP_WRITER_H_
 
 #include <memory>
+#include <optional>
 
+#include "absl/time/time.h"
+#include "core/flow/monotonic_clock.h"
 #include "core/pipeline/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -44,6 +47,10 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const StepRange range_;
   ServiceCounters& counters_;
 
+  const MonotonicClock clock_ = SteadyClock();
+  // When the slice before this one was asked for, and when it came: the stream's pace.
+  absl::Duration asked_at_ = absl::ZeroDuration();
+  std::optional<absl::Duration> given_at_;
   SliceChunks chunks_;  // Of the slice being sent.
   int core_ = 0;        // Its core.
   bool notice_sent_ = false;

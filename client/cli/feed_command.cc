@@ -26,22 +26,44 @@ struct FeedReport {
   int64_t steps = 0;
   int64_t examples = 0;  // With `valid` = 1.
   double seconds = 0;
+  v1::Wire wire = v1::FINISHED;  // As the spec says.
+  bool can_be_compact = false;
   FeedClientStats client;
   std::string token;
 
   double PerSecond(double amount) const { return seconds > 0 ? amount / seconds : 0; }
-  double megabytes() const { return static_cast<double>(client.payload_bytes) / 1e6; }
+  double megabytes() const { return static_cast<double>(client.delivered_bytes) / 1e6; }
 
   std::string ToText() const {
     return absl::StrFormat(
-        "%d steps, %d examples, %.1f MB in %.2f s: %.1f steps/s, %.0f examples/s, %.1f MB/s\n",
-        steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
-        PerSecond(static_cast<double>(examples)), PerSecond(megabytes()));
+               "%d steps, %d examples, %.1f MB in %.2f s: %.1f steps/s, %.0f examples/s, %.1f "
+               "MB/s\n",
+               steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
+               PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
+           WireText();
+  }
+  // What the spec's `wire` came to.
+  std::string WireText() const {
+    if (wire == v1::FINISHED) return "";
+    if (!can_be_compact) {
+      return absl::StrCat("wire ", v1::Wire_Name(wire),
+                          ": no output of this spec can travel compactly; resized pixels can after "
+                          "round_to_uint8, if they are FLOAT32 or BFLOAT16\n");
+    }
+    // More is carried than delivered if something came twice or was never handed out.
+    return absl::StrFormat(
+        "wire %s: %.1f MB carried, %.1f MB delivered, %d of %d steps compact, form changed %d "
+        "times\n",
+        v1::Wire_Name(wire), static_cast<double>(client.payload_bytes) / 1e6, megabytes(),
+        client.compact_steps, client.steps_received, client.wire_changes);
   }
   std::string ToJson() const {
     JsonWriter json;
     json.BeginObject().Field("first_step", first_step).Field("steps", steps);
     json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
+    json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
+    json.Field("steps_received", client.steps_received);
+    json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);
     json.Field("seconds", seconds);
     json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
     json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
@@ -94,10 +116,13 @@ class FeedCommand final : public Command {
       return absl::InvalidArgumentError(
           "--json does not go with --digest or --print: each wants stdout for itself");
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client, Connect());
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client, Connect(spec));
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
                              StepPrinter::Create(printing, print_, client->layout()));
-    FeedReport report = {.first_step = client->next_step()};
+    FeedReport report = {.first_step = client->next_step(),
+                         .wire = spec.wire(),
+                         .can_be_compact = client->can_be_compact()};
     const absl::Status status = Drain(*client, printer, console, report);
     report.client = client->stats();
     report.token = client->Token().Encode();
@@ -130,8 +155,7 @@ class FeedCommand final : public Command {
         absl::StrCat("--digest=", digest_, ": want --digest or --digest=example"));
   }
 
-  absl::StatusOr<std::unique_ptr<FeedClient>> Connect() const {
-    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
+  absl::StatusOr<std::unique_ptr<FeedClient>> Connect(const v1::FeedSpec& spec) const {
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
     SYSTOLE_RETURN_IF_ERROR(ParseCores(cores_, options));
     if (steps_.has_value()) {

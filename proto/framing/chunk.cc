@@ -24,11 +24,13 @@ enum Field : uint32_t {
   kOffset = 4,
   kCrc32c = 5,
   kDraining = 6,
+  kWaitedUs = 7,
+  kSentUs = 8,
   kData = 15,
 };
 
-// Tags and values of all fields before `data`: at most 4 * 11 + 5 + 2, and tag and length of data.
-constexpr size_t kMaxHeaderBytes = 64;
+// Tags and values of all fields before `data`: at most 6 * 11 + 5 + 2, and tag and length of data.
+constexpr size_t kMaxHeaderBytes = 96;
 
 class HeaderWriter {
  public:
@@ -171,6 +173,8 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.VarintField(kOffset, header.offset);
   writer.Fixed32Field(kCrc32c, header.crc32c);
   writer.VarintField(kDraining, header.draining ? 1 : 0);
+  writer.VarintField(kWaitedUs, header.waited_us);
+  writer.VarintField(kSentUs, header.sent_us);
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
     return grpc::ByteBuffer(&slice, 1);
@@ -221,6 +225,14 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
           ok = cursor.Varint(value);
           header.draining = value != 0;
           break;
+        case kWaitedUs << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.waited_us = static_cast<int64_t>(value);
+          break;
+        case kSentUs << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.sent_us = static_cast<int64_t>(value);
+          break;
         case kData << 3 | kLengthDelimited:
           ok = cursor.Length(value);
           if (ok) {
@@ -242,21 +254,20 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   return chunk;
 }
 
-absl::Status ReceivedChunk::CopyTo(absl::Span<uint8_t> destination) const {
-  SYSTOLE_CHECK(static_cast<int64_t>(destination.size()) == data_bytes_);
+absl::Status ReceivedChunk::ForEachPiece(
+    absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const {
   uint32_t crc = 0;
   int64_t slice_begin = 0;
-  uint8_t* to = destination.data();
   const int64_t data_end = data_begin_ + data_bytes_;
   for (const grpc::Slice& slice : slices_) {
     const int64_t slice_end = slice_begin + static_cast<int64_t>(slice.size());
     const int64_t begin = std::max(slice_begin, data_begin_);
     const int64_t end = std::min(slice_end, data_end);
     if (begin < end) {
-      const size_t bytes = static_cast<size_t>(end - begin);
-      std::memcpy(to, slice.begin() + (begin - slice_begin), bytes);
-      crc = ExtendCrc32c(crc, absl::string_view(reinterpret_cast<const char*>(to), bytes));
-      to += bytes;
+      const uint8_t* const data = slice.begin() + (begin - slice_begin);
+      const auto bytes = static_cast<size_t>(end - begin);
+      take(absl::MakeConstSpan(data, bytes));
+      crc = ExtendCrc32c(crc, absl::string_view(reinterpret_cast<const char*>(data), bytes));
     }
     slice_begin = slice_end;
   }
@@ -267,6 +278,15 @@ absl::Status ReceivedChunk::CopyTo(absl::Span<uint8_t> destination) const {
         ", the server sent ", header_.crc32c));
   }
   return absl::OkStatus();
+}
+
+absl::Status ReceivedChunk::CopyTo(absl::Span<uint8_t> destination) const {
+  SYSTOLE_CHECK(static_cast<int64_t>(destination.size()) == data_bytes_);
+  uint8_t* to = destination.data();
+  return ForEachPiece([&to](absl::Span<const uint8_t> piece) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  });
 }
 
 }  // namespace systole

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,6 +36,8 @@ struct ChunkHeader {
   int64_t offset = 0;
   uint32_t crc32c = 0;
   bool draining = false;
+  int64_t waited_us = 0;
+  int64_t sent_us = 0;
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
@@ -55,6 +58,11 @@ class ReceivedChunk {
   const ChunkHeader& header() const { return header_; }
   // Bytes of `data`.
   int64_t data_bytes() const { return data_bytes_; }
+
+  // Hands `data` to `take` piece by piece, in order, and checks each against the header's CRC right
+  // afterwards, while it is in the cache.
+  //   DataLoss  the CRC does not match; known only at the end.
+  absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.
   //   DataLoss  it does not match; `destination` then holds what came.

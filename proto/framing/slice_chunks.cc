@@ -17,12 +17,16 @@ grpc::ByteBuffer SliceChunks::Next(int64_t& payload_bytes) {
   payload_bytes = std::min(kChunkBytes, tensor_bytes - offset_);
   const auto size = static_cast<size_t>(payload_bytes);
   const uint8_t* data = data_ + tensor.offset + offset_;
-  const ChunkHeader header = {
+  ChunkHeader header = {
       .step = step_,
       .core = core_,
       .tensor = tensor_,
       .offset = offset_,
       .crc32c = Crc32c(absl::string_view(reinterpret_cast<const char*>(data), size))};
+  if (tensor_ == 0 && offset_ == 0) {
+    header.waited_us = times_.waited_us;
+    header.sent_us = times_.sent_us;
+  }
   offset_ += payload_bytes;
   if (offset_ == tensor_bytes) {
     ++tensor_;

@@ -14,6 +14,12 @@
 
 namespace systole {
 
+// What the first chunk of a slice says of the stream's pace; see v1::Chunk.
+struct SliceTimes {
+  int64_t waited_us = 0;
+  int64_t sent_us = 0;
+};
+
 class SliceChunks {
  public:
   // Nothing to send.
@@ -21,8 +27,13 @@ class SliceChunks {
 
   // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it.
   SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
-              std::shared_ptr<const void> owner)
-      : step_(step), core_(core), layout_(&layout), data_(data), owner_(std::move(owner)) {}
+              std::shared_ptr<const void> owner, const SliceTimes& times = {})
+      : step_(step),
+        core_(core),
+        layout_(&layout),
+        data_(data),
+        owner_(std::move(owner)),
+        times_(times) {}
 
   // Whether every byte has been cut.
   bool done() const {
@@ -38,6 +49,7 @@ class SliceChunks {
   const SliceLayout* layout_ = nullptr;
   const uint8_t* data_ = nullptr;
   std::shared_ptr<const void> owner_;
+  SliceTimes times_;
   // The next byte to send.
   int tensor_ = 0;
   int64_t offset_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -25,12 +26,31 @@ std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
           {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {3, feed.per_core_batch}},
            .batch_axis = 1},
           {.spec = {.name = "x",
-                    .dtype = DType::kUint8,
+                    .dtype = feed.pixels ? DType::kFloat32 : DType::kUint8,
                     .shape = {feed.per_core_batch, feed.example_bytes}}}};
 }
 
-SliceLayout LayoutOf(const FakeFeed& feed) {
-  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(TensorsOf(feed));
+// The byte at `place` of a tensor, if its elements are (floats of) what `byte` says.
+uint8_t ByteAt(DType dtype, const FakeFeed& feed, int64_t step, int core, int tensor,
+               int64_t place) {
+  if (dtype != DType::kFloat32) return feed.byte(step, core, tensor, place);
+  const float value = feed.byte(step, core, tensor, place / 4);
+  uint8_t bytes[4];
+  std::memcpy(bytes, &value, 4);
+  return bytes[place % 4];
+}
+
+// As `spec` asks for it.
+SliceLayout LayoutOf(const FakeFeed& feed, const v1::FeedSpec& spec) {
+  std::vector<SliceTensor> tensors = TensorsOf(feed);
+  for (const v1::Output& output : spec.outputs()) {
+    for (SliceTensor& tensor : tensors) {
+      if (feed.pixels && tensor.spec.name == output.name() && output.dtype() == v1::UINT8) {
+        tensor.spec.dtype = DType::kUint8;
+      }
+    }
+  }
+  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(std::move(tensors));
   SYSTOLE_CHECK(layout.ok());
   return *std::move(layout);
 }
@@ -42,15 +62,17 @@ uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place) {
                          static_cast<uint64_t>(core) * 0xbf58476d1ce4e5b9 +
                          static_cast<uint64_t>(tensor) * 0x94d049bb133111eb +
                          static_cast<uint64_t>(place) * 0xd6e8feb86659fd93;
-  return static_cast<uint8_t>(mixed >> 40);
+  return static_cast<uint8_t>(1 + (mixed >> 40) % 255);
 }
 
 std::string WrongBytesOf(const Step& step) {
+  const FakeFeed feed;
   for (int core = step.core_begin(); core < step.core_end(); ++core) {
     for (int tensor = 0; tensor < static_cast<int>(step.layout().tensors().size()); ++tensor) {
       const absl::Span<const uint8_t> bytes = step.Tensor(core, tensor).bytes();
       for (size_t i = 0; i < bytes.size(); ++i) {
-        if (bytes[i] != FakeByte(step.number(), core, tensor, static_cast<int64_t>(i))) {
+        if (bytes[i] != ByteAt(step.Tensor(core, tensor).dtype, feed, step.number(), core, tensor,
+                               static_cast<int64_t>(i))) {
           return absl::StrCat("step ", step.number(), ", core ", core, ", tensor ", tensor,
                               ", byte ", i);
         }
@@ -69,6 +91,11 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   v1::Output& output = *spec.add_outputs();
   output.set_name("x");
   output.set_feature("x");
+  if (feed.pixels) {
+    output.add_transforms()->mutable_decode_raw();
+    output.add_shape(feed.example_bytes);
+    output.set_dtype(v1::FLOAT32);
+  }
   return spec;
 }
 
@@ -76,14 +103,15 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
 // another encoder than ours.
 class FakeServer::Service : public v1::Systole::Service {
  public:
-  explicit Service(FakeFeed feed) : feed_(std::move(feed)), layout_(LayoutOf(feed_)) {}
+  explicit Service(FakeFeed feed) : feed_(std::move(feed)) {}
 
-  grpc::Status ResolveFeed(grpc::ServerContext*, const v1::ResolveFeedRequest*,
+  grpc::Status ResolveFeed(grpc::ServerContext*, const v1::ResolveFeedRequest* request,
                            v1::ResolveFeedResponse* answer) override {
-    DescribeLayout(layout_, *answer);
+    const SliceLayout layout = LayoutOf(feed_, request->spec());
+    DescribeLayout(layout, *answer);
     answer->set_steps_per_epoch(feed_.steps_per_epoch);
     answer->set_total_steps(feed_.total_steps);
-    answer->set_bytes_per_step(layout_.payload_bytes() * feed_.num_cores);
+    answer->set_bytes_per_step(layout.payload_bytes() * feed_.num_cores);
     *answer->mutable_identity() = Identity();
     return feed_.resolve ? ToGrpcStatus(feed_.resolve(*answer)) : grpc::Status::OK;
   }
@@ -105,14 +133,15 @@ class FakeServer::Service : public v1::Systole::Service {
         request->expected().SerializeAsString() != Identity().SerializeAsString()) {
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");
     }
+    const SliceLayout layout = LayoutOf(feed_, request->spec());
     int chunk = 0;
     for (int64_t i = 0; i < request->count(); ++i) {
       const int64_t step = request->first_step() + i * std::max<int64_t>(1, request->stride());
       if (feed_.total_steps > 0 && step >= feed_.total_steps) break;
       for (int core = request->core_begin(); core < request->core_end(); ++core) {
-        for (int tensor = 0; tensor < static_cast<int>(layout_.tensors().size()); ++tensor) {
+        for (int tensor = 0; tensor < static_cast<int>(layout.tensors().size()); ++tensor) {
           std::optional<grpc::Status> end =
-              WriteTensor({step, core, tensor}, stream, chunk, *context, *writer);
+              WriteTensor(layout, {step, core, tensor}, stream, chunk, *context, *writer);
           if (end.has_value()) return *end;
         }
       }
@@ -154,17 +183,18 @@ class FakeServer::Service : public v1::Systole::Service {
   }
 
   // The status to end the stream with, if it is to end.
-  std::optional<grpc::Status> WriteTensor(const ChunkHeader& tensor, int stream, int& chunk,
-                                          grpc::ServerContext& context,
+  std::optional<grpc::Status> WriteTensor(const SliceLayout& layout, const ChunkHeader& tensor,
+                                          int stream, int& chunk, grpc::ServerContext& context,
                                           grpc::ServerWriter<v1::Chunk>& writer) {
-    const int64_t bytes = layout_.tensors()[static_cast<size_t>(tensor.tensor)].spec.num_bytes();
+    const TensorSpec& spec = layout.tensors()[static_cast<size_t>(tensor.tensor)].spec;
+    const int64_t bytes = spec.num_bytes();
     for (int64_t offset = 0; offset < bytes; offset += feed_.chunk_bytes) {
       FakeChunk piece = {.header = tensor};
       piece.header.offset = offset;
       piece.data.resize(static_cast<size_t>(std::min(feed_.chunk_bytes, bytes - offset)));
       for (size_t i = 0; i < piece.data.size(); ++i) {
-        piece.data[i] =
-            feed_.byte(tensor.step, tensor.core, tensor.tensor, offset + static_cast<int64_t>(i));
+        piece.data[i] = ByteAt(spec.dtype, feed_, tensor.step, tensor.core, tensor.tensor,
+                               offset + static_cast<int64_t>(i));
       }
       piece.header.crc32c = Crc32c(AsChars(piece.data));
       if (feed_.spoil) feed_.spoil(stream, chunk, piece);
@@ -204,12 +234,13 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_offset(piece.header.offset);
     message.set_crc32c(piece.header.crc32c);
     message.set_draining(piece.header.draining);
+    message.set_waited_us(piece.header.waited_us);
+    message.set_sent_us(piece.header.sent_us);
     message.set_data(std::string(AsChars(piece.data)));
     return message;
   }
 
   const FakeFeed feed_;
-  const SliceLayout layout_;
   mutable Mutex mu_;
   mutable CondVar changed_;
   std::vector<v1::StreamStepsRequest> requests_ ABSL_GUARDED_BY(mu_);

@@ -35,7 +35,7 @@ struct FakeChunk {
   bool skip = false;
 };
 
-// The byte at `place` of tensor `tensor`.
+// The byte at `place` of tensor `tensor`. Never 0: every example is valid.
 uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place);
 
 struct FakeFeed {
@@ -43,6 +43,8 @@ struct FakeFeed {
   int64_t per_core_batch = 4;
   // Elements of one example's tensor `x` (uint8).
   int64_t example_bytes = 100;
+  // `x` is float32, the cast of its bytes; asked for as uint8 it travels as these.
+  bool pixels = false;
   int64_t total_steps = 20;  // 0 = without end.
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
@@ -65,7 +67,7 @@ struct FakeFeed {
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Whether every tensor of `step` holds FakeByte()s; otherwise where it does not.
+// Whether every tensor of `step` holds FakeByte()s, or floats of them; otherwise where it does not.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {

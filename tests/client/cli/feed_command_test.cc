@@ -26,9 +26,12 @@ using testing::StartsWith;
 
 class FeedCommandTest : public testing::Test {
  protected:
-  CommandRun Feed(const std::string& server, std::vector<std::string> args) const {
+  CommandRun Feed(const std::string& server, std::vector<std::string> args,
+                  const FakeFeed& feed = {}, v1::Wire wire = v1::FINISHED) const {
+    v1::FeedSpec spec = SpecOf(feed);
+    spec.set_wire(wire);
     std::string text;
-    google::protobuf::TextFormat::PrintToString(SpecOf(FakeFeed()), &text);
+    google::protobuf::TextFormat::PrintToString(spec, &text);
     args.insert(args.begin(),
                 {"--server", server, "--spec", folder_.Write("spec.textproto", text)});
     return RunCommand(MakeFeedCommand(), args);
@@ -107,6 +110,30 @@ TEST_F(FeedCommandTest, JsonIsOneObject) {
   EXPECT_THAT(run.out, AllOf(StartsWith("{\"first_step\":0,\"steps\":5,"),
                              HasSubstr("\"megabytes_per_second\":"),
                              HasSubstr("\"token\":\"systole1:"), EndsWith("}\n")));
+}
+
+TEST_F(FeedCommandTest, SaysWhatTheWireCarried) {
+  const FakeFeed feed = {.pixels = true};
+  const FakeServer server(feed);
+  // 5 steps of 2 cores * (96 + 4 bytes as they are, 400 values as one byte instead of four).
+  const CommandRun text = Feed(server.address(), {"--steps", "5"}, feed, v1::COMPACT);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("wire COMPACT: 0.0 MB carried, 0.0 MB delivered, 5 of 5 steps "
+                                  "compact, form changed 0 times\n"));
+  const CommandRun json = Feed(server.address(), {"--json", "--steps", "5"}, feed, v1::COMPACT);
+  EXPECT_THAT(json.out, HasSubstr("\"bytes_received\":5000,\"bytes_delivered\":17000,"
+                                  "\"wire\":\"COMPACT\",\"steps_received\":5,"
+                                  "\"compact_steps\":5,\"wire_changes\":0"));
+  const CommandRun finished = Feed(server.address(), {"--json", "--steps", "5"}, feed);
+  EXPECT_THAT(finished.out, HasSubstr("\"bytes_received\":17000,\"bytes_delivered\":17000,"
+                                      "\"wire\":\"FINISHED\""));
+}
+
+TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactly) {
+  const FakeServer server((FakeFeed()));
+  const CommandRun run = Feed(server.address(), {"--steps", "5"}, FakeFeed(), v1::AUTO);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("wire AUTO: no output of this spec can travel compactly"));
 }
 
 TEST_F(FeedCommandTest, WrongUsageIsCode2) {

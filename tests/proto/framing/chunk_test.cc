@@ -21,8 +21,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr ChunkHeader kHeader = {
-    .step = 300, .core = 5, .tensor = 2, .offset = int64_t{1} << 40, .crc32c = 0xdeadbeef};
+constexpr ChunkHeader kHeader = {.step = 300,
+                                 .core = 5,
+                                 .tensor = 2,
+                                 .offset = int64_t{1} << 40,
+                                 .crc32c = 0xdeadbeef,
+                                 .waited_us = 1234,
+                                 .sent_us = 567890};
 
 std::vector<uint8_t> Data(size_t bytes) {
   std::vector<uint8_t> data(bytes);
@@ -45,8 +50,30 @@ TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
     EXPECT_EQ(chunk.offset(), int64_t{1} << 40);
     EXPECT_EQ(chunk.crc32c(), 0xdeadbeefu);
     EXPECT_FALSE(chunk.draining());
+    EXPECT_EQ(chunk.waited_us(), 1234);
+    EXPECT_EQ(chunk.sent_us(), 567890);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), chunk.data().begin(), chunk.data().end(),
                            [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
+  }
+}
+
+TEST(ChunkTest, PiecesTogetherAreTheData) {
+  const std::vector<uint8_t> data = Data(1000);
+  ChunkHeader header = kHeader;
+  for (const bool damaged : {false, true}) {
+    header.crc32c = CrcOf(data) ^ (damaged ? 1 : 0);
+    const std::string message = BytesOf(EncodeChunk(header, data, nullptr));
+    for (const size_t piece : {size_t{1}, size_t{7}, size_t{64}, message.size()}) {
+      const absl::StatusOr<ReceivedChunk> chunk =
+          ReceivedChunk::Parse(SlicedMessage(message, piece));
+      ASSERT_THAT(chunk, IsOk());
+      std::vector<uint8_t> taken;
+      const absl::Status status = chunk->ForEachPiece([&](absl::Span<const uint8_t> part) {
+        taken.insert(taken.end(), part.begin(), part.end());
+      });
+      EXPECT_EQ(taken, data);
+      EXPECT_EQ(status.code(), damaged ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk);
+    }
   }
 }
 
@@ -58,6 +85,8 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   chunk.set_tensor(2);
   chunk.set_offset(int64_t{1} << 40);
   chunk.set_crc32c(0xdeadbeef);
+  chunk.set_waited_us(1234);
+  chunk.set_sent_us(567890);
   chunk.set_data(data.data(), data.size());
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
 }
