@@ -18,6 +18,9 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                               ServiceCounters& counters) {
   auto* writer = new StepWriter(std::move(stream), range, counters);
+  // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
+  // sent, until something else is.
+  writer->StartSendInitialMetadata();
   writer->AskForSlice();
   return writer;
 }

@@ -3,9 +3,9 @@
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
-// Exactly one thing is pending at any moment, a Next() or a write, and whoever completes it goes
-// on; so no lock is needed. A cancelled call cancels the stream, which completes the pending
-// Next().
+// But for the call's metadata, exactly one thing is pending at any moment, a Next() or a write, and
+// whoever completes it goes on; so no lock is needed. A cancelled call cancels the stream, which
+// completes the pending Next().
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_STEP_WRITER_H_

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -209,6 +210,31 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
   Digests digests;
   ASSERT_TRUE(Read(Request(spec, 0, 2), digests).ok());
   EXPECT_EQ(digests.size(), 2u);
+}
+
+TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
+  // Nothing but the stream itself makes the server send on a connection of its own.
+  constexpr int kStreams = 16;
+  std::atomic<int> complete = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kStreams; ++i) {
+    threads.emplace_back([&] {
+      grpc::ChannelArguments own_connection;
+      own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      const auto stub = v1::Systole::NewStub(grpc::CreateCustomChannel(
+          server_->address(), grpc::InsecureChannelCredentials(), own_connection));
+      grpc::ClientContext context;
+      // So that a stream that hangs fails.
+      context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+      const auto reader = stub->StreamSteps(&context, Request(Spec(), 0, 10));
+      v1::Chunk chunk;
+      while (reader->Read(&chunk)) {
+      }
+      if (reader->Finish().ok() && chunk.step() == 9) ++complete;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(complete, kStreams);
 }
 
 // Sends `request` to a method by name and returns the first bytes that come back.
