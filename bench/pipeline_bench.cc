@@ -188,7 +188,7 @@ void BM_Pipeline(benchmark::State& state) {
     report("u8", one_thread("u8"), bare, std::nullopt, samples[3], samples[0]);
     report("two", absl::StrCat("host pipeline, bf16, ", cores, ", 2 threads"),
            "twice the host pipeline on 1 thread", 0.92, samples[5], Twice(samples[1]));
-    report("bare_two", "bare libjpeg-turbo, the same crops, 2 threads",
+    report("bare_two", absl::StrCat("bare libjpeg-turbo, the crops of ", cores, ", 2 threads"),
            "twice bare libjpeg-turbo on 1 thread", std::nullopt, samples[4], Twice(samples[0]));
   }
 }

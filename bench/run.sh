@@ -28,7 +28,9 @@ readonly build=build/release
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
 cmake --preset release >/dev/null </dev/null
-cmake --build "$build" -j "$jobs" </dev/null
+# Written by bench/CMakeLists.txt at configuration: one benchmark program a line.
+mapfile -t declared <"$build/bench/benchmarks.txt"
+cmake --build "$build" -j "$jobs" --target make_corpus versions "${declared[@]##*/}" </dev/null
 
 if [[ $amount == smoke ]]; then
   # Leaves the results of the last real run alone.
@@ -48,8 +50,6 @@ export SYSTOLE_BENCH_CORPORA=${SYSTOLE_BENCH_CORPORA:-/tmp/systole-bench-corpora
 "$build/bench/make_corpus" >/dev/null
 "$build/bench/versions" >"$results/versions.json"
 
-# Written by bench/CMakeLists.txt at configuration: one benchmark program a line.
-mapfile -t declared <"$build/bench/benchmarks.txt"
 programs=()
 for program in "${declared[@]}"; do
   if [[ -n $("$program" --benchmark_filter="$filter" --benchmark_list_tests 2>/dev/null) ]]; then
