@@ -94,30 +94,35 @@ absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   return usage;
 }
 
-// The values of one tensor, so that a reader sees whether two sides made the same thing.
-struct Moments {
-  double mean = 0;
-  double stddev = 0;
+// The values of tensors, so that a reader sees whether two sides made the same thing.
+class Moments {
+ public:
+  void Add(const TensorView& tensor) {
+    if (tensor.dtype == DType::kFloat32) {
+      for (const float value : tensor.As<float>()) Add(value);
+    } else if (tensor.dtype == DType::kBfloat16) {
+      for (const uint16_t value : tensor.As<uint16_t>()) Add(Bf16ToFloat(value));
+    } else {
+      for (const uint8_t value : tensor.bytes()) Add(value);
+    }
+    count_ += static_cast<double>(tensor.num_elements());
+  }
+  double mean() const { return sum_ / count_; }
+  double stddev() const { return std::sqrt(std::max(0.0, squares_ / count_ - mean() * mean())); }
+
+ private:
+  void Add(double value) {
+    sum_ += value;
+    squares_ += value * value;
+  }
+
+  double count_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
 };
 
-Moments MomentsOf(const TensorView& tensor) {
-  double sum = 0;
-  double squares = 0;
-  const auto add = [&](double value) {
-    sum += value;
-    squares += value * value;
-  };
-  if (tensor.dtype == DType::kFloat32) {
-    for (const float value : tensor.As<float>()) add(value);
-  } else if (tensor.dtype == DType::kBfloat16) {
-    for (const uint16_t value : tensor.As<uint16_t>()) add(Bf16ToFloat(value));
-  } else {
-    for (const uint8_t value : tensor.bytes()) add(value);
-  }
-  const auto count = static_cast<double>(tensor.num_elements());
-  const double mean = sum / count;
-  return {.mean = mean, .stddev = std::sqrt(std::max(0.0, squares / count - mean * mean))};
-}
+// Photographs differ: a single step's mean says little.
+constexpr int kStepsLookedAt = 8;
 
 // Gives the next step's first slice, valid until the next call.
 struct Slice {
@@ -146,8 +151,12 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
 
   const int image = slice.layout->IndexOf("image");
   if (image < 0) return absl::InvalidArgumentError("the feed has no tensor 'image'");
-  const SliceTensor& tensor = slice.layout->tensors()[static_cast<size_t>(image)];
-  const Moments moments = MomentsOf(slice.layout->View(image, slice.data));
+  const std::string shape = slice.layout->tensors()[static_cast<size_t>(image)].spec.DebugString();
+  Moments moments;
+  for (int i = 0; i < kStepsLookedAt; ++i) {
+    SYSTOLE_ASSIGN_OR_RETURN(slice, next());
+    moments.Add(slice.layout->View(image, slice.data));
+  }
   JsonWriter json;
   json.BeginObject()
       .Field("peer", "systole")
@@ -158,9 +167,9 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
       .Field("seconds", wall.count())
       .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
       .Field("peak_bytes", after.peak_bytes)
-      .Field("shape", tensor.spec.DebugString())
-      .Field("mean", moments.mean)
-      .Field("stddev", moments.stddev)
+      .Field("shape", shape)
+      .Field("mean", moments.mean())
+      .Field("stddev", moments.stddev())
       .EndObject();
   out << json.text() << "\n";
   return absl::OkStatus();

@@ -1,0 +1,48 @@
+"""Arrow Flight: ready bf16 batches from a server process to this one: the wire alone.
+
+A batch counts when all its record batches are read; their memory is Arrow's. --into-memory copies
+them into one of two batches of the caller's, as a trainer that owns its buffers must."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+import children
+import measuring
+import ready
+
+
+def main():
+    options = measuring.arguments(
+        __doc__,
+        into_memory={"action": "store_true"},
+        rows={"type": int, "required": True, "help": "images a record batch; divides --batch"})
+    port = children.start("arrow_flight_process.py", options.batch, options.rows)
+    stream = flight.connect(f"grpc://127.0.0.1:{port}").do_get(flight.Ticket(b""))
+    own = [np.ones((options.batch, ready.IMAGE_BYTES), np.uint8) for _ in range(2)]
+
+    def pieces():
+        """The images of one batch, in Arrow's memory."""
+        for _ in range(options.batch // options.rows):
+            piece = stream.read_chunk().data
+            column = np.frombuffer(piece.column(0).buffers()[1], np.uint8)
+            yield column.reshape(-1, ready.IMAGE_BYTES)
+
+    def batches():
+        for memory in itertools.cycle(own):
+            if options.into_memory:
+                for number, images in enumerate(pieces()):
+                    memory[number * options.rows:][:options.rows] = images
+                yield memory
+            else:
+                yield list(pieces())
+
+    peer = "Arrow Flight, into the caller's memory" if options.into_memory else "Arrow Flight"
+    measuring.report(peer, pa.__version__,
+                     f"do_get of record batches of {options.rows} images", batches(), options)
+
+
+if __name__ == "__main__":
+    main()

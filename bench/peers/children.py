@@ -1,0 +1,24 @@
+"""Server processes of a peer's program: each prints its port when it serves, and ends when its
+standard input ends, so none outlives the program that started it."""
+
+import atexit
+import subprocess
+import sys
+
+
+def start(program, *arguments):
+    """Starts a Python program of this folder; returns the port that it prints first."""
+    process = subprocess.Popen([sys.executable, program, *map(str, arguments)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    atexit.register(process.kill)
+    line = process.stdout.readline()
+    if not line:
+        raise SystemExit(f"{program} {arguments} ended before it served")
+    return int(line)
+
+
+def serve(port):
+    """The server's side: tells the port, and waits for the end of standard input."""
+    print(port, flush=True)
+    sys.stdin.read()

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Systole beside its peers: builds ours, installs them, runs all of them in turns, prints a table.
+#
+#   bench/peers/run.sh              5 rounds
+#   bench/peers/run.sh --quick      3 shorter ones
+#   bench/peers/run.sh --smoke      1 tiny one: shows that every side runs, measures nothing
+#   bench/peers/run.sh --tune       each peer with each of its thread settings, instead
+#   --only TEXT  (repeatable) only sides whose names hold TEXT, such as --only tf.data
+#   --env DIR    where the Python environments are or go; default build/peers/env
+#
+# Table and JSON also go to build/peers/{full,quick,smoke}/. Ends with 0 if every side ran; a missed
+# ratio is printed and is no failure. Takes Python 3.11 or newer with venv and pip, and about 10 GB
+# of disk for the environments. README.md says how each peer is set up and how to read the table.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+cmake --preset release >/dev/null </dev/null
+cmake --build build/release -j "${SYSTOLE_JOBS:-$(nproc)}" \
+  --target feed_timer make_corpus systole-server </dev/null
+exec python3 bench/peers/run.py --build build/release "$@"

@@ -1,0 +1,73 @@
+"""Who takes part, with which settings; and which ratios make the table."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    name: str
+    # Of the peer: requirements-ENVIRONMENT.txt and its own virtual environment. None: ours.
+    environment: str | None
+    # The program and its options; those that all take (measuring.py) are added.
+    command: tuple[str, ...]
+    dtype: str = "f32"
+    # The best of `tried` on two cores (run.sh --tune), for --threads. 0: the peer's own choice.
+    threads: int = 0
+    tried: tuple[int, ...] = ()
+    # Ready tensors: no pixels to be compared.
+    wire: bool = False
+
+
+# Ours: what runs them stands in run.py. Two threads, as there are two cores.
+IN_PROCESS = ("in-process",)
+SERVED = ("served",)
+READY = ("ready",)
+
+SIDES = (
+    Side("systole in-process, f32", None, IN_PROCESS, threads=2),
+    Side("systole in-process, bf16", None, IN_PROCESS, dtype="bf16", threads=2),
+    Side("tf.data, f32", "tensorflow", ("tf_data.py",), tried=(0, 2, 4)),
+    Side("tf.data, bf16", "tensorflow", ("tf_data.py",), dtype="bf16", tried=(0, 2, 4)),
+    Side("DALI CPU, f32", "dali", ("dali_cpu.py",), threads=4, tried=(2, 3, 4, 6)),
+    Side("Grain + OpenCV, f32", "grain", ("grain_opencv.py",), threads=4, tried=(2, 4, 8, 16)),
+    Side("DataLoader + torchvision, f32", "torch",
+         ("torch_loader.py", "--decoder", "torchvision"), threads=3, tried=(1, 2, 3, 4)),
+    Side("DataLoader + Pillow, f32", "torch",
+         ("torch_loader.py", "--decoder", "pillow"), threads=2, tried=(1, 2, 3, 4)),
+    Side("systole server + client, f32", None, SERVED, threads=2),
+    Side("systole server + client, bf16", None, SERVED, dtype="bf16", threads=2),
+    Side("systole server + client, u8", None, SERVED, dtype="u8", threads=2),
+    Side("tf.data service, f32", "tensorflow", ("tf_data_service.py",)),
+    Side("tf.data service, bf16", "tensorflow", ("tf_data_service.py",), dtype="bf16"),
+    Side("systole wire alone", None, READY, dtype="bf16", wire=True),
+    # 32 images a record batch were the best of 4, 8, 16, 32 and 128.
+    Side("Arrow Flight", "flight", ("arrow_flight.py", "--rows", "32"), dtype="bf16", wire=True),
+    Side("Arrow Flight, into the caller's memory", "flight",
+         ("arrow_flight.py", "--rows", "32", "--into-memory"), dtype="bf16", wire=True),
+    Side("Arrow Flight, a batch in one record batch", "flight",
+         ("arrow_flight.py", "--rows", "128"), dtype="bf16", wire=True),
+    Side("tf.data service, ready tensors", "tensorflow", ("tf_data_service.py", "--ready"),
+         dtype="bf16", wire=True),
+)
+
+# (figure, ceiling, at least so many times its rate or None).
+RATIOS = (
+    ("systole in-process, f32", "tf.data, f32", 2.5),
+    ("systole in-process, f32", "DALI CPU, f32", 2.5),
+    ("systole in-process, f32", "Grain + OpenCV, f32", 2.5),
+    ("systole in-process, f32", "DataLoader + torchvision, f32", 2.8),
+    ("systole in-process, f32", "DataLoader + Pillow, f32", 4.0),
+    ("systole in-process, bf16", "tf.data, bf16", None),
+    ("systole server + client, f32", "tf.data service, f32", 5.0),
+    ("systole server + client, bf16", "tf.data service, bf16", 3.5),
+    ("systole wire alone", "Arrow Flight", 2.0),
+    ("systole wire alone", "Arrow Flight, into the caller's memory", 2.0),
+    ("systole wire alone", "Arrow Flight, a batch in one record batch", 2.0),
+    ("systole wire alone", "tf.data service, ready tensors", 7.0),
+)
+
+# CPU time for an image: at most so many times that of the thriftiest of these peers.
+CPU_FIGURE = "systole in-process, f32"
+CPU_PEERS = ("tf.data, f32", "DALI CPU, f32", "Grain + OpenCV, f32",
+             "DataLoader + torchvision, f32", "DataLoader + Pillow, f32")
+CPU_AT_MOST = 0.4

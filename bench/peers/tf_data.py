@@ -1,0 +1,78 @@
+"""tf.data in one process, as tensorflow.org's "Better performance with the tf.data API" sets it up:
+parallel interleave and map with AUTOTUNE, order not deterministic, prefetch last."""
+
+import math
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import tensorflow as tf
+
+import measuring
+
+_FEATURES = {
+    "image": tf.io.FixedLenFeature([], tf.string),
+    "label": tf.io.FixedLenFeature([], tf.int64),
+}
+_ATTEMPTS = 10
+_DTYPES = {"f32": tf.float32, "bf16": tf.bfloat16}
+
+
+def _window(shape):
+    """[y, x, height, width] of torchvision's RandomResizedCrop.
+
+    tf.image.sample_distorted_bounding_box draws the side, not the area, uniformly: its crops are
+    a sixth smaller."""
+    bound = tf.cast(shape[:2], tf.float32)
+    area = bound[0] * bound[1] * tf.random.uniform([_ATTEMPTS], *measuring.AREA)
+    aspect = tf.exp(tf.random.uniform([_ATTEMPTS], *map(math.log, measuring.ASPECT)))
+    sizes = tf.round(tf.sqrt(tf.stack([area / aspect, area * aspect], axis=1)))
+    # Without one that fits, the largest square.
+    sizes = tf.concat([sizes, tf.fill([1, 2], tf.reduce_min(bound))], axis=0)
+    size = sizes[tf.argmax(tf.reduce_all(sizes <= bound, axis=1))]
+    corner = tf.floor(tf.random.uniform([2]) * (bound - size + 1))
+    return tf.cast(tf.concat([corner, size], axis=0), tf.int32)
+
+
+def _decode(record, dtype):
+    features = tf.io.parse_single_example(record, _FEATURES)
+    encoded = features["image"]
+    window = _window(tf.image.extract_jpeg_shape(encoded))
+    image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
+    image = tf.image.resize(image, [measuring.SIZE, measuring.SIZE])
+    image = tf.image.random_flip_left_right(image)
+    image = (image - measuring.MEAN) * (1 / measuring.STDDEV)
+    return tf.cast(image, dtype), features["label"]
+
+
+def batches(files, batch, dtype):
+    """A dataset of (images, labels) without end."""
+    options = tf.data.Options()
+    options.deterministic = False
+    return (
+        tf.data.Dataset.from_tensor_slices(files)
+        .shuffle(len(files))
+        .repeat()
+        .interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
+        .shuffle(1024)
+        .map(lambda record: _decode(record, _DTYPES[dtype]), num_parallel_calls=tf.data.AUTOTUNE)
+        .batch(batch, drop_remainder=True)
+        .prefetch(tf.data.AUTOTUNE)
+        .with_options(options))
+
+
+def main():
+    options = measuring.arguments(__doc__)
+    dataset = batches(options.files, options.batch, options.dtype)
+    settings = "decode_and_crop_jpeg; AUTOTUNE, not deterministic"
+    if options.threads:
+        pool = tf.data.Options()
+        pool.threading.private_threadpool_size = options.threads
+        dataset = dataset.with_options(pool)
+        settings += f", {options.threads} threads"
+    measuring.report("tf.data", tf.__version__, settings,
+                     (images for images, _ in dataset.as_numpy_iterator()), options)
+
+
+if __name__ == "__main__":
+    main()

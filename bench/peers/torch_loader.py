@@ -1,0 +1,79 @@
+"""PyTorch's DataLoader with worker processes over a map-style dataset, torchvision's v2 transforms.
+
+--decoder torchvision: decode_jpeg, transforms on uint8 tensors (torchvision's "Performance
+considerations"). --decoder pillow: Pillow images, as in PyTorch's ImageNet example."""
+
+import io
+import os
+
+import numpy as np
+import PIL
+import PIL.Image
+import torch
+import torchvision
+from torchvision.io import ImageReadMode, decode_jpeg
+from torchvision.transforms import v2
+
+import measuring
+import records
+
+
+class _Photographs(torch.utils.data.Dataset):
+    """Reads JPEGs straight out of the TFRecord shards, by an index made beforehand."""
+
+    def __init__(self, files, decoder):
+        self._files = files
+        self._descriptors = None  # Opened by each worker.
+        self._places = np.array([(number, *place) for number, file in enumerate(files)
+                                 for place in records.jpegs(file)])
+        self._decoder = decoder
+        crop = v2.RandomResizedCrop(measuring.SIZE, scale=measuring.AREA, ratio=measuring.ASPECT,
+                                    antialias=False)
+        to_float = [
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize([measuring.MEAN / 255] * 3, [measuring.STDDEV / 255] * 3),
+        ]
+        to_tensor = [v2.PILToTensor()] if decoder == "pillow" else []
+        self._transform = v2.Compose([crop, v2.RandomHorizontalFlip(), *to_tensor, *to_float])
+
+    def __len__(self):
+        return len(self._places)
+
+    def __getitem__(self, number):
+        if self._descriptors is None:
+            self._descriptors = [os.open(file, os.O_RDONLY) for file in self._files]
+        file, offset, size, label = self._places[number]
+        jpeg = os.pread(self._descriptors[file], int(size), int(offset))
+        if self._decoder == "pillow":
+            image = PIL.Image.open(io.BytesIO(jpeg)).convert("RGB")
+        else:
+            image = decode_jpeg(torch.frombuffer(bytearray(jpeg), dtype=torch.uint8),
+                                mode=ImageReadMode.RGB)
+        return self._transform(image), int(label)
+
+
+def main():
+    options = measuring.arguments(
+        __doc__, decoder={"choices": ("torchvision", "pillow"), "required": True})
+    if options.dtype != "f32":
+        raise SystemExit("numpy has no bfloat16")
+    dataset = _Photographs(options.files, options.decoder)
+    # Beyond the last measured batch, so that the workers do not run dry before the clock stops, and
+    # for what is looked at behind it.
+    total = (options.warm_up + options.steps + 64) * options.batch
+    loader = torch.utils.data.DataLoader(
+        dataset,
+        batch_size=options.batch,
+        sampler=torch.utils.data.RandomSampler(dataset, num_samples=total),
+        num_workers=options.threads,
+        drop_last=True)
+    version = f"{torch.__version__}, {torchvision.__version__}"
+    if options.decoder == "pillow":
+        version += f", Pillow {PIL.__version__}"
+    measuring.report(f"DataLoader + {options.decoder}", version,
+                     f"whole image decoded, v2 transforms, CHW; {options.threads} workers",
+                     (images.numpy() for images, _ in loader), options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Tests of bench/peers without the peers: python3 tests/bench/peers_test.py"""
+
+import pathlib
+import struct
+import sys
+import tempfile
+import unittest
+
+PEERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(PEERS))
+
+import records  # noqa: E402
+import run  # noqa: E402
+import sides  # noqa: E402
+
+OURS, PEER, THRIFTY = "systole in-process, f32", "tf.data, f32", "DALI CPU, f32"
+
+
+def sample(images=1280, seconds=1.0, cpu_seconds=1.28, **more):
+    return {"images": images, "bytes": images * 602112, "seconds": seconds,
+            "cpu_seconds": cpu_seconds, "peak_bytes": 1e6, "version": "1",
+            "shape": "float32[128, 224, 224, 3]", "mean": 0.0, "stddev": 0.8} | more
+
+
+def field(number, payload):
+    """A protobuf field of bytes, shorter than 128."""
+    return bytes([number << 3 | 2, len(payload)]) + payload
+
+
+def example(jpeg, label):
+    """A tf.train.Example with the features `image` and `label`, the latter packed."""
+    image = field(1, field(1, jpeg))
+    packed = field(3, field(1, label))
+    return field(1, field(1, field(1, b"image") + field(2, image))
+                 + field(1, field(1, b"label") + field(2, packed)))
+
+
+class FakeRunner:
+    """Gives each side's samples in order; an exception is raised."""
+
+    def __init__(self, **found):
+        self._found = {name: iter(samples) for name, samples in found.items()}
+        self.asked = []
+
+    def run(self, side):
+        self.asked.append(side.name)
+        next_one = next(self._found[side.name])
+        if isinstance(next_one, Exception):
+            raise next_one
+        return next_one
+
+
+def peer(name):
+    return sides.Side(name, "environment", ("program.py",))
+
+
+class ProgramsTest(unittest.TestCase):
+    def test_every_program_compiles(self):
+        for path in sorted(PEERS.glob("*.py")):
+            with self.subTest(path.name):
+                compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+    def test_every_side_names_a_program_and_pinned_requirements(self):
+        for side in sides.SIDES:
+            if side.environment is None:
+                continue
+            with self.subTest(side.name):
+                self.assertTrue((PEERS / side.command[0]).exists())
+                lines = (PEERS / f"requirements-{side.environment}.txt").read_text().splitlines()
+                self.assertTrue(lines)
+                self.assertEqual([line for line in lines if "==" not in line], [])
+
+    def test_ratios_compare_sides_that_exist_and_measure_the_same(self):
+        by_name = {side.name: side for side in sides.SIDES}
+        self.assertEqual(len(by_name), len(sides.SIDES))
+        for figure, ceiling, _ in sides.RATIOS:
+            with self.subTest(f"{figure} against {ceiling}"):
+                self.assertEqual(by_name[figure].wire, by_name[ceiling].wire)
+                self.assertEqual(by_name[figure].dtype, by_name[ceiling].dtype)
+        for name in (sides.CPU_FIGURE, *sides.CPU_PEERS):
+            self.assertEqual(by_name[name].dtype, "f32")
+
+
+class RecordsTest(unittest.TestCase):
+    def test_finds_each_jpeg_and_label(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shard = pathlib.Path(folder) / "a.tfrecord"
+            payloads = [example(b"first", b"\x07"), example(b"second!", b"\xac\x02")]
+            shard.write_bytes(b"".join(
+                struct.pack("<QI", len(payload), 0) + payload + struct.pack("<I", 0)
+                for payload in payloads))
+            data = shard.read_bytes()
+            found = [(data[offset:offset + size], label)
+                     for offset, size, label in records.jpegs(shard)]
+        self.assertEqual(found, [(b"first", 7), (b"second!", 300)])
+
+
+class SanityTest(unittest.TestCase):
+    def test_channels_first_is_the_same_output(self):
+        run.check_sanity(peer("p"), sample(shape="float32[128, 3, 224, 224]"), sample())
+
+    def test_another_shape_is_refused(self):
+        with self.assertRaisesRegex(run.Failed, "112"):
+            run.check_sanity(peer("p"), sample(shape="float32[128, 112, 112, 3]"), sample())
+
+    def test_other_values_are_refused(self):
+        for other in ({"mean": 0.3}, {"stddev": 1.2}):
+            with self.subTest(other), self.assertRaisesRegex(run.Failed, "ours 0.000, 0.800"):
+                run.check_sanity(peer("p"), sample(**other), sample())
+
+
+class TurnsTest(unittest.TestCase):
+    def test_the_order_rotates(self):
+        runner = FakeRunner(a=[sample()] * 2, b=[sample()] * 2)
+        run.take_turns(runner, [peer("a"), peer("b")], rounds=2)
+        self.assertEqual(runner.asked, ["a", "b", "b", "a"])
+
+    def test_a_side_that_fails_is_told_and_left_out(self):
+        runner = FakeRunner(a=[run.Failed("not installed: no wheel")], b=[sample()] * 2)
+        samples, failures = run.take_turns(runner, [peer("a"), peer("b")], rounds=2)
+        self.assertEqual(failures, {"a": "not installed: no wheel"})
+        self.assertEqual([len(found) for found in samples.values()], [2])
+        self.assertIn("no wheel", run.sides_table([peer("a"), peer("b")], samples, failures))
+
+
+class RowsTest(unittest.TestCase):
+    def test_the_ratio_is_formed_within_each_round(self):
+        # The machine is half as fast in the second round, for both.
+        row = run.rows({OURS: [sample(seconds=1), sample(seconds=2), sample(seconds=1)],
+                        PEER: [sample(seconds=3), sample(seconds=6), sample(seconds=4)]})[0]
+        self.assertEqual((row["figure"], row["ceiling"]), (OURS, PEER))
+        self.assertEqual((row["ratio"], row["ratio_min"], row["ratio_max"]), (3, 3, 4))
+        self.assertEqual((row["wanted"], row["bound"], row["rounds"]), (2.5, "at least", 3))
+
+    def test_cpu_time_is_compared_with_the_thriftiest_peer(self):
+        row = run.rows({OURS: [sample(cpu_seconds=1)], PEER: [sample(cpu_seconds=4)],
+                        THRIFTY: [sample(cpu_seconds=2)]})[-1]
+        self.assertIn(THRIFTY, row["ceiling"])
+        self.assertEqual((row["ratio"], row["bound"]), (0.5, "at most"))
+
+    def test_what_was_not_measured_has_no_row(self):
+        self.assertEqual(run.rows({OURS: [sample()]}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
