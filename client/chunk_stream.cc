@@ -14,20 +14,22 @@ constexpr char kMethod[] = "/systole.v1.Systole/StreamSteps";
 
 }  // namespace
 
-ChunkStream::ChunkStream(const v1::StreamStepsRequest& request, int lane, ChunkListener& listener)
-    : lane_(lane), listener_(listener) {
-  const grpc::Slice slice(request.SerializeAsString());
-  request_ = grpc::ByteBuffer(&slice, 1);
-}
+ChunkStream::ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener)
+    : lane_(lane), listener_(listener), request_(std::move(request)) {}
 
 void ChunkStream::Start(ServerLink& link) {
+  // Connected before the request goes, so that the server finds the connection when it reads it.
+  slots_ = link.OpenSlots();
+  if (slots_ != nullptr) request_.set_slot_session(slots_->session());
+  const grpc::Slice slice(request_.SerializeAsString());
+  request_bytes_ = grpc::ByteBuffer(&slice, 1);
   // The generic stub knows only streams in both directions; on the wire ours is one that sends one
   // message.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
   // Reads are also started outside of reactions, so the call must not end before we let it.
   AddHold();
-  StartWriteLast(&request_, grpc::WriteOptions());
+  StartWriteLast(&request_bytes_, grpc::WriteOptions());
   StartRead(&message_);
   StartCall();
 }
@@ -46,7 +48,7 @@ void ChunkStream::OnReadDone(bool ok) {
   {
     const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(message_);
     message_.Clear();
-    verdict = listener_.OnChunk(lane_, chunk);
+    verdict = listener_.OnChunk(lane_, chunk, slots_.get());
   }
   // With kPause another thread may have called Read() or Cancel() by now: nothing is touched.
   if (verdict == ReadVerdict::kRead) StartRead(&message_);

@@ -6,9 +6,12 @@
 #ifndef SYSTOLE_CLIENT_CHUNK_STREAM_H_
 #define SYSTOLE_CLIENT_CHUNK_STREAM_H_
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/server_link.h"
+#include "client/slot_reader.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/client_callback.h"
@@ -28,8 +31,10 @@ enum class ReadVerdict {
 class ChunkListener {
  public:
   virtual ~ChunkListener() = default;
-  // A message has come; InvalidArgument if it is no chunk.
-  virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk) = 0;
+  // A message has come; InvalidArgument if it is no chunk. `slots` are those that it may refer to;
+  // null if the stream has none.
+  virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
+                              SlotReader* slots) = 0;
   // The last call. The stream is not touched any more and may be destroyed.
   virtual void OnStreamEnd(int lane, absl::Status status) = 0;
 };
@@ -37,9 +42,10 @@ class ChunkListener {
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // `listener` is told of `lane` with each call.
-  ChunkStream(const v1::StreamStepsRequest& request, int lane, ChunkListener& listener);
+  ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
-  // Begins, and asks for the first chunk. REQUIRES: no lock is held that a listener takes.
+  // Begins, with slots if the link has some, and asks for the first chunk. REQUIRES: no lock is
+  // held that a listener takes.
   void Start(ServerLink& link);
   // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
   void Read() { StartRead(&message_); }
@@ -54,7 +60,10 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   const int lane_;
   ChunkListener& listener_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer request_;
+  v1::StreamStepsRequest request_;
+  // Of this stream alone: with it all that the server has lent goes back.
+  std::unique_ptr<SlotReader> slots_;
+  grpc::ByteBuffer request_bytes_;
   grpc::ByteBuffer message_;
 };
 

@@ -30,10 +30,20 @@
 
 namespace systole {
 
+// Whether batches come through memory that client and server share.
+enum class SameHost {
+  // Where the server is on this machine, has a "unix:PATH" address, belongs to the same user (or
+  // root) and shares; otherwise as bytes. The steps are the same either way.
+  kAuto,
+  kOff,
+};
+
 struct FeedClientOptions {
   // "HOST:PORT" or "unix:PATH", at least one. All must serve the same data. Each is asked for every
   // K-th step.
   std::vector<std::string> servers;
+
+  SameHost same_host = SameHost::kAuto;
 
   // The first step wanted, >= 0.
   int64_t first_step = 0;
@@ -75,6 +85,8 @@ struct FeedClientOptions {
 struct FeedClientStats {
   // Bytes of tensors as they travelled, those received twice counted twice.
   int64_t payload_bytes = 0;
+  // What of it came through shared memory.
+  int64_t shared_payload_bytes = 0;
   // Steps that were received in full, and the bytes of their tensors as Next() hands them out.
   int64_t steps_received = 0;
   int64_t delivered_bytes = 0;

@@ -40,7 +40,8 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options)
     MutexLock lock(mu_);
     for (int i = 0; i < num_servers; ++i) {
       servers_.push_back(
-          {.link = std::make_unique<ServerLink>(options.servers[static_cast<size_t>(i)])});
+          {.link = std::make_unique<ServerLink>(options.servers[static_cast<size_t>(i)],
+                                                options.same_host == SameHost::kAuto)});
       lanes_.emplace_back(options.first_step + i, i, retry);
     }
   }
@@ -140,11 +141,15 @@ FeedClientStats FeedLanes::stats() const {
   return stats_;
 }
 
-ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& chunk) {
+ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& chunk,
+                               SlotReader* slots) {
   ChunkPlace place;
   StepBuffer buffer;
   std::shared_ptr<StepShelf> shelf;
   std::shared_ptr<const StepFinisher> finisher;  // Of a stream that travels compactly.
+  std::shared_ptr<const StepShape> shape;
+  // A whole slice in shared memory, instead of a piece of one with the message.
+  const bool in_slot = slots != nullptr && chunk.ok() && chunk->header().slot != 0;
   Lane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended, change
                          // the lane's cursor and the memory of its step.
   {
@@ -161,7 +166,8 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
       return ReadVerdict::kStop;
     }
     const absl::StatusOr<ChunkPlace> accepted =
-        lane->cursor->Accept(chunk->header(), chunk->data_bytes());
+        in_slot ? lane->cursor->AcceptSlice(chunk->header())
+                : lane->cursor->Accept(chunk->header(), chunk->data_bytes());
     if (!accepted.ok()) {
       lane->reason = {FailureKind::kFinal, accepted.status()};
       return ReadVerdict::kStop;
@@ -171,6 +177,7 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     if (lane->compact) finisher = finisher_;
     buffer = window_->BufferOf(place.step);
     shelf = shelf_;
+    shape = shape_;
   }
   if (buffer == nullptr) {
     absl::StatusOr<StepBuffer> acquired = shelf->Acquire();
@@ -182,17 +189,29 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     buffer = *std::move(acquired);
     window_->BufferOf(place.step) = buffer;
   }
-  const absl::Status copied =
-      finisher != nullptr ? finisher->Place(*chunk, buffer.get())
-                          : chunk->CopyTo(absl::MakeSpan(buffer.get() + place.offset,
-                                                         static_cast<size_t>(chunk->data_bytes())));
+  const int64_t copied_bytes = in_slot ? shape->layout.slice_bytes() : chunk->data_bytes();
+  const absl::Span<uint8_t> destination =
+      absl::MakeSpan(buffer.get() + place.offset, static_cast<size_t>(copied_bytes));
+  const absl::Status copied = in_slot ? slots->CopyOut(chunk->header().slot, destination)
+                              : finisher != nullptr ? finisher->Place(*chunk, buffer.get())
+                                                    : chunk->CopyTo(destination);
   if (finisher != nullptr && copied.ok() && place.ends_step) finisher->Complete(buffer.get());
   MutexLock lock(mu_);
+  if (!copied.ok() && in_slot) {
+    // Sent as bytes the steps may be had from this server all the same.
+    if (!absl::IsUnavailable(copied)) {
+      servers_[static_cast<size_t>(lane->server)].link->StopSharing();
+    }
+    lane->reason = {FailureKind::kLost, copied};
+    return ReadVerdict::kStop;
+  }
   if (!copied.ok()) {
     lane->reason = {FailureKind::kDamaged, copied};
     return ReadVerdict::kStop;
   }
-  stats_.payload_bytes += chunk->data_bytes();
+  const int64_t payload_bytes = in_slot ? shape->layout.payload_bytes() : chunk->data_bytes();
+  stats_.payload_bytes += payload_bytes;
+  if (in_slot) stats_.shared_payload_bytes += payload_bytes;
   return place.ends_step ? StepComplete(*lane, place.step) : ReadVerdict::kRead;
 }
 

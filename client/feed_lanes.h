@@ -131,8 +131,8 @@ class FeedLanes : public ChunkListener {
   };
 
   // ChunkListener.
-  ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk) override
-      ABSL_LOCKS_EXCLUDED(mu_);
+  ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
+                      SlotReader* slots) override ABSL_LOCKS_EXCLUDED(mu_);
   void OnStreamEnd(int lane, absl::Status status) override ABSL_LOCKS_EXCLUDED(mu_);
 
   // The keeper's loop and its parts. Each part may shorten `wait`, the time until something is due.

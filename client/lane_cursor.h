@@ -38,8 +38,15 @@ class LaneCursor {
   // Moves over a chunk of `data_bytes` bytes.
   //   Internal  it does not belong here; names the field, what came and what was wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
+  // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
+  // the slice's first byte. The same error.
+  absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:
+  absl::Status CheckPlace(const ChunkHeader& header) const;
+  // Whether that ends the step.
+  bool NextCore();
+
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
   const int64_t stride_;

@@ -11,6 +11,7 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
+#include "proto/slots/slot_socket.h"
 
 namespace systole {
 namespace {
@@ -65,11 +66,20 @@ absl::Status CheckServerAddress(absl::string_view address) {
                                                  "127.0.0.1:8470"));
 }
 
-ServerLink::ServerLink(std::string address)
+ServerLink::ServerLink(std::string address, bool share_memory)
     : address_(std::move(address)),
       channel_(grpc::CreateCustomChannel(Target(address_), grpc::InsecureChannelCredentials(),
                                          ChannelArgs())),
-      stub_(v1::Systole::NewStub(channel_)) {}
+      stub_(v1::Systole::NewStub(channel_)),
+      share_memory_(share_memory) {}
+
+std::unique_ptr<SlotReader> ServerLink::OpenSlots() const {
+  if (!share_memory_) return nullptr;
+  const absl::StatusOr<std::string> path = SlotSocketPath(address_);
+  if (!path.ok()) return nullptr;
+  absl::StatusOr<std::unique_ptr<SlotReader>> slots = SlotReader::Connect(*path);
+  return slots.ok() ? *std::move(slots) : nullptr;
+}
 
 bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixPrefix); }
 

@@ -5,6 +5,7 @@
 #ifndef SYSTOLE_CLIENT_SERVER_LINK_H_
 #define SYSTOLE_CLIENT_SERVER_LINK_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/slot_reader.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -24,8 +26,9 @@ absl::Status CheckServerAddress(absl::string_view address);
 
 class ServerLink {
  public:
-  // Connects when first used. REQUIRES: CheckServerAddress(address) is OK.
-  explicit ServerLink(std::string address);
+  // Connects when first used. `share_memory`: take slices out of the server's memory if that can
+  // be. REQUIRES: CheckServerAddress(address) is OK.
+  explicit ServerLink(std::string address, bool share_memory = false);
 
   const std::string& address() const { return address_; }
   // Whether the server is reached without a network, by what its address says.
@@ -33,10 +36,17 @@ class ServerLink {
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Systole::Stub& stub() { return *stub_; }
 
+  // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
+  // server is not on this machine, does not share, or is another user's.
+  std::unique_ptr<SlotReader> OpenSlots() const;
+  // From now on everything comes as bytes: what the server shared could not be trusted.
+  void StopSharing() { share_memory_ = false; }
+
  private:
   const std::string address_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Systole::Stub> stub_;
+  std::atomic<bool> share_memory_;
 };
 
 // One question to one server. Thread-compatible; Cancel() may be called while it runs.

@@ -21,6 +21,14 @@ namespace {
 // Plans kept: more feeds than this at once only cost the making of a plan now and then.
 constexpr size_t kMaxPlans = 64;
 
+// Smaller slices travel as bytes. For each slot there are a descriptor and two mappings, of which a
+// process has some thousands, and a packet each way; that outweighs the copying of so few bytes.
+constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
+
+// What a client may hold in slots before it has given one back: about what HTTP/2's windows and the
+// socket's buffers let a stream of bytes run ahead, and a few slices of the usual size.
+constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
+
 // Of this process, user and system.
 double CpuSeconds() {
   rusage usage;
@@ -85,8 +93,12 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
 
 }  // namespace
 
-FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options)
-    : catalogue_(std::move(catalogue)), options_(options), engine_(options.engine) {}
+FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
+                         std::unique_ptr<SlotServer> slots)
+    : catalogue_(std::move(catalogue)),
+      options_(options),
+      engine_(options.engine),
+      slots_(std::move(slots)) {}
 
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
                                                     const v1::ListDatasetsRequest*,
@@ -154,6 +166,7 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_steps_served(counters_.steps_served);
   response->set_examples_made(stats.examples_made);
   response->set_payload_bytes_sent(counters_.payload_bytes_sent);
+  response->set_payload_bytes_shared(counters_.payload_bytes_shared);
   response->set_memory_budget_bytes(stats.memory_budget_bytes);
   response->set_memory_used_bytes(stats.memory_used_bytes);
   response->set_cpu_seconds(CpuSeconds());
@@ -193,7 +206,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::Fe
 }
 
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
-    const v1::StreamStepsRequest& request, StepRange& range) {
+    const v1::StreamStepsRequest& request, StepRange& range, std::shared_ptr<SlotSession>& slots) {
   if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
   if (request.has_expected()) {
@@ -205,7 +218,15 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
            .stride = request.stride() == 0 ? 1 : request.stride(),
            .core_begin = request.core_begin(),
            .core_end = all_cores ? plan->num_cores() : request.core_end()};
-  return engine_.Open(std::move(plan), range);
+  if (slots_ != nullptr && !request.slot_session().empty()) {
+    slots = slots_->Claim(request.slot_session());
+  }
+  if (slots == nullptr || plan->layout().slice_bytes() < kMinSlotBytes) {
+    slots = nullptr;
+    return engine_.Open(std::move(plan), range);
+  }
+  return engine_.Open(std::move(plan), range,
+                      {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
@@ -225,12 +246,13 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                                             " streams, the most it may; ask another, or later")));
   }
   StepRange range;
-  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range);
+  std::shared_ptr<SlotSession> slots;
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range, slots);
   if (!stream.ok()) {
     --counters_.active_streams;
     return new RefusedStream(stream.status());
   }
-  return StepWriter::Start(*std::move(stream), range, counters_);
+  return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_);
 }
 
 }  // namespace systole

@@ -21,6 +21,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/catalogue.h"
+#include "server/slot_server.h"
 #include "systole/v1/service.grpc.pb.h"
 
 namespace systole {
@@ -37,6 +38,7 @@ struct ServiceCounters {
   std::atomic<int64_t> active_streams = 0;
   std::atomic<int64_t> steps_served = 0;
   std::atomic<int64_t> payload_bytes_sent = 0;
+  std::atomic<int64_t> payload_bytes_shared = 0;  // Of payload_bytes_sent, through shared memory.
   std::atomic<bool> draining = false;
 };
 
@@ -47,7 +49,9 @@ class FeedService final
                   v1::Systole::WithCallbackMethod_ServerStatus<
                       v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>>>>> {
  public:
-  FeedService(Catalogue catalogue, const FeedServiceOptions& options);
+  // `slots` are for clients of this machine; null: everything is sent as bytes.
+  FeedService(Catalogue catalogue, const FeedServiceOptions& options,
+              std::unique_ptr<SlotServer> slots);
 
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
@@ -72,8 +76,10 @@ class FeedService final
   // it.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Sets what it serves and, if the client shares memory, through which session.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
-                                                         StepRange& range);
+                                                         StepRange& range,
+                                                         std::shared_ptr<SlotSession>& slots);
   absl::Status Describe(const v1::DescribeDatasetRequest& request,
                         v1::DescribeDatasetResponse& response) const;
   absl::Status Resolve(const v1::ResolveFeedRequest& request, v1::ResolveFeedResponse& response);
@@ -82,6 +88,7 @@ class FeedService final
   const FeedServiceOptions options_;
   ServiceCounters counters_;
   StepEngine engine_;
+  const std::unique_ptr<SlotServer> slots_;  // Behind the engine, whose memory its sessions hold.
   Mutex mu_;
   // Most recently used first; the key is the spec's serialised form.
   std::list<std::pair<std::string, std::shared_ptr<const FeedPlan>>> plans_ ABSL_GUARDED_BY(mu_);

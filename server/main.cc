@@ -33,6 +33,7 @@ constexpr int kExitInternal = 5;
 struct Flags {
   std::string listen = ServerOptions().listen;
   bool insecure = false;
+  bool share_memory = true;
   std::string port_file;
   std::vector<std::string> datasets;
   std::string config;
@@ -132,6 +133,7 @@ absl::Status Run(const Flags& flags) {
       Server::Start(std::move(catalogue),
                     {.listen = flags.listen,
                      .insecure = flags.insecure,
+                     .share_memory = flags.share_memory,
                      .service = {.engine = {.threads = flags.threads,
                                             .memory_budget_bytes =
                                                 static_cast<int64_t>(flags.memory_budget)}}}));
@@ -139,6 +141,11 @@ absl::Status Run(const Flags& flags) {
     SYSTOLE_RETURN_IF_ERROR(WritePortFile(flags.port_file, server->port()));
   }
   spdlog::info("serving on {} with {} threads", server->address(), flags.threads);
+  if (server->sharing().ok()) {
+    spdlog::info("clients on this machine get batches through shared memory");
+  } else if (server->port() == 0) {
+    spdlog::info("batches are sent, not shared: {}", std::string(server->sharing().message()));
+  }
 
   int signal = 0;
   sigwait(&stop_signals, &signal);
@@ -170,6 +177,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--insecure", flags.insecure,
                "Allow an address that other machines can reach. Nothing is encrypted.");
+  app.add_flag("--shared-memory,!--no-shared-memory", flags.share_memory,
+               "On a Unix socket: pass batches to clients of the same user in shared memory "
+               "(the default)");
   app.add_option("--port-file", flags.port_file,
                  "Write the port's number and a newline here once serving");
   app.add_option("--dataset", flags.datasets,

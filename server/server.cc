@@ -14,6 +14,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "proto/slots/slot_socket.h"
 
 namespace systole {
 namespace {
@@ -56,10 +57,20 @@ bool IsLoopback(absl::string_view host) {
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
 
+// Errors say why there is none.
+absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& options) {
+  if (!options.share_memory) return absl::CancelledError("it is switched off");
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(options.listen));
+  // What clients hold cannot be taken back, so half is kept from them.
+  return SlotServer::Listen(path,
+                            {.max_sessions = options.service.max_streams,
+                             .max_lent_bytes = options.service.engine.memory_budget_bytes / 2});
+}
+
 }  // namespace
 
-Server::Server(std::unique_ptr<FeedService> service, std::string listen)
-    : service_(std::move(service)), address_(std::move(listen)) {}
+Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing)
+    : service_(std::move(service)), sharing_(std::move(sharing)), address_(std::move(listen)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const ServerOptions& options) {
@@ -76,8 +87,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  auto server = absl::WrapUnique(new Server(
-      std::make_unique<FeedService>(std::move(catalogue), options.service), options.listen));
+  absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
+  const absl::Status sharing = slots.status();
+  auto server = absl::WrapUnique(
+      new Server(std::make_unique<FeedService>(std::move(catalogue), options.service,
+                                               sharing.ok() ? *std::move(slots) : nullptr),
+                 options.listen, sharing));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);

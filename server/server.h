@@ -22,6 +22,9 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:8470";
   // Allow an address that other machines can reach, though nothing is encrypted or authenticated.
   bool insecure = false;
+  // On a Unix socket: share memory with clients of the same user, beside that socket
+  // (server/README).
+  bool share_memory = true;
   FeedServiceOptions service;
 };
 
@@ -42,6 +45,9 @@ class Server {
   // What a client on this machine would dial.
   const std::string& address() const { return address_; }
 
+  // OK if clients on this machine get batches through shared memory; otherwise why not.
+  const absl::Status& sharing() const { return sharing_; }
+
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
   // Returns when all calls are over: true, or, after `timeout`, false. After a false some client
   // has stopped reading; the destructor then waits until the kernel gives that client up, so a
@@ -49,9 +55,10 @@ class Server {
   bool Drain(absl::Duration timeout);
 
  private:
-  Server(std::unique_ptr<FeedService> service, std::string listen);
+  Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing);
 
   const std::unique_ptr<FeedService> service_;
+  const absl::Status sharing_;
   std::string address_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

@@ -16,8 +16,8 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 }  // namespace
 
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                              ServiceCounters& counters) {
-  auto* writer = new StepWriter(std::move(stream), range, counters);
+                              std::shared_ptr<SlotSession> slots, ServiceCounters& counters) {
+  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters);
   // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
   // sent, until something else is.
   writer->StartSendInitialMetadata();
@@ -26,8 +26,8 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 }
 
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
-                       ServiceCounters& counters)
-    : stream_(std::move(stream)), range_(range), counters_(counters) {}
+                       std::shared_ptr<SlotSession> slots, ServiceCounters& counters)
+    : stream_(std::move(stream)), range_(range), slots_(std::move(slots)), counters_(counters) {}
 
 void StepWriter::AskForSlice() {
   asked_at_ = clock_();
@@ -49,6 +49,18 @@ void StepWriter::OnSlice(StepStream::Result result) {
     // Between two steps: what the client has is whole, the rest another server will send.
     notice_sent_ = true;
     message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
+    StartWrite(&message_);
+    return;
+  }
+  if (slots_ != nullptr && slice->sealed() != nullptr && slots_->Lend(slice->sealed(), slice)) {
+    const SliceLayout& layout = slice->layout();
+    counters_.payload_bytes_sent += layout.payload_bytes();
+    counters_.payload_bytes_shared += layout.payload_bytes();
+    message_ = EncodeChunk({.step = slice->step(),
+                            .core = core_,
+                            .slot = slice->sealed()->id(),
+                            .slot_bytes = layout.slice_bytes()},
+                           {}, nullptr);
     StartWrite(&message_);
     return;
   }

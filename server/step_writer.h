@@ -1,5 +1,6 @@
-// Sends the slices of one StepStream as chunks that refer to their memory. One write is outstanding
-// at a time; with HTTP/2's windows that is the backpressure.
+// Sends the slices of one StepStream: as chunks that refer to their memory or, to a client that
+// shares it, as a word where they lie. One write is outstanding at a time; with HTTP/2's windows,
+// or the stream's own (StreamMemory), that is the backpressure.
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
@@ -21,23 +22,26 @@
 #include "grpcpp/support/server_callback.h"
 #include "proto/framing/slice_chunks.h"
 #include "server/feed_service.h"
+#include "server/slot_session.h"
 
 namespace systole {
 
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send. `counters` must outlive the call; the stream is counted in active_streams
-  // already, and no more when it is over.
+  // Begins to send: slices in sealed memory through `slots`, which may be null, as far as it takes
+  // them, and others as bytes. `counters` must outlive the call; the stream is counted in
+  // active_streams already, and no more when it is over.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                           ServiceCounters& counters);
+                           std::shared_ptr<SlotSession> slots, ServiceCounters& counters);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, ServiceCounters& counters);
+  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
+             std::shared_ptr<SlotSession> slots, ServiceCounters& counters);
 
   void AskForSlice();
   void OnSlice(StepStream::Result result);
@@ -45,6 +49,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
+  const std::shared_ptr<SlotSession> slots_;  // Shared with the thread that hears the client.
   ServiceCounters& counters_;
 
   const MonotonicClock clock_ = SteadyClock();

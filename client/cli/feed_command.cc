@@ -61,6 +61,7 @@ struct FeedReport {
     JsonWriter json;
     json.BeginObject().Field("first_step", first_step).Field("steps", steps);
     json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
+    json.Field("bytes_shared", client.shared_payload_bytes);
     json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
     json.Field("steps_received", client.steps_received);
     json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);

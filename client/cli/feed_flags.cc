@@ -45,6 +45,8 @@ void FeedFlags::DeclareRest(OptionList& options) {
                    "How long to try for the next step after servers were lost");
   options.Optional("--prefetch-bytes", "N", &prefetch_bytes_,
                    "Memory for steps that wait; room for two is always taken");
+  options.Flag("--no-shared-memory", &no_shared_memory_,
+               "Have a unix: server send batches, though it could share its memory");
   options.Flag("--allow-mixed-content", &allow_mixed_content_,
                "Accept servers of different content versions: steps may differ in a few bits");
 }
@@ -56,6 +58,7 @@ absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
                            Seconds("--connect-timeout", connect_timeout_s_));
   SYSTOLE_ASSIGN_OR_RETURN(options.retry_for, Seconds("--retry-for", retry_for_s_));
   options.prefetch_bytes = prefetch_bytes_;
+  if (no_shared_memory_) options.same_host = SameHost::kOff;
   options.allow_mixed_content = allow_mixed_content_;
   return options;
 }

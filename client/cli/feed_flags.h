@@ -18,7 +18,8 @@ namespace systole {
 
 class FeedFlags {
  public:
-  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --allow-mixed-content.
+  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --no-shared-memory,
+  // --allow-mixed-content.
   void Declare(OptionList& options);
   // The same for a command that can do without servers.
   void DeclareOptional(OptionList& options);
@@ -34,6 +35,7 @@ class FeedFlags {
   double connect_timeout_s_ = 10;
   double retry_for_s_ = 600;
   int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
+  bool no_shared_memory_ = false;
   bool allow_mixed_content_ = false;
 };
 

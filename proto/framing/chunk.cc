@@ -26,11 +26,13 @@ enum Field : uint32_t {
   kDraining = 6,
   kWaitedUs = 7,
   kSentUs = 8,
+  kSlot = 9,
+  kSlotBytes = 10,
   kData = 15,
 };
 
-// Tags and values of all fields before `data`: at most 6 * 11 + 5 + 2, and tag and length of data.
-constexpr size_t kMaxHeaderBytes = 96;
+// Tags and values of all fields before `data`: at most 8 * 11 + 5 + 2, and tag and length of data.
+constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
  public:
@@ -175,6 +177,8 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.VarintField(kDraining, header.draining ? 1 : 0);
   writer.VarintField(kWaitedUs, header.waited_us);
   writer.VarintField(kSentUs, header.sent_us);
+  writer.VarintField(kSlot, static_cast<int64_t>(header.slot));
+  writer.VarintField(kSlotBytes, header.slot_bytes);
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
     return grpc::ByteBuffer(&slice, 1);
@@ -232,6 +236,13 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
         case kSentUs << 3 | kVarint:
           ok = cursor.Varint(value);
           header.sent_us = static_cast<int64_t>(value);
+          break;
+        case kSlot << 3 | kVarint:
+          ok = cursor.Varint(header.slot);
+          break;
+        case kSlotBytes << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.slot_bytes = static_cast<int64_t>(value);
           break;
         case kData << 3 | kLengthDelimited:
           ok = cursor.Length(value);

@@ -38,6 +38,8 @@ struct ChunkHeader {
   bool draining = false;
   int64_t waited_us = 0;
   int64_t sent_us = 0;
+  uint64_t slot = 0;
+  int64_t slot_bytes = 0;
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };

@@ -236,6 +236,8 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_draining(piece.header.draining);
     message.set_waited_us(piece.header.waited_us);
     message.set_sent_us(piece.header.sent_us);
+    message.set_slot(piece.header.slot);
+    message.set_slot_bytes(piece.header.slot_bytes);
     message.set_data(std::string(AsChars(piece.data)));
     return message;
   }

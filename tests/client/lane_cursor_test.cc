@@ -79,5 +79,53 @@ TEST(LaneCursorTest, EveryFieldIsHeldAgainstTheOnlyRightValue) {
   EXPECT_THAT(cursor.Accept(right, 2), IsOk());
 }
 
+TEST(LaneCursorTest, SlicesInSlotsAndPiecesMayBeMixed) {
+  LaneCursor cursor(Shape(), /*first_step=*/7, /*end_step=*/9, /*stride=*/1);
+  absl::StatusOr<ChunkPlace> place =
+      cursor.AcceptSlice({.step = 7, .core = 3, .slot = 1, .slot_bytes = 128});
+  ASSERT_THAT(place, IsOk());
+  EXPECT_EQ(place->step, 7);
+  EXPECT_EQ(place->offset, 0);
+  EXPECT_FALSE(place->ends_step);
+  EXPECT_THAT(cursor.Accept({.step = 7, .core = 4, .tensor = 0}, 2), IsOk());
+  place = cursor.Accept({.step = 7, .core = 4, .tensor = 1}, 6);
+  ASSERT_THAT(place, IsOk());
+  EXPECT_TRUE(place->ends_step);
+  EXPECT_THAT(cursor.Accept({.step = 8, .core = 3, .tensor = 0}, 2), IsOk());
+  EXPECT_THAT(cursor.Accept({.step = 8, .core = 3, .tensor = 1}, 6), IsOk());
+  place = cursor.AcceptSlice({.step = 8, .core = 4, .slot = 1, .slot_bytes = 128});
+  ASSERT_THAT(place, IsOk());
+  EXPECT_EQ(place->step, 8);
+  EXPECT_EQ(place->offset, 128);
+  EXPECT_TRUE(place->ends_step);
+  EXPECT_TRUE(cursor.at_end());
+  EXPECT_THAT(cursor.AcceptSlice({.step = 9, .core = 3, .slot = 1, .slot_bytes = 128}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("after the last step")));
+}
+
+TEST(LaneCursorTest, ASliceInASlotIsHeldAgainstTheOnlyRightPlaceAndSize) {
+  const std::pair<ChunkHeader, const char*> kWrong[] = {
+      {{.step = 8, .core = 3, .slot = 1, .slot_bytes = 128}, "step 8, want 7"},
+      {{.step = 7, .core = 4, .slot = 1, .slot_bytes = 128}, "core 4, want 3"},
+      {{.step = 7, .core = 3, .tensor = 1, .slot = 1, .slot_bytes = 128}, "tensor 1, want 0"},
+      {{.step = 7, .core = 3, .offset = 5, .slot = 1, .slot_bytes = 128}, "offset 5, want 0"},
+      {{.step = 7, .core = 3, .slot = 1, .slot_bytes = 127}, "slot_bytes 127, want 128"},
+      {{.step = 7, .core = 3, .slot = 1, .slot_bytes = -1}, "slot_bytes -1, want 128"},
+  };
+  for (const auto& [header, message] : kWrong) {
+    LaneCursor cursor(Shape(), 7, 13, 3);
+    EXPECT_THAT(cursor.AcceptSlice(header),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(message)));
+  }
+  // Not in the middle of a slice, whatever the header says.
+  for (const int tensor : {0, 1}) {
+    LaneCursor cursor(Shape(), 7, 13, 3);
+    ASSERT_THAT(cursor.Accept({.step = 7, .core = 3}, 2), IsOk());
+    EXPECT_THAT(
+        cursor.AcceptSlice({.step = 7, .core = 3, .tensor = tensor, .slot = 1, .slot_bytes = 128}),
+        StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor")));
+  }
+}
+
 }  // namespace
 }  // namespace systole

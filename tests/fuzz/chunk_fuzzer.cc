@@ -68,6 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(header.offset == theirs.offset(), "offset");
   Require(header.crc32c == theirs.crc32c(), "crc32c");
   Require(header.draining == theirs.draining(), "draining");
+  Require(header.slot == theirs.slot(), "slot");
+  Require(header.slot_bytes == theirs.slot_bytes(), "slot_bytes");
   Require(ours->data_bytes() == static_cast<int64_t>(theirs.data().size()), "length of data");
   std::vector<uint8_t> copied(theirs.data().size());
   const bool intact = ours->CopyTo(absl::MakeSpan(copied)).ok();

@@ -45,10 +45,14 @@ std::vector<Room> SystoleRooms() {
       {"core/batch", 3, ground},
       // The only core room that knows messages: the feed spec is one.
       {"core/pipeline", 4, Join({stages, messages})},
+      // Memory shared with a peer: needs no gRPC.
+      {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
-      {"server", 6, Join({core, messages, {"proto/framing"}})},
+      {"server", 6, Join({core, messages, {"proto/framing", "proto/slots"}})},
       {"client", 6,
-       Join({ground, messages, {"core/flow", "core/batch", "core/order", "proto/framing"}})},
+       Join({ground,
+             messages,
+             {"core/flow", "core/batch", "core/order", "proto/framing", "proto/slots"}})},
       {"client/json", 6, status},
       {"client/emulator/array", 7, ground},
       // The files of deploy/ that are compiled in.

@@ -99,9 +99,11 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
        .tensor = INT32_MAX,
        .offset = INT64_MAX,
        .crc32c = UINT32_MAX,
-       .draining = true},
+       .draining = true,
+       .slot = UINT64_MAX,
+       .slot_bytes = INT64_MAX},
       {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
-      {.step = -1, .core = -1, .tensor = -1, .offset = -1},
+      {.step = -1, .core = -1, .tensor = -1, .offset = -1, .slot_bytes = -1},
   };
   for (const ChunkHeader& header : headers) {
     for (const size_t bytes : {0, 3}) {
@@ -116,6 +118,8 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
       EXPECT_EQ(parsed.step(), header.step);
       EXPECT_EQ(parsed.core(), header.core);
       EXPECT_EQ(parsed.draining(), header.draining);
+      EXPECT_EQ(parsed.slot(), header.slot);
+      EXPECT_EQ(parsed.slot_bytes(), header.slot_bytes);
     }
   }
 }

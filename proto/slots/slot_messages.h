@@ -1,0 +1,47 @@
+// The messages of the slot socket (systole/v1/slots.proto), written and checked.
+//
+// Thread-safe: pure functions.
+#ifndef SYSTOLE_PROTO_SLOTS_SLOT_MESSAGES_H_
+#define SYSTOLE_PROTO_SLOTS_SLOT_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+inline constexpr int kSlotVersion = 1;
+inline constexpr size_t kSlotSessionBytes = 16;
+// The longest packet. An offer retires no more slots at a time than fit.
+inline constexpr int64_t kMaxSlotMessageBytes = 4096;
+inline constexpr size_t kMaxRetiredInOffer = 256;
+
+// A session's id, from the kernel's source of secrets: whoever knows it can ask for a stream whose
+// slices this connection gets. Randomness that decides bytes of a feed is core/random's.
+//   Unavailable  the kernel has none.
+absl::StatusOr<std::string> NewSlotSession();
+
+std::string EncodeSlotHello(absl::string_view session);
+// The session. InvalidArgument names the field that is wrong.
+absl::StatusOr<std::string> ParseSlotHello(absl::string_view message);
+
+std::string EncodeSlotReturn(uint64_t slot);
+absl::StatusOr<uint64_t> ParseSlotReturn(absl::string_view message);
+
+struct SlotOffer {
+  uint64_t slot = 0;
+  int64_t bytes = 0;
+  std::vector<uint64_t> retired;
+
+  friend bool operator==(const SlotOffer&, const SlotOffer&) = default;
+};
+// REQUIRES: at most kMaxRetiredInOffer are retired.
+std::string EncodeSlotOffer(const SlotOffer& offer);
+absl::StatusOr<SlotOffer> ParseSlotOffer(absl::string_view message);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_SLOTS_SLOT_MESSAGES_H_

@@ -1,0 +1,94 @@
+// The socket over which a server passes memory to clients of the same machine: a Unix socket beside
+// its own, whose packets may carry a descriptor. Nothing here waits.
+//
+// Thread-safe.
+#ifndef SYSTOLE_PROTO_SLOTS_SLOT_SOCKET_H_
+#define SYSTOLE_PROTO_SLOTS_SLOT_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/memory/owned_fd.h"
+
+namespace systole {
+
+// Of the socket that belongs to a server that listens on `address`: PATH.slots for "unix:PATH".
+//   InvalidArgument  it is no "unix:PATH", or the path is longer than a socket's can be.
+absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
+
+// Whether a process of the user `own` shares memory with one of `peer`: with its own user, and with
+// root, who can read it anyway.
+bool MayShareMemory(uid_t own, uid_t peer);
+
+// One end of a connection.
+class SlotSocket {
+ public:
+  // Connects to the server that listens on `path`.
+  //   Unavailable       nobody listens there, or too many wait already.
+  //   PermissionDenied  the server belongs to another user.
+  static absl::StatusOr<SlotSocket> Connect(const std::string& path);
+  // Takes over a connected socket that does not wait (O_NONBLOCK).
+  explicit SlotSocket(OwnedFd fd) : fd_(std::move(fd)) {}
+
+  // Sends `message` as one packet, with the descriptor `pass` if that is not negative (a duplicate
+  // arrives).
+  //   Unavailable        the peer is gone.
+  //   ResourceExhausted  no room for it: the peer does not read, or too many descriptors are under
+  //                      way.
+  absl::Status Send(absl::string_view message, int pass = -1) const;
+
+  struct Packet {
+    std::string message;
+    OwnedFd passed;
+  };
+  // The next packet, or nullopt if none has come yet.
+  //   Unavailable      the peer is gone and all it sent was taken.
+  //   InvalidArgument  the packet is too long, carries several descriptors, or one for which this
+  //                    process has no room.
+  absl::StatusOr<std::optional<Packet>> Receive() const;
+
+  // From now on every Send() of the peer fails.
+  void Shutdown() const;
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  OwnedFd fd_;
+};
+
+// Where clients connect.
+class SlotListener {
+ public:
+  // Makes the socket file, readable and writable for this user alone. Replaces a socket that is
+  // there, as gRPC does: whoever has PATH has PATH.slots.
+  //   FailedPrecondition  something else than a socket has this name.
+  //   another code        the file cannot be made.
+  static absl::StatusOr<SlotListener> Listen(const std::string& path);
+  SlotListener(SlotListener&& other) noexcept;
+  SlotListener& operator=(SlotListener&&) = delete;
+  // Removes the file, unless another one has its name by now.
+  ~SlotListener();
+
+  // The next connection of somebody who may share memory, nullopt if none waits. Others are hung up
+  // on. ResourceExhausted or another code if the system refuses.
+  absl::StatusOr<std::optional<SlotSocket>> Accept() const;
+
+ private:
+  SlotListener(OwnedFd fd, std::string path, dev_t device, ino_t inode)
+      : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
+
+  OwnedFd fd_;
+  std::string path_;  // Empty: moved from.
+  dev_t device_;
+  ino_t inode_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_SLOTS_SLOT_SOCKET_H_

@@ -1,0 +1,80 @@
+#include "server/slot_server.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "core/status/status_macros.h"
+#include "proto/slots/slot_messages.h"
+
+namespace systole {
+namespace {
+
+// Clients that have connected and not yet asked. More than may ask at one moment; beyond, the one
+// that has been there longest is hung up on.
+constexpr size_t kMaxGuests = 256;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string& path,
+                                                               const SlotServerOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
+  SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
+  return absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
+}
+
+SlotServer::SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
+                       const SlotServerOptions& options)
+    : options_(options),
+      account_(std::make_shared<SlotAccount>()),
+      listener_(std::move(listener)),
+      poller_(std::move(poller)) {
+  account_->max_lent_bytes = options.max_lent_bytes;
+}
+
+SlotServer::~SlotServer() = default;
+
+std::shared_ptr<SlotSession> SlotServer::Claim(absl::string_view session) {
+  MutexLock lock(mu_);
+  LetIn();
+  for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
+    if (guest->session != session) continue;
+    SlotSocket socket = std::move(guest->socket);
+    guests_.erase(guest);
+    if (account_->sessions >= options_.max_sessions) return nullptr;
+    auto claimed = std::make_shared<SlotSession>(std::move(socket), account_);
+    // The poller's thread sees the client go even while a stream holds the session.
+    if (!poller_->Add(claimed->fd(), [claimed] { return claimed->TakeMessage(); }).ok()) {
+      return nullptr;
+    }
+    return claimed;
+  }
+  return nullptr;
+}
+
+void SlotServer::LetIn() {
+  // No more than can wait at a time, lest a flood of connections hold this caller for good. An
+  // error means that descriptors are short: who waits goes on waiting, and its stream gets bytes.
+  for (size_t i = 0; i < kMaxGuests; ++i) {
+    absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
+    if (!accepted.ok() || !accepted->has_value()) break;
+    guests_.push_back({.socket = **std::move(accepted)});
+    if (guests_.size() > kMaxGuests) guests_.pop_front();
+  }
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    guest = Hear(*guest) ? std::next(guest) : guests_.erase(guest);
+  }
+}
+
+bool SlotServer::Hear(Guest& guest) {
+  const absl::StatusOr<std::optional<SlotSocket::Packet>> packet = guest.socket.Receive();
+  if (!packet.ok()) return false;
+  if (!packet->has_value()) return true;
+  // A second message has nothing to give back yet.
+  if (guest.session.has_value() || (*packet)->passed.ok()) return false;
+  absl::StatusOr<std::string> session = ParseSlotHello((*packet)->message);
+  if (!session.ok()) return false;
+  guest.session = *std::move(session);
+  return true;
+}
+
+}  // namespace systole

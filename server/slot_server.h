@@ -1,0 +1,73 @@
+// Shares memory with clients of the same machine: listens beside the server's own Unix socket
+// (proto/slots), finds the connection that belongs to a stream, and hears what clients give back.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_SLOT_SERVER_H_
+#define SYSTOLE_SERVER_SLOT_SERVER_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/flow/descriptor_poller.h"
+#include "core/flow/mutex.h"
+#include "proto/slots/slot_socket.h"
+#include "server/slot_session.h"
+
+namespace systole {
+
+struct SlotServerOptions {
+  // Sessions at once: each costs a descriptor and what its client holds. A client beyond gets
+  // bytes.
+  int max_sessions = 256;
+  // See SlotAccount.
+  int64_t max_lent_bytes = int64_t{1} << 29;
+};
+
+class SlotServer {
+ public:
+  // Listens at `path`. Errors of SlotListener::Listen(), or of a thread that cannot be had.
+  static absl::StatusOr<std::unique_ptr<SlotServer>> Listen(const std::string& path,
+                                                            const SlotServerOptions& options);
+  // Hangs up on every client whose session nobody holds any more.
+  ~SlotServer();
+  SlotServer(const SlotServer&) = delete;
+  SlotServer& operator=(const SlotServer&) = delete;
+
+  // The session whose client has said hello as `session` and now asks for a stream. Once: who comes
+  // second, and who guesses, gets null, as does a client that there is no room for. Its client
+  // connected before it asked, so nobody waits for it.
+  std::shared_ptr<SlotSession> Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int64_t sessions() const { return account_->sessions; }
+  int64_t lent_bytes() const { return account_->lent_bytes; }
+
+ private:
+  // A client that has connected and not yet asked for its stream.
+  struct Guest {
+    SlotSocket socket;
+    std::optional<std::string> session;  // Once it has said hello.
+  };
+
+  SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
+             const SlotServerOptions& options);
+  void LetIn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: the guest is gone, or is none of ours.
+  static bool Hear(Guest& guest);
+
+  const SlotServerOptions options_;
+  const std::shared_ptr<SlotAccount> account_;
+  Mutex mu_;
+  const SlotListener listener_;
+  std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest there first.
+  std::unique_ptr<DescriptorPoller> poller_;      // Last: its handlers hold sessions.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SLOT_SERVER_H_

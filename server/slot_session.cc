@@ -1,0 +1,82 @@
+#include "server/slot_session.h"
+
+#include <utility>
+
+#include "core/status/check.h"
+#include "proto/slots/slot_messages.h"
+
+namespace systole {
+
+SlotSession::SlotSession(SlotSocket socket, std::shared_ptr<SlotAccount> account)
+    : socket_(std::move(socket)), account_(std::move(account)) {
+  ++account_->sessions;
+}
+
+SlotSession::~SlotSession() {
+  Close();
+  --account_->sessions;
+}
+
+bool SlotSession::Lend(const std::shared_ptr<const SealedMemory>& memory,
+                       std::shared_ptr<const void> owner) {
+  MutexLock lock(mu_);
+  if (closed_) return false;
+  if (account_->lent_bytes.fetch_add(memory->bytes()) + memory->bytes() >
+          account_->max_lent_bytes ||
+      !Offer(memory)) {
+    account_->lent_bytes -= memory->bytes();
+    return false;
+  }
+  const bool added =
+      lent_.emplace(memory->id(), Lent{.owner = std::move(owner), .bytes = memory->bytes()}).second;
+  SYSTOLE_CHECK(added);
+  return true;
+}
+
+bool SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memory) {
+  if (offered_.count(memory->id()) != 0) return true;
+  SlotOffer offer = {.slot = memory->id(), .bytes = memory->bytes()};
+  for (const auto& [slot, offered] : offered_) {
+    if (offered.expired() && offer.retired.size() < kMaxRetiredInOffer) {
+      offer.retired.push_back(slot);
+    }
+  }
+  if (!socket_.Send(EncodeSlotOffer(offer), memory->fd()).ok()) return false;
+  for (const uint64_t slot : offer.retired) offered_.erase(slot);
+  offered_.emplace(memory->id(), memory);
+  return true;
+}
+
+bool SlotSession::TakeMessage() {
+  const absl::StatusOr<std::optional<SlotSocket::Packet>> packet = socket_.Receive();
+  if (packet.ok() && !packet->has_value()) return true;
+  if (packet.ok() && !(*packet)->passed.ok()) {
+    if (const auto slot = ParseSlotReturn((*packet)->message); slot.ok()) {
+      std::shared_ptr<const void> owner;  // Dropped without the lock.
+      MutexLock lock(mu_);
+      if (const auto lent = lent_.find(*slot); lent != lent_.end()) {
+        owner = std::move(lent->second.owner);
+        account_->lent_bytes -= lent->second.bytes;
+        lent_.erase(lent);
+        return true;
+      }
+    }
+  }
+  Close();
+  return false;
+}
+
+void SlotSession::Close() {
+  std::map<uint64_t, Lent> lent;  // Dropped without the lock.
+  {
+    MutexLock lock(mu_);
+    closed_ = true;
+    // First of all: a client whose SlotReturn can be sent knows by that that the slot was its own
+    // until then.
+    socket_.Shutdown();
+    lent.swap(lent_);
+  }
+  for (const auto& [slot, each] : lent) account_->lent_bytes -= each.bytes;
+}
+
+}  // namespace systole

@@ -1,0 +1,336 @@
+#include "proto/slots/slot_socket.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/memory/sealed_memory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/slots/slot_messages.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::Eq;
+using ::testing::HasSubstr;
+
+constexpr uid_t kNobody = 65534;
+
+SlotListener MustListen(const std::string& path) {
+  absl::StatusOr<SlotListener> listener = SlotListener::Listen(path);
+  EXPECT_THAT(listener, IsOk());
+  return *std::move(listener);
+}
+
+SlotSocket MustConnect(const std::string& path) {
+  absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(path);
+  EXPECT_THAT(socket, IsOk());
+  return *std::move(socket);
+}
+
+SlotSocket MustAccept(const SlotListener& listener) {
+  absl::StatusOr<std::optional<SlotSocket>> socket = listener.Accept();
+  EXPECT_TRUE(socket.ok() && socket->has_value()) << socket.status();
+  return **std::move(socket);
+}
+
+// Two ends of one connection.
+struct Ends {
+  explicit Ends(const std::string& path)
+      : listener(MustListen(path)), client(MustConnect(path)), server(MustAccept(listener)) {}
+  SlotListener listener;
+  SlotSocket client;
+  SlotSocket server;
+};
+
+TEST(SlotSocketTest, ThePathStandsBesideTheServers) {
+  EXPECT_THAT(SlotSocketPath("unix:/run/systole"), IsOkAndHolds(Eq("/run/systole.slots")));
+  EXPECT_THAT(SlotSocketPath("unix:///run/systole"), IsOkAndHolds(Eq("/run/systole.slots")));
+  EXPECT_THAT(SlotSocketPath("unix:here"), IsOkAndHolds(Eq("here.slots")));
+  EXPECT_THAT(SlotSocketPath("127.0.0.1:80"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no unix:PATH")));
+}
+
+TEST(SlotSocketTest, APathTooLongForASocketIsRefused) {
+  EXPECT_THAT(SlotSocketPath(absl::StrCat("unix:", std::string(101, 'x'))), IsOk());
+  EXPECT_THAT(SlotSocketPath(absl::StrCat("unix:", std::string(102, 'x'))),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("108 bytes, want 1 to 107")));
+}
+
+TEST(SlotSocketTest, PacketsComeWholeInOrderWithTheirDescriptors) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  absl::StatusOr<SealedMemory> memory = SealedMemory::Create(5000);
+  ASSERT_THAT(memory, IsOk());
+  memory->data()[4999] = 42;
+  EXPECT_THAT(ends.server.Receive(), IsOkAndHolds(Eq(std::nullopt)));
+  ASSERT_THAT(ends.client.Send("one"), IsOk());
+  ASSERT_THAT(ends.client.Send("two", memory->fd()), IsOk());
+  auto first = ends.server.Receive();
+  ASSERT_TRUE(first.ok() && first->has_value());
+  EXPECT_EQ((*first)->message, "one");
+  EXPECT_FALSE((*first)->passed.ok());
+  auto second = ends.server.Receive();
+  ASSERT_TRUE(second.ok() && second->has_value());
+  EXPECT_EQ((*second)->message, "two");
+  EXPECT_EQ(fcntl((*second)->passed.get(), F_GETFD), FD_CLOEXEC);
+  const absl::StatusOr<SealedView> view = SealedView::Map((*second)->passed.get(), 5000);
+  ASSERT_THAT(view, IsOk());
+  EXPECT_EQ(view->data()[4999], 42);
+}
+
+TEST(SlotSocketTest, WhatWasSentBeforeThePeerWentIsStillReceived) {
+  const TempFolder folder;
+  std::optional<Ends> ends(folder / "s");
+  ASSERT_THAT(ends->client.Send("last words"), IsOk());
+  const SlotSocket server = std::move(ends->server);
+  ends.reset();
+  auto packet = server.Receive();
+  ASSERT_TRUE(packet.ok() && packet->has_value());
+  EXPECT_EQ((*packet)->message, "last words");
+  EXPECT_THAT(server.Receive(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+  EXPECT_THAT(server.Send("anyone?"), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+}
+
+TEST(SlotSocketTest, AfterShutdownThePeersSendFails) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  ends.server.Shutdown();
+  EXPECT_THAT(ends.client.Send("x"), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+  EXPECT_THAT(ends.client.Receive(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+}
+
+TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  absl::Status status;
+  int sent = 0;
+  for (; status.ok() && sent < 1'000'000; ++sent) status = ends.client.Send("x");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no packet")));
+  EXPECT_GT(sent, 100);  // More than slots are ever under way.
+}
+
+// What a hostile peer sends.
+
+void SendRaw(int socket, size_t bytes, const std::vector<int>& passed) {
+  std::string message(bytes, 'x');
+  iovec vec = {message.data(), message.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
+  msghdr packet = {};
+  packet.msg_iov = &vec;
+  packet.msg_iovlen = 1;
+  if (!passed.empty()) {
+    packet.msg_control = control;
+    packet.msg_controllen = CMSG_SPACE(passed.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&packet);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(passed.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), passed.data(), passed.size() * sizeof(int));
+  }
+  ASSERT_EQ(sendmsg(socket, &packet, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+}
+
+int OpenDescriptors() {
+  int open = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++open;
+  }
+  return open;
+}
+
+TEST(SlotSocketTest, SeveralDescriptorsInAPacketAreRefusedAndClosed) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  for (const size_t count : {2, 4, 5, 12}) {
+    SendRaw(ends.client.fd(), 3, std::vector<int>(count, STDERR_FILENO));
+    const int before = OpenDescriptors();
+    EXPECT_THAT(ends.server.Receive(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                HasSubstr("more than one descriptor")));
+    EXPECT_EQ(OpenDescriptors(), before) << count;
+  }
+}
+
+TEST(SlotSocketTest, AnOverlongPacketIsRefused) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  SendRaw(ends.client.fd(), kMaxSlotMessageBytes + 1, {});
+  EXPECT_THAT(ends.server.Receive(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("longer than 4096")));
+}
+
+TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsRefused) {
+  const TempFolder folder;
+  const Ends ends(folder / "s");
+  SendRaw(ends.client.fd(), 3, {STDERR_FILENO});
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = ends.server.Receive().status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ulimit -n")));
+}
+
+// Who may connect.
+
+TEST(SlotSocketTest, MemoryIsSharedWithTheOwnUserAndRootAlone) {
+  EXPECT_TRUE(MayShareMemory(1000, 1000));
+  EXPECT_TRUE(MayShareMemory(1000, 0));
+  EXPECT_TRUE(MayShareMemory(0, 0));
+  EXPECT_FALSE(MayShareMemory(1000, 1001));
+  EXPECT_FALSE(MayShareMemory(0, 1000));  // Root trusts no other user's server either.
+}
+
+TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
+  const TempFolder folder;
+  const mode_t before = umask(0);
+  const SlotListener listener = MustListen(folder / "s");
+  umask(before);
+  struct stat info = {};
+  ASSERT_EQ(stat((folder / "s").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+// In a child that is another user: 0 if `path` can be connected to and is not hung up on.
+int ConnectAsNobody(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) _exit(1);
+    char byte = 0;
+    _exit(recv(fd, &byte, 1, 0) == 1 ? 0 : 2);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WEXITSTATUS(status);
+}
+
+TEST(SlotSocketTest, AnotherUserIsHungUpOnThoughTheFileLetsItIn) {
+  if (geteuid() != 0) return;  // Only root can become somebody else.
+  const TempFolder folder;
+  const SlotListener listener = MustListen(folder / "s");
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  EXPECT_EQ(ConnectAsNobody(folder / "s"), 1);  // The file's mode.
+  ASSERT_EQ(chmod((folder / "s").c_str(), 0777), 0);
+  const pid_t acceptor = fork();
+  if (acceptor == 0) {
+    // Until the connection was seen, and refused: nobody else comes.
+    while (listener.Accept().ok()) usleep(1000);
+    _exit(0);
+  }
+  EXPECT_EQ(ConnectAsNobody(folder / "s"), 2);  // SO_PEERCRED.
+  kill(acceptor, SIGKILL);
+  waitpid(acceptor, nullptr, 0);
+}
+
+TEST(SlotSocketTest, AServerOfAnotherUserIsNotTalkedTo) {
+  if (geteuid() != 0) return;
+  const TempFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
+    const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder / "s");
+    if (write(ready[1], listener.ok() ? "y" : "n", 1) != 1) _exit(101);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  EXPECT_THAT(SlotSocket::Connect(folder / "s"),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("user 65534")));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+// The file.
+
+TEST(SlotListenerTest, NobodyThereIsUnavailable) {
+  const TempFolder folder;
+  EXPECT_THAT(SlotSocket::Connect(folder / "none"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none")));
+}
+
+TEST(SlotListenerTest, AStaleSocketRefusesClientsAndIsReplaced) {
+  const TempFolder folder;
+  {
+    const OwnedFd stale(socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder / "s";
+    std::memcpy(address.sun_path, path.data(), path.size());
+    ASSERT_EQ(bind(stale.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  EXPECT_THAT(SlotSocket::Connect(folder / "s"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot connect")));
+  const SlotListener listener = MustListen(folder / "s");
+  MustConnect(folder / "s");
+}
+
+TEST(SlotListenerTest, AFileThatIsNoSocketIsLeftAlone) {
+  const TempFolder folder;
+  folder.Write("s", "precious");
+  EXPECT_THAT(SlotListener::Listen(folder / "s"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no socket")));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "s"));
+}
+
+TEST(SlotListenerTest, TheFileGoesWithItsListenerButNotWithTheOneBefore) {
+  const TempFolder folder;
+  {
+    std::optional<SlotListener> first(MustListen(folder / "s"));
+    const SlotListener second = MustListen(folder / "s");
+    first.reset();
+    EXPECT_TRUE(std::filesystem::exists(folder / "s"));
+    MustConnect(folder / "s");
+    MustAccept(second);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "s"));
+}
+
+TEST(SlotListenerTest, MoreThanTheQueueHoldsIsUnavailableNotAWait) {
+  const TempFolder folder;
+  const SlotListener listener = MustListen(folder / "s");
+  std::vector<SlotSocket> waiting;
+  absl::Status status;
+  while (status.ok() && waiting.size() < 10'000) {
+    absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder / "s");
+    status = socket.status();
+    if (socket.ok()) waiting.push_back(*std::move(socket));
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot connect")));
+}
+
+TEST(SlotListenerTest, AFolderThatIsNotThereIsAnError) {
+  EXPECT_FALSE(SlotListener::Listen("/nowhere/at/all.slots").ok());
+}
+
+}  // namespace
+}  // namespace systole

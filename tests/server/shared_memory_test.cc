@@ -1,0 +1,305 @@
+// A real server and real clients on one machine: batches come through shared memory, are the same
+// bytes, and nothing that a client does with its slots hurts the others.
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/feed_client.h"
+#include "core/batch/slice_layout.h"
+#include "gmock/gmock.h"
+#include "grpc/grpc.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "proto/slots/slot_messages.h"
+#include "proto/slots/slot_socket.h"
+#include "server/server.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kCores = 2;
+
+class SharedMemoryTest : public testing::Test {
+ protected:
+  // Held to the end: between two tests gRPC would shut itself down, and that waits for a poll of
+  // its own, up to ten seconds.
+  static void SetUpTestSuite() { grpc_init(); }
+
+  void SetUp() override {
+    folder_.Write("a-0.tfrecord", TestShards({20})[0]);
+    Restart({});
+  }
+
+  void Restart(ServerOptions options) {
+    server_ = nullptr;
+    options.listen = address();
+    v1::ServerConfig config;
+    v1::DatasetConfig& dataset = *config.add_datasets();
+    dataset.set_name("test");
+    dataset.add_shards(folder_ / "a-*.tfrecord");
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    ASSERT_THAT(catalogue, IsOk());
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    stub_ =
+        v1::Systole::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  }
+
+  std::string address() const { return "unix:" + (folder_ / "socket"); }
+
+  // Per core a slice of 2 x 200 x 220 x 3 floats and a `valid`: 1 MiB.
+  static v1::FeedSpec Spec() {
+    return SpecFromText(
+        "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 "
+        "outputs { name: 'big' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
+        "transforms { resize { height: 200 width: 220 } } }");
+  }
+
+  std::unique_ptr<FeedClient> Client(SameHost same_host, int64_t steps,
+                                     const v1::FeedSpec& spec = Spec()) const {
+    absl::StatusOr<std::unique_ptr<FeedClient>> client =
+        FeedClient::Create(spec, {.servers = {address()}, .same_host = same_host, .steps = steps});
+    EXPECT_THAT(client, IsOk());
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+
+  using Digests = std::map<std::pair<int64_t, int>, std::string>;
+  static Digests Drain(FeedClient& client) {
+    Digests digests;
+    while (true) {
+      const absl::StatusOr<std::optional<Step>> step = client.Next();
+      EXPECT_THAT(step, IsOk());
+      if (!step.ok() || !step->has_value()) return digests;
+      for (int core = 0; core < kCores; ++core) {
+        digests[{(*step)->number(), core}] = SliceDigest(client.layout(), (*step)->slice(core));
+      }
+    }
+  }
+
+  v1::ServerStatusResponse Status() const {
+    grpc::ClientContext context;
+    v1::ServerStatusResponse answer;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &answer).ok());
+    return answer;
+  }
+
+  // The server learns of a client that went a moment later.
+  void WaitUntilNothingIsHeld() const {
+    while (Status().memory_used_bytes() > 0) usleep(1000);
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Systole::Stub> stub_;
+};
+
+TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
+  ASSERT_THAT(server_->sharing(), IsOk());
+  const auto shared = Client(SameHost::kAuto, 40);
+  const auto sent = Client(SameHost::kOff, 40);
+  ASSERT_TRUE(shared != nullptr && sent != nullptr);
+  const Digests digests = Drain(*shared);
+  EXPECT_EQ(digests.size(), 40u * kCores);
+  EXPECT_EQ(digests, Drain(*sent));
+  const int64_t payload = 40 * kCores * shared->layout().payload_bytes();
+  EXPECT_EQ(shared->stats().payload_bytes, payload);
+  EXPECT_EQ(shared->stats().shared_payload_bytes, payload);
+  EXPECT_EQ(sent->stats().payload_bytes, payload);
+  EXPECT_EQ(sent->stats().shared_payload_bytes, 0);
+  EXPECT_EQ(shared->stats().streams_lost, 0);
+  EXPECT_EQ(Status().payload_bytes_shared(), payload);
+}
+
+TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
+  const v1::FeedSpec spec = SpecFromText(
+      absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1", AllOutputs()));
+  const auto client = Client(SameHost::kAuto, 5, spec);
+  ASSERT_NE(client, nullptr);
+  ASSERT_LT(client->layout().slice_bytes(), 256 << 10);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+  EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+}
+
+TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
+  Restart({.share_memory = false});
+  EXPECT_THAT(server_->sharing(),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("switched off")));
+  const auto client = Client(SameHost::kAuto, 5);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+  EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+}
+
+TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
+  server_ = nullptr;
+  folder_.Write("socket.slots", "precious");
+  Restart({});
+  EXPECT_THAT(server_->sharing(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no socket")));
+  const auto client = Client(SameHost::kAuto, 5);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+}
+
+TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
+  Restart({.service = {.max_streams = 1}});
+  // The first session outlives its stream, because its client does not hang up.
+  absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder_ / "socket.slots");
+  ASSERT_THAT(socket, IsOk());
+  const std::string session(kSlotSessionBytes, 'a');
+  ASSERT_THAT(socket->Send(EncodeSlotHello(session)), IsOk());
+  grpc::ClientContext context;
+  v1::StreamStepsRequest request;
+  *request.mutable_spec() = Spec();
+  request.set_count(1);
+  request.set_slot_session(session);
+  const auto reader = stub_->StreamSteps(&context, request);
+  v1::Chunk chunk;
+  EXPECT_TRUE(reader->Read(&chunk));
+  EXPECT_GT(chunk.slot(), 0u);
+  context.TryCancel();
+  reader->Finish();
+
+  const auto client = Client(SameHost::kAuto, 5);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+  EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+}
+
+TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
+  for (int i = 0; i < 10; ++i) {
+    const auto client = Client(SameHost::kAuto, /*steps=*/0);
+    ASSERT_NE(client, nullptr);
+    for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
+  }
+  WaitUntilNothingIsHeld();
+  EXPECT_EQ(Status().active_streams(), 0);
+}
+
+TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
+  const auto client = Client(SameHost::kAuto, /*steps=*/0);
+  ASSERT_NE(client, nullptr);
+  EXPECT_THAT(client->Next(), IsOk());
+  // It reads on until its own memory is full, and then nobody does anything.
+  const int64_t slice_bytes = client->layout().slice_bytes();
+  int64_t made = -1;
+  while (made != Status().examples_made()) {
+    made = Status().examples_made();
+    usleep(50'000);
+  }
+  // 16 MiB of slots, and what is made ahead.
+  EXPECT_LE(Status().memory_used_bytes(), (int64_t{16} << 20) + 16 * slice_bytes);
+}
+
+// A client by hand, which can do what ours does not.
+class HandClient {
+ public:
+  HandClient(v1::Systole::Stub& stub, const std::string& path, const std::string& session) {
+    absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(path);
+    EXPECT_THAT(socket, IsOk());
+    socket_.emplace(*std::move(socket));
+    EXPECT_THAT(socket_->Send(EncodeSlotHello(session)), IsOk());
+    v1::StreamStepsRequest request;
+    *request.mutable_spec() = SpecOfFeed();
+    request.set_count(int64_t{1} << 40);
+    request.set_slot_session(session);
+    reader_ = stub.StreamSteps(&context_, request);
+  }
+  ~HandClient() {
+    context_.TryCancel();
+    reader_->Finish();
+  }
+  static v1::FeedSpec SpecOfFeed() {
+    return SpecFromText(
+        "dataset: 'test' seed: 3 global_batch: 4 num_cores: 1 "
+        "outputs { name: 'big' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
+        "transforms { resize { height: 400 width: 440 } } }");  // 8.4 MB a slice: two fit a window.
+  }
+  v1::Chunk Read() {
+    v1::Chunk chunk;
+    EXPECT_TRUE(reader_->Read(&chunk));
+    return chunk;
+  }
+  SlotSocket& socket() { return *socket_; }
+
+ private:
+  grpc::ClientContext context_;
+  std::optional<SlotSocket> socket_;
+  std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader_;
+};
+
+TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
+  HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
+  const v1::Chunk first = hoarder.Read();
+  const v1::Chunk second = hoarder.Read();
+  EXPECT_GT(first.slot(), 0u);
+  EXPECT_NE(second.slot(), first.slot());
+  // Another client's whole feed later there is still no third one for it.
+  const auto client = Client(SameHost::kAuto, 40);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 40u * kCores);
+  EXPECT_GT(client->stats().shared_payload_bytes, 0);
+  ASSERT_THAT(hoarder.socket().Send(EncodeSlotReturn(second.slot())), IsOk());
+  const v1::Chunk third = hoarder.Read();
+  EXPECT_EQ(third.step(), 2);
+  EXPECT_NE(third.slot(), first.slot());  // Which was not given back.
+}
+
+TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
+  HandClient client(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
+  const v1::Chunk first = client.Read();
+  ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
+  client.socket().Send(EncodeSlotReturn(first.slot())).IgnoreError();
+  while (client.socket().Receive().ok()) usleep(100);
+  // Hung up: what was written before comes still, then pieces.
+  v1::Chunk chunk;
+  do {
+    chunk = client.Read();
+  } while (chunk.slot() != 0);
+  EXPECT_GT(chunk.data().size(), 0u);
+}
+
+TEST_F(SharedMemoryTest, AClientWhoseSlotSocketGoesGetsTheRestAsBytes) {
+  HandClient client(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
+  const v1::Chunk first = client.Read();
+  EXPECT_GT(first.slot(), 0u);
+  client.socket().Shutdown();
+  v1::Chunk chunk;
+  do {
+    chunk = client.Read();
+  } while (chunk.slot() != 0);
+  EXPECT_GT(chunk.data().size(), 0u);
+}
+
+TEST_F(SharedMemoryTest, AServerInItsPlaceServesTheClientOn) {
+  const auto client = Client(SameHost::kAuto, 100);
+  const auto other = Client(SameHost::kOff, 100);
+  ASSERT_TRUE(client != nullptr && other != nullptr);
+  const Digests expected = Drain(*other);
+  absl::StatusOr<std::optional<Step>> step = client->Next();
+  ASSERT_TRUE(step.ok() && step->has_value());
+  Restart({});
+  Digests digests = Drain(*client);
+  for (int core = 0; core < kCores; ++core) {
+    digests[{0, core}] = SliceDigest(client->layout(), (*step)->slice(core));
+  }
+  EXPECT_EQ(digests, expected);
+  EXPECT_GT(client->stats().shared_payload_bytes, 50 * kCores * client->layout().payload_bytes());
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,317 @@
+#include "server/slot_server.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/memory/sealed_memory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/slots/slot_messages.h"
+#include "proto/slots/slot_socket.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kBytes = 5000;
+
+std::string Id(char c) { return std::string(kSlotSessionBytes, c); }
+
+std::shared_ptr<const SealedMemory> Memory() {
+  absl::StatusOr<SealedMemory> memory = SealedMemory::Create(kBytes);
+  EXPECT_THAT(memory, IsOk());
+  return std::make_shared<const SealedMemory>(*std::move(memory));
+}
+
+class SlotServerTest : public testing::Test {
+ protected:
+  void SetUp() override { Restart({}); }
+
+  void Restart(const SlotServerOptions& options) {
+    server_ = nullptr;
+    absl::StatusOr<std::unique_ptr<SlotServer>> server = SlotServer::Listen(path(), options);
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+
+  std::string path() const { return folder_ / "s.slots"; }
+
+  SlotSocket Connect() const {
+    absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(path());
+    EXPECT_THAT(socket, IsOk());
+    return *std::move(socket);
+  }
+  SlotSocket ConnectAs(const std::string& session) const {
+    SlotSocket socket = Connect();
+    EXPECT_THAT(socket.Send(EncodeSlotHello(session)), IsOk());
+    return socket;
+  }
+  // The next offer that the client gets; the server has sent it already.
+  static SlotOffer OfferTo(const SlotSocket& client) {
+    const auto packet = client.Receive();
+    EXPECT_TRUE(packet.ok() && packet->has_value());
+    EXPECT_TRUE((*packet)->passed.ok());
+    EXPECT_THAT(SealedView::Map((*packet)->passed.get(), kBytes), IsOk());
+    absl::StatusOr<SlotOffer> offer = ParseSlotOffer((*packet)->message);
+    EXPECT_THAT(offer, IsOk());
+    return *std::move(offer);
+  }
+  // Until the poller's thread has heard the client.
+  static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
+    while (!owner.expired()) usleep(100);
+  }
+  // Until the server has hung up on the client; takes the offers before that.
+  static void WaitForHangUp(const SlotSocket& client) {
+    while (client.Receive().ok()) usleep(100);
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<SlotServer> server_;
+};
+
+TEST_F(SlotServerTest, FindsAClientThatSaidHelloBeforeItAsked) {
+  const SlotSocket a = ConnectAs(Id('a'));
+  const SlotSocket b = ConnectAs(Id('b'));
+  EXPECT_NE(server_->Claim(Id('b')), nullptr);
+  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+}
+
+TEST_F(SlotServerTest, AGuessedSessionOrASecondAskerGetsNothing) {
+  const SlotSocket client = ConnectAs(Id('a'));
+  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
+  EXPECT_EQ(server_->Claim(""), nullptr);
+  const auto session = server_->Claim(Id('a'));
+  EXPECT_NE(session, nullptr);
+  EXPECT_EQ(server_->Claim(Id('a')), nullptr);
+  EXPECT_EQ(server_->sessions(), 1);
+}
+
+TEST_F(SlotServerTest, AConnectionWithoutAHelloMatchesNoSession) {
+  const SlotSocket silent = Connect();
+  EXPECT_EQ(server_->Claim(""), nullptr);
+  EXPECT_EQ(server_->Claim(Id('\0')), nullptr);
+  // It may still say it.
+  EXPECT_THAT(silent.Send(EncodeSlotHello(Id('a'))), IsOk());
+  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+}
+
+TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
+  const SlotSocket garbage = Connect();
+  EXPECT_THAT(garbage.Send("\xff"), IsOk());
+  const SlotSocket twice = ConnectAs(Id('a'));
+  EXPECT_THAT(twice.Send(EncodeSlotHello(Id('b'))), IsOk());
+  const SlotSocket with_descriptor = Connect();
+  EXPECT_THAT(with_descriptor.Send(EncodeSlotHello(Id('c')), STDERR_FILENO), IsOk());
+  server_->Claim(Id('x'));
+  EXPECT_EQ(server_->Claim(Id('a')), nullptr);  // Looks once more: takes one message at a time.
+  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
+  EXPECT_EQ(server_->Claim(Id('c')), nullptr);
+  for (const SlotSocket* client : {&garbage, &with_descriptor}) {
+    EXPECT_THAT(client->Receive(), StatusIs(absl::StatusCode::kUnavailable, testing::_));
+  }
+}
+
+TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
+  Restart({.max_sessions = 1});
+  const SlotSocket a = ConnectAs(Id('a'));
+  const SlotSocket b = ConnectAs(Id('b'));
+  auto first = server_->Claim(Id('a'));
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
+  WaitForHangUp(b);
+}
+
+TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
+  std::vector<SlotSocket> flood;
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 100; ++i) flood.push_back(Connect());
+    server_->Claim(Id('x'));
+  }
+  const SlotSocket client = ConnectAs(Id('a'));
+  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+}
+
+TEST_F(SlotServerTest, MemoryIsOfferedOnceAndLentAgainAfterItsReturn) {
+  const SlotSocket client = ConnectAs(Id('a'));
+  const auto session = server_->Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  const auto memory = Memory();
+  auto owner = std::make_shared<int>();
+  std::weak_ptr<const void> held = owner;
+  ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+  EXPECT_EQ(server_->lent_bytes(), kBytes);
+  EXPECT_EQ(OfferTo(client).slot, memory->id());
+  EXPECT_FALSE(held.expired());
+  ASSERT_THAT(client.Send(EncodeSlotReturn(memory->id())), IsOk());
+  WaitUntilDropped(held);
+  EXPECT_EQ(server_->lent_bytes(), 0);
+  ASSERT_TRUE(session->Lend(memory, nullptr));
+  EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));  // It has it mapped.
+}
+
+TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
+  const SlotSocket client = ConnectAs(Id('a'));
+  const auto session = server_->Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  auto gone = Memory();
+  const uint64_t gone_id = gone->id();
+  auto owner = std::make_shared<int>();
+  std::weak_ptr<const void> held = owner;
+  ASSERT_TRUE(session->Lend(gone, std::move(owner)));
+  EXPECT_THAT(OfferTo(client).retired, IsEmpty());
+  ASSERT_THAT(client.Send(EncodeSlotReturn(gone_id)), IsOk());
+  WaitUntilDropped(held);
+  gone = nullptr;
+  ASSERT_TRUE(session->Lend(Memory(), nullptr));
+  EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
+  ASSERT_TRUE(session->Lend(Memory(), nullptr));
+  EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));  // The one before; not `gone` again.
+}
+
+TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
+  std::optional<SlotSocket> client(ConnectAs(Id('a')));
+  const auto session = server_->Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  std::vector<std::weak_ptr<const void>> held;
+  for (int i = 0; i < 3; ++i) {
+    auto owner = std::make_shared<int>();
+    held.push_back(owner);
+    ASSERT_TRUE(session->Lend(Memory(), std::move(owner)));
+  }
+  EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
+  client.reset();
+  for (const auto& each : held) WaitUntilDropped(each);
+  while (server_->lent_bytes() > 0) usleep(100);
+  EXPECT_FALSE(session->Lend(Memory(), nullptr));  // Its stream goes on as bytes.
+}
+
+TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
+  Restart({.max_lent_bytes = 3 * kBytes});
+  std::optional<SlotSocket> hoarder(ConnectAs(Id('a')));
+  const SlotSocket other = ConnectAs(Id('b'));
+  const auto a = server_->Claim(Id('a'));
+  const auto b = server_->Claim(Id('b'));
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(a->Lend(Memory(), nullptr));
+  EXPECT_FALSE(a->Lend(Memory(), nullptr));
+  EXPECT_FALSE(b->Lend(Memory(), nullptr));
+  EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
+  hoarder.reset();
+  while (server_->lent_bytes() > 0) usleep(100);
+  EXPECT_TRUE(b->Lend(Memory(), nullptr));
+}
+
+TEST_F(SlotServerTest, AClientThatNeverReadsItsOffersGetsBytesNotAWait) {
+  Restart({.max_lent_bytes = int64_t{1} << 40});
+  const SlotSocket client = ConnectAs(Id('a'));
+  const auto session = server_->Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  std::vector<std::shared_ptr<const SealedMemory>> memory;
+  bool lent = true;
+  while (lent && memory.size() < 10'000) {
+    memory.push_back(Memory());
+    lent = session->Lend(memory.back(), nullptr);
+  }
+  EXPECT_FALSE(lent);
+  EXPECT_GT(memory.size(), 50u);  // More than a window's worth.
+  EXPECT_EQ(server_->lent_bytes(), static_cast<int64_t>(memory.size() - 1) * kBytes);
+}
+
+// Clients that give back what is not theirs. The server hangs up before it takes its memory back.
+
+class BadReturnTest : public SlotServerTest {
+ protected:
+  void SetUp() override {
+    SlotServerTest::SetUp();
+    client_.emplace(ConnectAs(Id('a')));
+    session_ = server_->Claim(Id('a'));
+    ASSERT_NE(session_, nullptr);
+    auto owner = std::make_shared<int>();
+    held_ = owner;
+    ASSERT_TRUE(session_->Lend(memory_, std::move(owner)));
+  }
+  void ExpectHungUp(int64_t still_lent = 0) {
+    WaitForHangUp(*client_);
+    WaitUntilDropped(held_);
+    EXPECT_FALSE(session_->Lend(Memory(), nullptr));
+    while (server_->lent_bytes() > still_lent) usleep(100);
+  }
+
+  const std::shared_ptr<const SealedMemory> memory_ = Memory();
+  std::optional<SlotSocket> client_;
+  std::shared_ptr<SlotSession> session_;
+  std::weak_ptr<const void> held_;
+};
+
+TEST_F(BadReturnTest, ASlotTwice) {
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id())), IsOk());
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id())), IsOk());
+  ExpectHungUp();
+}
+
+TEST_F(BadReturnTest, ASlotOfAnotherClient) {
+  const SlotSocket other = ConnectAs(Id('b'));
+  const auto session = server_->Claim(Id('b'));
+  ASSERT_NE(session, nullptr);
+  const auto memory = Memory();
+  auto owner = std::make_shared<int>();
+  const std::weak_ptr<const void> held = owner;
+  ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(memory->id())), IsOk());
+  ExpectHungUp(/*still_lent=*/kBytes);
+  EXPECT_FALSE(held.expired());  // The other's is still the other's.
+  EXPECT_TRUE(session->Lend(Memory(), nullptr));
+}
+
+TEST_F(BadReturnTest, ASlotThatNeverWas) {
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(uint64_t{1} << 60)), IsOk());
+  ExpectHungUp();
+}
+
+TEST_F(BadReturnTest, SlotZero) {
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(0)), IsOk());
+  ExpectHungUp();
+}
+
+TEST_F(BadReturnTest, Garbage) {
+  ASSERT_THAT(client_->Send("\xff\xff\xff"), IsOk());
+  ExpectHungUp();
+}
+
+TEST_F(BadReturnTest, ADescriptorWithIt) {
+  ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id()), STDERR_FILENO), IsOk());
+  ExpectHungUp();
+}
+
+TEST_F(BadReturnTest, AFloodWhileAnotherIsServed) {
+  const SlotSocket other = ConnectAs(Id('b'));
+  const auto session = server_->Claim(Id('b'));
+  ASSERT_NE(session, nullptr);
+  for (int i = 0; i < 1000; ++i) {
+    if (!client_->Send(EncodeSlotHello(Id('z'))).ok()) break;
+  }
+  ExpectHungUp();
+  for (int i = 0; i < 100; ++i) {
+    const auto memory = Memory();
+    auto owner = std::make_shared<int>();
+    const std::weak_ptr<const void> held = owner;
+    ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+    OfferTo(other);
+    ASSERT_THAT(other.Send(EncodeSlotReturn(memory->id())), IsOk());
+    WaitUntilDropped(held);
+  }
+}
+
+}  // namespace
+}  // namespace systole
