@@ -22,7 +22,7 @@ def _window(shape):
     """[y, x, height, width] of torchvision's RandomResizedCrop.
 
     tf.image.sample_distorted_bounding_box draws the side, not the area, uniformly: its crops are
-    a sixth smaller."""
+    15 % smaller."""
     bound = tf.cast(shape[:2], tf.float32)
     area = bound[0] * bound[1] * tf.random.uniform([_ATTEMPTS], *measuring.AREA)
     aspect = tf.exp(tf.random.uniform([_ATTEMPTS], *map(math.log, measuring.ASPECT)))
