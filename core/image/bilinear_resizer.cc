@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
+#include "hwy/cache_control.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/bilinear_resizer.cc"
@@ -177,6 +178,9 @@ HWY_EXPORT(GatherLineKernel);
 HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
+// Output rows fetched into the cache before they are written. A slice is larger than the caches: a
+// store to it waits for memory, and the next lines' stores wait behind it.
+constexpr int kPrefetchedRows = 8;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
 // 255 times this plus this is still a number: no output is infinite or NaN.
@@ -331,6 +335,7 @@ absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
   next_line_ = 0;
   next_out_ = 0;
   out_ = out;
+  for (int row = 0; row < kPrefetchedRows; ++row) PrefetchRow(row);
   return absl::OkStatus();
 }
 
@@ -363,7 +368,17 @@ void BilinearResizer::MakeLines(const uint8_t* row, const uint8_t* next_row) {
   if (next_row != nullptr) HWY_DYNAMIC_DISPATCH(GatherLineKernel)(next_row, tables, next_line);
 }
 
+// Dense outputs only: a row of a strided one touches as many cache lines as it has values.
+void BilinearResizer::PrefetchRow(int out_row) const {
+  if (out_row >= options_.height || options_.element_stride != 1) return;
+  constexpr size_t kCacheLineBytes = 64;
+  const size_t row_bytes = values_ * PixelTypeBytes(options_.type);
+  const uint8_t* row = out_.data() + out_row * row_bytes;
+  for (size_t i = 0; i < row_bytes; i += kCacheLineBytes) hwy::Prefetch(row + i);
+}
+
 void BilinearResizer::WriteRow(const Tap& tap) {
+  PrefetchRow(next_out_ + kPrefetchedRows);
   const size_t value_bytes = PixelTypeBytes(options_.type);
   const size_t stride_bytes = options_.element_stride * value_bytes;
   uint8_t* out = out_.data() + next_out_ * values_ * stride_bytes;

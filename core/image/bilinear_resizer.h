@@ -79,6 +79,7 @@ class BilinearResizer {
   void BuildRows(int in_height);
   void MakeLines(const uint8_t* row, const uint8_t* next_row);
   void WriteRow(const Tap& tap);
+  void PrefetchRow(int out_row) const;
 
   BilinearResizerOptions options_;
   int64_t output_bytes_ = 0;
