@@ -36,11 +36,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kShards = 8;
-
 struct Corpus {
   absl::string_view name;
   int64_t records = 0;
+  int64_t shards = 8;
   // The record of a number.
   std::function<std::string(int64_t)> make_record;
 };
@@ -62,15 +61,22 @@ std::string SmallRecord(int64_t number) {
   return ExampleBuilder().AddBytes("image", image).AddInt64s("label", {number % 10}).Serialize();
 }
 
-std::string ShardName(const Corpus& corpus, int64_t shard) {
-  return absl::StrFormat("%s-%05d-of-%05d.tfrecord", corpus.name, shard, kShards);
+std::string TinyRecord(int64_t number) {
+  return ExampleBuilder()
+      .AddBytes("image", std::string(kTinyRecordBytes, static_cast<char>(number)))
+      .AddInt64s("label", {number % 1000})
+      .Serialize();
 }
 
-// Every kShards-th record, so that shards differ by one record at most.
+std::string ShardName(const Corpus& corpus, int64_t shard) {
+  return absl::StrFormat("%s-%05d-of-%05d.tfrecord", corpus.name, shard, corpus.shards);
+}
+
+// Every corpus.shards-th record, so that shards differ by one record at most.
 absl::Status WriteShard(const Corpus& corpus, const fs::path& folder, int64_t shard) {
   const std::string path = folder / ShardName(corpus, shard);
   SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, RecordWriter::Create(path));
-  for (int64_t number = shard; number < corpus.records; number += kShards) {
+  for (int64_t number = shard; number < corpus.records; number += corpus.shards) {
     SYSTOLE_RETURN_IF_ERROR(writer.Write(corpus.make_record(number)));
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
@@ -92,10 +98,10 @@ absl::Status Make(const Corpus& corpus, const fs::path& folder) {
   fs::remove_all(making, error);  // Of a run that was broken off.
   if (!error) fs::create_directory(making, error);
   if (error) return FileError("make the folder", making, error);
-  std::vector<absl::Status> written(kShards);
+  std::vector<absl::Status> written(static_cast<size_t>(corpus.shards));
   {
     WorkerPool pool(UsableProcessors());
-    ParallelFor(pool, kShards,
+    ParallelFor(pool, corpus.shards,
                 [&](int64_t shard) { written[shard] = WriteShard(corpus, making, shard); });
   }
   for (const absl::Status& status : written) SYSTOLE_RETURN_IF_ERROR(status);
@@ -110,7 +116,7 @@ absl::StatusOr<std::vector<std::string>> FindOrMake(const Corpus& corpus) {
   fs::create_directories(root, error);
   if (error) return FileError("make the folder", root, error);
   const fs::path folder = root / absl::StrFormat("%s-%d-in-%d-%016x", corpus.name, corpus.records,
-                                                 kShards, Xxh3(corpus.make_record(0)));
+                                                 corpus.shards, Xxh3(corpus.make_record(0)));
   const fs::path lock_path = root / "lock";
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock < 0 || flock(lock, LOCK_EX) != 0) {
@@ -119,7 +125,7 @@ absl::StatusOr<std::vector<std::string>> FindOrMake(const Corpus& corpus) {
   const absl::Cleanup unlock = [lock] { close(lock); };
   if (!fs::exists(folder, error)) SYSTOLE_RETURN_IF_ERROR(Make(corpus, folder));
   std::vector<std::string> paths;
-  for (int64_t shard = 0; shard < kShards; ++shard) {
+  for (int64_t shard = 0; shard < corpus.shards; ++shard) {
     paths.push_back(folder / ShardName(corpus, shard));
   }
   return paths;
@@ -148,6 +154,13 @@ std::vector<std::string> PhotographShards() {
 std::vector<std::string> SmallRecordShards() {
   return FindOrMakeOrExit(
       {.name = "small-records", .records = ScaledWork(400'000), .make_record = SmallRecord});
+}
+
+std::vector<std::string> ManyShards() {
+  return FindOrMakeOrExit({.name = "many-shards",
+                           .records = ScaledWork(1'281'167),
+                           .shards = std::max<int64_t>(8, ScaledWork(1024)),
+                           .make_record = TinyRecord});
 }
 
 }  // namespace systole::bench
