@@ -4,27 +4,39 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/corpora.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
+#include "core/example/example_builder.h"
+#include "core/memory/allocator.h"
+#include "core/pipeline/dataset.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
 #include "core/random/counter_rng.h"
 #include "core/record/record_writer.h"
 #include "core/record/scan_shard.h"
 #include "core/status/check.h"
 #include "core/storage/file_sink.h"
 #include "core/storage/file_source.h"
+#include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
 namespace systole {
 namespace {
 
 constexpr int64_t kPreadBytes = 256 << 10;
+constexpr int64_t kBatch = 128;
+// So many that a round takes a tenth of a second.
+constexpr int64_t kEpochs = 4;
 
 std::string RandomBytes(uint64_t seed, int64_t size) {
   CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
@@ -52,7 +64,8 @@ void WriteShard(const std::string& path, int64_t records, int64_t payload_bytes)
 void ReadBare(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   SYSTOLE_CHECK(fd >= 0);
-  static char* const buffer = new char[kPreadBytes];
+  // Aligned as the file's pages are, which is fastest.
+  alignas(4096) static char buffer[kPreadBytes];
   int64_t offset = 0;
   while (true) {
     const ssize_t read = ::pread(fd, buffer, kPreadBytes, offset);
@@ -95,6 +108,108 @@ void BM_ScanShard(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_ScanShard)->ArgName("record_bytes")->Arg(110'000)->Arg(784)->Iterations(1);
+
+v1::FeedSpec RawSpec(int64_t image_bytes, v1::Shuffle::Mode mode) {
+  v1::FeedSpec spec;
+  spec.set_dataset("raw");
+  spec.set_seed(1);
+  spec.mutable_shuffle()->set_mode(mode);
+  spec.set_global_batch(kBatch);
+  spec.set_num_cores(1);
+  spec.set_epochs(kEpochs);
+  v1::Output& output = *spec.add_outputs();
+  output.set_name("image");
+  output.set_feature("image");
+  output.add_shape(image_bytes);
+  output.add_transforms()->mutable_decode_raw();
+  output.set_dtype(v1::UINT8);
+  return spec;
+}
+
+// Shards of Example records that hold `image_bytes` bytes, about 256 MB of them.
+std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes) {
+  if (image_bytes == bench::kSmallRecordBytes) return bench::SmallRecordShards();
+  const int64_t records = std::max(kBatch, bench::ScaledWork((256 << 20) / image_bytes));
+  const std::string bytes = RandomBytes(/*seed=*/2, image_bytes + 4096);
+  absl::StatusOr<RecordWriter> writer = RecordWriter::Create(folder / "raw.tfrecord");
+  SYSTOLE_CHECK(writer.ok());
+  for (int64_t r = 0; r < records; ++r) {
+    const absl::string_view image =
+        absl::string_view(bytes).substr(static_cast<size_t>(r % 4096), image_bytes);
+    SYSTOLE_CHECK(writer
+                      ->Write(ExampleBuilder()
+                                  .AddBytes("image", image)
+                                  .AddInt64s("label", {r % 1000})
+                                  .Serialize())
+                      .ok());
+  }
+  SYSTOLE_CHECK(writer->Close().ok());
+  return {folder / "raw.tfrecord"};
+}
+
+// Some epochs of raw tensors through the engine's one thread, against copying as many bytes from
+// memory into slices of the same size: four of them in turn, as many as the engine looks ahead.
+void BM_ExampleToRawTensor(benchmark::State& state) {
+  KeepFreedMemory();  // As the server does.
+  const int64_t image_bytes = state.range(0);
+  const auto mode = static_cast<v1::Shuffle::Mode>(state.range(1));
+  const TempFolder folder;
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open("raw", RawShards(folder, image_bytes));
+  SYSTOLE_CHECK(dataset.ok());
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(RawSpec(image_bytes, mode), *dataset);
+  SYSTOLE_CHECK(plan.ok());
+  const int64_t steps_per_epoch = (*plan)->order().steps_per_epoch();
+  const int64_t steps = kEpochs * steps_per_epoch;
+  const int64_t slice_bytes = kBatch * image_bytes;
+  const auto bytes = static_cast<double>(steps * slice_bytes);
+  const std::string source(static_cast<size_t>(steps_per_epoch * slice_bytes), 'x');
+  std::vector<std::string> slices(4, std::string(static_cast<size_t>(slice_bytes), '\0'));
+  StepEngine engine({.threads = 1});
+  for (auto _ : state) {
+    const std::vector<std::vector<bench::Sample>> samples = bench::TakeTurns({
+        [&] {
+          return bench::Measure(bytes, [&] {
+            absl::StatusOr<std::unique_ptr<StepStream>> stream =
+                engine.Open(*plan, {.count = steps});
+            SYSTOLE_CHECK(stream.ok());
+            for (int64_t step = 0; step < steps; ++step) {
+              StepStream::Result slice = (*stream)->Next();
+              SYSTOLE_CHECK(slice.ok() && slice->has_value());
+              benchmark::DoNotOptimize((**slice)->data());
+            }
+          });
+        },
+        [&] {
+          return bench::Measure(bytes, [&] {
+            const int64_t images = steps * kBatch;
+            for (int64_t i = 0; i < images; ++i) {
+              std::string& slice = slices[static_cast<size_t>(i / kBatch) % slices.size()];
+              std::memcpy(
+                  &slice[static_cast<size_t>(i % kBatch * image_bytes)],
+                  &source[static_cast<size_t>(i % (steps_per_epoch * kBatch) * image_bytes)],
+                  static_cast<size_t>(image_bytes));
+              benchmark::ClobberMemory();
+            }
+          });
+        },
+    });
+    bench::ReportRow(state, "of_memcpy",
+                     {.figure = absl::StrCat("TFRecord to Example to raw tensor, ", image_bytes,
+                                             " bytes, shuffle ", v1::Shuffle::Mode_Name(mode)),
+                      .ceiling = "memcpy of the same payload into slices",
+                      .unit = "GB/s",
+                      .unit_size = 1e9,
+                      .wanted = 0.50},
+                     samples[0], samples[1]);
+  }
+}
+BENCHMARK(BM_ExampleToRawTensor)
+    ->ArgNames({"bytes", "shuffle"})
+    ->ArgsProduct({{224 * 224 * 3, bench::kSmallRecordBytes},
+                   {v1::Shuffle::NONE, v1::Shuffle::GLOBAL}})
+    ->Iterations(1);
 
 }  // namespace
 }  // namespace systole

@@ -68,9 +68,11 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
                                                          std::vector<Shard> shards) {
   std::vector<int64_t> counts;
   counts.reserve(shards.size());
+  uint64_t bytes = 0;
   Xxh3Hasher hasher;
   for (const Shard& shard : shards) {
     counts.push_back(shard.num_records());
+    bytes += shard.size_bytes();
     hasher.UpdateU64(static_cast<uint64_t>(shard.num_records()));
     hasher.UpdateU64(shard.content_hash());
   }
@@ -80,6 +82,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
                                                    " shards hold no record; want at least one"));
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
+  // Each record has a byte at least.
+  dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();
   dataset->features_ = ProbeFeatures(*dataset);
   return std::shared_ptr<Dataset>(std::move(dataset));

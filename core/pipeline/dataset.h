@@ -65,6 +65,8 @@ class Dataset {
   absl::Span<const Shard> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
+  // Framing included.
+  int64_t mean_record_bytes() const { return mean_record_bytes_; }
   // Hash of each shard's record sizes and stored payload CRCs, in order.
   uint64_t fingerprint() const { return fingerprint_; }
 
@@ -86,6 +88,7 @@ class Dataset {
   const std::string name_;
   const std::vector<Shard> shards_;
   const ShardMap map_;
+  int64_t mean_record_bytes_ = 1;             // Set by Create().
   uint64_t fingerprint_ = 0;                  // Set by Create().
   std::vector<FeatureDescription> features_;  // Set by Create().
   mutable DamageLog damage_;                  // A log of what const methods met.

@@ -1,5 +1,6 @@
 #include "core/pipeline/example_maker.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -17,6 +18,10 @@ namespace {
 // Plans whose decoders a thread keeps. More streams than this at once share, at the cost of making
 // decoders anew now and then.
 constexpr size_t kMaxScratches = 16;
+
+// Neighbours in a shard are read together up to so many bytes: a read of them costs about as much
+// in the call as in the copy, and they stay in the cache until they are used.
+constexpr int64_t kReadBytes = 256 << 10;
 
 // Which use a random draw is for: each has a stream of its own, so that adding one moves no other.
 // Part of the content: never renumber.
@@ -125,46 +130,82 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
 }
 
 absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
-                                int64_t slot, uint8_t* slice) {
+                                int64_t begin, int64_t end, uint8_t* slice) {
   const SliceLayout& layout = plan->layout();
-  const Place place = plan->order().PlaceOf(step, core * layout.per_core_batch() + slot);
-  if (!place.record.has_value()) {
-    ClearExample(layout, slot, slice);
-    return absl::OkStatus();
-  }
-  const int64_t record = *place.record;
   const Dataset& dataset = plan->dataset();
   SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
-
-  absl::Status status;
-  const absl::StatusOr<absl::string_view> payload = dataset.ReadRecord(record, record_scratch_);
-  if (!payload.ok()) {
-    status = payload.status();
-    if (!IsDamage(status)) {  // Else it names its place already.
-      status =
-          absl::Status(status.code(), absl::StrCat(dataset.Where(record), ": ", status.message()));
-    }
-  } else {
-    status = FillOutputs(*plan, *scratch, place.epoch, record, *payload, slot, slice);
-    if (!status.ok()) {
-      status = absl::DataLossError(absl::StrCat(dataset.Where(record), ": ", status.message()));
+  int64_t epoch = 0;  // A step lies in one.
+  wanted_.clear();
+  for (int64_t slot = begin; slot < end; ++slot) {
+    const Place place = plan->order().PlaceOf(step, core * layout.per_core_batch() + slot);
+    epoch = place.epoch;
+    if (place.record.has_value()) {
+      wanted_.push_back(
+          {.record = *place.record, .slot = slot, .place = dataset.map().Find(*place.record)});
+    } else {
+      ClearExample(layout, slot, slice);
     }
   }
-  // A shard that was replaced is no damage to be masked: nothing of it can be trusted any more.
-  const ShardPlace shard_place = dataset.map().Find(record);
-  const Shard& shard = dataset.shards()[static_cast<size_t>(shard_place.shard)];
-  SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
+  std::sort(wanted_.begin(), wanted_.end(),
+            [](const Wanted& a, const Wanted& b) { return a.record < b.record; });
+
+  FirstError error;
+  for (size_t first = 0; first < wanted_.size();) {
+    // [first, first + shard_records_.size()) lie in one shard.
+    const int64_t shard_number = wanted_[first].place.shard;
+    int64_t lowest_slot = wanted_[first].slot;
+    shard_records_.clear();
+    for (size_t i = first; i < wanted_.size() && wanted_[i].place.shard == shard_number; ++i) {
+      shard_records_.push_back(wanted_[i].place.index);
+      lowest_slot = std::min(lowest_slot, wanted_[i].slot);
+    }
+    const Shard& shard = dataset.shards()[static_cast<size_t>(shard_number)];
+    SYSTOLE_RETURN_IF_ERROR(shard.ReadRecords(
+        shard_records_, kReadBytes, record_scratch_,
+        [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
+          const Wanted& wanted = wanted_[first + i];
+          error.Add(wanted.slot, MakeOne(*plan, *scratch, epoch, wanted, payload, slice));
+          return absl::OkStatus();
+        }));
+    // Behind the reads: nothing of a shard that was replaced can be trusted any more.
+    error.Add(lowest_slot, shard.CheckUnchanged());
+    first += shard_records_.size();
+  }
+  return error.status;
+}
+
+absl::Status ExampleMaker::MakeOne(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,
+                                   const Wanted& wanted,
+                                   const absl::StatusOr<absl::string_view>& payload,
+                                   uint8_t* slice) {
+  const SliceLayout& layout = plan.layout();
+  const Dataset& dataset = plan.dataset();
+  const auto where = [&](const absl::Status& status) {
+    return absl::StrCat(dataset.Where(wanted.record), ": ", status.message());
+  };
+  absl::Status status;
+  if (payload.ok()) {
+    status = FillOutputs(plan, scratch, epoch, wanted.record, *payload, wanted.slot, slice);
+    if (!status.ok()) status = absl::DataLossError(where(status));
+  } else {
+    status = payload.status();
+    // Else it names its place already.
+    if (!IsDamage(status)) status = absl::Status(status.code(), where(status));
+  }
   if (status.ok()) {
     const SliceTensor& valid = layout.tensors()[static_cast<size_t>(layout.valid_index())];
-    slice[valid.offset + slot] = 1;
+    slice[valid.offset + wanted.slot] = 1;
     return absl::OkStatus();
   }
-  if (plan->spec().on_corrupt() != v1::MASK || !IsDamage(status)) return status;
-  ClearExample(layout, slot, slice);
+  const Shard& shard = dataset.shards()[static_cast<size_t>(wanted.place.shard)];
+  // A shard that was replaced is no damage to be masked.
+  SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
+  if (plan.spec().on_corrupt() != v1::MASK || !IsDamage(status)) return status;
+  ClearExample(layout, wanted.slot, slice);
   dataset.damage().Add(
       {.shard = std::string(shard.base_name()),
-       .record = record,
-       .offset = static_cast<int64_t>(shard.index().span(shard_place.index).offset),
+       .record = wanted.record,
+       .offset = static_cast<int64_t>(shard.index().span(wanted.place.index).offset),
        .cause = std::string(status.message())});
   return absl::OkStatus();
 }

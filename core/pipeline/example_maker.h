@@ -1,4 +1,4 @@
-// Makes one example: reads its record, transforms its features, writes them into their places in
+// Makes examples: reads their records, transforms the features, writes them into their places in
 // the slice. Holds the scratch memory and decoders of one thread.
 //
 // Single-thread. What it writes depends on the arguments alone.
@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/order/shard_map.h"
 #include "core/pipeline/feed_plan.h"
 
 namespace systole {
@@ -29,15 +31,16 @@ CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t 
 
 class ExampleMaker {
  public:
-  // Writes the example of (step, core, slot), `valid` included, into `slice`, a block of
-  // plan->layout().slice_bytes(). Padding is zeros; so is a record that cannot be used if the spec
-  // says MASK, and then it is put down in the dataset's damage log.
+  // Writes the examples of slots [begin, end) of (step, core), `valid` included, into `slice`, a
+  // block of plan->layout().slice_bytes(). Records that are neighbours in a shard share reads.
+  // Padding is zeros; so is a record that cannot be used if the spec says MASK, and then it is put
+  // down in the dataset's damage log. Of several errors that of the lowest slot is returned:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   // and what the storage says of a read that failed, which is never masked.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
-                    int64_t slot, uint8_t* slice);
+                    int64_t begin, int64_t end, uint8_t* slice);
 
  private:
   // What one plan needs between examples.
@@ -46,6 +49,30 @@ class ExampleMaker {
     std::vector<FeatureView> features;
     std::vector<std::optional<ImageTransformer>> transformers;  // By output; images only.
   };
+
+  // A record and where its example belongs.
+  struct Wanted {
+    int64_t record = 0;
+    int64_t slot = 0;
+    ShardPlace place;
+  };
+
+  // Of several errors the one of the lowest slot stays.
+  struct FirstError {
+    int64_t slot = 0;
+    absl::Status status;
+
+    void Add(int64_t error_slot, const absl::Status& error) {
+      if (error.ok() || (!status.ok() && slot <= error_slot)) return;
+      slot = error_slot;
+      status = error;
+    }
+  };
+
+  // Makes the example of one record, whose payload has been read, or could not be.
+  absl::Status MakeOne(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,
+                       const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload,
+                       uint8_t* slice);
 
   // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
@@ -59,6 +86,8 @@ class ExampleMaker {
   absl::Status FillNumbers(const OutputPlan& output, const FeatureView& feature,
                            absl::Span<uint8_t> out);
 
+  std::vector<Wanted> wanted_;          // Of one call, by record.
+  std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
   AlignedBuffer record_scratch_;
   // One example of any output, of the plans seen so far, that is not written in place.
   AlignedBuffer example_scratch_;

@@ -24,7 +24,14 @@ namespace {
 
 // Examples of one task: enough that handing it over costs nothing beside a decode of half a
 // millisecond each, few enough that one slice keeps several threads busy.
-constexpr int64_t kExamplesPerTask = 8;
+constexpr int64_t kMinExamplesPerTask = 8;
+// Bytes of records that a task of small ones is made up to: below, handing over and reading cost
+// more than the work.
+constexpr int64_t kTaskBytes = 64 << 10;
+
+int64_t ExamplesPerTask(const Dataset& dataset) {
+  return std::max(kMinExamplesPerTask, kTaskBytes / dataset.mean_record_bytes());
+}
 
 // No stream may hold more than this part of the budget, so that one client that stopped reading
 // does not starve the others.
@@ -315,11 +322,12 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     const int64_t examples = stream->plan->layout().per_core_batch();
     stream->virtual_time += static_cast<double>(examples);
 
-    const int64_t tasks = (examples + kExamplesPerTask - 1) / kExamplesPerTask;
+    const int64_t per_task = ExamplesPerTask(stream->plan->dataset());
+    const int64_t tasks = (examples + per_task - 1) / per_task;
     pending->tasks_left = tasks;
     for (int64_t task = 0; task < tasks; ++task) {
-      const int64_t begin = task * kExamplesPerTask;
-      const int64_t end = std::min(examples, begin + kExamplesPerTask);
+      const int64_t begin = task * per_task;
+      const int64_t end = std::min(examples, begin + per_task);
       pool_->Submit(static_cast<TaskPriority>(start),
                     [self = shared_from_this(), stream, pending, begin, end, start](int thread) {
                       self->Make(stream, pending, begin, end, start, thread);
@@ -337,13 +345,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       }
       ExampleMaker& maker = makers_[static_cast<size_t>(thread)];
       CoreSlice& slice = *pending->slice;
-      for (int64_t slot = begin; slot < end; ++slot) {
-        const absl::Status status =
-            maker.Make(stream->plan, slice.step(), slice.core(), slot, slice.mutable_data());
-        if (status.ok()) continue;
-        pending->SetError(slot, status);
-        break;
-      }
+      const absl::Status status =
+          maker.Make(stream->plan, slice.step(), slice.core(), begin, end, slice.mutable_data());
+      if (!status.ok()) pending->SetError(begin, status);
       examples_made_ += end - begin;
     }
     if (--pending->tasks_left == 0) Publish(stream, pending);

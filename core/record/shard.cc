@@ -97,8 +97,9 @@ absl::StatusOr<absl::string_view> Shard::ReadFrames(int64_t first, int64_t last,
                                                     AlignedBuffer& scratch) const {
   const uint64_t begin = index_.span(first).offset;
   const uint64_t bytes = index_.span(last).offset + index_.span(last).size - begin;
-  SYSTOLE_RETURN_IF_ERROR(Grow(bytes, scratch));
-  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), bytes);
+  SYSTOLE_RETURN_IF_ERROR(Grow(bytes + kCopyAlignment, scratch));
+  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()) + begin % kCopyAlignment,
+                             bytes);
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source_->ReadAt(begin, out));
   if (read < bytes) {
     return Damaged(first,

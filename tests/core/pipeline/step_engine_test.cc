@@ -73,6 +73,64 @@ TEST(StepEngineTest, BytesDoNotDependOnThreads) {
   EXPECT_EQ(DrainAll(eight, plan, all), digests);
 }
 
+// A task sorts its records, so what the order puts side by side is read side by side.
+TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
+  ShardBuilder builder;
+  for (int i = 0; i < 64; ++i) builder.Add(std::string(10, static_cast<char>('0' + i)));
+  auto source = std::make_unique<ErrorSource>(builder.Build());
+  ErrorSource* const reads = source.get();
+  absl::StatusOr<Shard> shard = Shard::Create(std::move(source));
+  ASSERT_THAT(shard, IsOk());
+  std::vector<Shard> shards;
+  shards.push_back(*std::move(shard));
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
+  ASSERT_THAT(dataset, IsOk());
+  for (const char* const mode : {"NONE", "GLOBAL"}) {
+    const auto plan =
+        MakePlan(absl::StrCat("dataset: 'test' seed: 1 shuffle { mode: ", mode,
+                              " } global_batch: 64 num_cores: 1 epochs: 1 outputs { name: 'x' "
+                              "feature: 'record' shape: 10 transforms { decode_raw {} } "
+                              "dtype: UINT8 }"),
+                 *dataset);
+    StepEngine engine({.threads = 1});
+    reads->ResetCounts();
+    absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+    ASSERT_THAT(stream, IsOk());
+    StepStream::Result slice = (*stream)->Next();
+    ASSERT_THAT(slice, IsOk());
+    EXPECT_EQ(reads->num_reads(), 1) << mode;  // All 64, in whatever order.
+    const SliceLayout& layout = plan->layout();
+    const uint8_t* const x =
+        (**slice)->data() + layout.tensors()[static_cast<size_t>(layout.IndexOf("x"))].offset;
+    for (int64_t slot = 0; slot < 64; ++slot) {
+      EXPECT_EQ(x[slot * 10], '0' + *plan->order().PlaceOf(0, slot).record) << mode;
+    }
+  }
+}
+
+TEST(StepEngineTest, OfSeveralErrorsInATaskThatOfTheLowestSlotIsReported) {
+  std::string bytes;
+  {
+    ShardBuilder builder;
+    for (int i = 0; i < 16; ++i) builder.Add(std::string(10, 'x'));
+    bytes = builder.Build();
+  }
+  for (int record = 0; record < 16; ++record) {  // A bit of each payload.
+    bytes = WithFlippedBit(bytes, (static_cast<uint64_t>(record) * 26 + 12) * 8);
+  }
+  const auto plan = MakePlan(
+      "dataset: 'test' seed: 1 shuffle { mode: GLOBAL } global_batch: 16 num_cores: 1 epochs: 1 "
+      "outputs { name: 'x' feature: 'record' shape: 10 transforms { decode_raw {} } dtype: UINT8 }",
+      OpenTestDataset({bytes}));
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Next(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr(absl::StrCat("record ", *plan->order().PlaceOf(0, 0).record,
+                                              " at byte offset"))));
+}
+
 TEST(StepEngineTest, EveryStepAndCoreAloneEqualsItsPlaceInTheWholeRun) {
   const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 3 epochs: 2 tail: PAD"),
                              OpenTestDataset(TestShards({20})));
