@@ -1,6 +1,11 @@
 #include "bench/ready_feed.h"
 
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "client/feed_client.h"
 #include "core/status/check.h"
 #include "grpcpp/server_builder.h"
 #include "proto/framing/element_spec.h"
@@ -84,15 +89,42 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::StreamSteps(
   SYSTOLE_CHECK(
       (grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&copy, &request)
            .ok()));
+  return Stream(request);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::Stream(
+    const v1::StreamStepsRequest& request) {
   return new ReadyWriter(ready_, request);
 }
 
-RunningServer::RunningServer(grpc::Service& service) {
+RunningServer::RunningServer(grpc::Service& service, const std::string& unix_address)
+    : address(unix_address) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address.empty() ? "127.0.0.1:0" : address,
+                           grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   server = builder.BuildAndStart();
   SYSTOLE_CHECK(server != nullptr);
+  if (address.empty()) address = absl::StrCat("127.0.0.1:", port);
+}
+
+Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps) {
+  v1::FeedSpec spec;
+  spec.set_dataset("ready");
+  spec.set_num_cores(ready.num_cores);
+  spec.set_global_batch(ready.global_batch);
+  absl::StatusOr<std::unique_ptr<FeedClient>> client =
+      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
+  SYSTOLE_CHECK(client.ok());
+  // The steady state is measured: afterwards the connection is there and every buffer was used.
+  for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
+  return Measure(static_cast<double>(ready.bytes() * steps), [&] {
+    for (int64_t i = 0; i < steps; ++i) {
+      absl::StatusOr<std::optional<Step>> step = (*client)->Next();
+      SYSTOLE_CHECK(step.ok() && step->has_value());
+      benchmark::DoNotOptimize((*step)->slice(0));
+    }
+  });
 }
 
 }  // namespace systole::bench

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/rounds.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/aligned_buffer.h"
 #include "grpcpp/server.h"
@@ -33,9 +34,8 @@ struct ReadySteps {
 
 // Streams `ready`, which must outlive it, framed as the real server frames steps, whatever the spec
 // says.
-class ReadyService final
-    : public v1::Systole::WithCallbackMethod_ResolveFeed<
-          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
+class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
+                         v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
  public:
   explicit ReadyService(const ReadySteps& ready) : ready_(ready) {}
   grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
@@ -45,17 +45,22 @@ class ReadyService final
                                                           const grpc::ByteBuffer* bytes) override;
 
  private:
+  virtual grpc::ServerWriteReactor<grpc::ByteBuffer>* Stream(const v1::StreamStepsRequest& request);
+
   const ReadySteps& ready_;
 };
 
-// `service` on a free port of the loopback device, until destroyed.
+// `service` on a free port of the loopback device, or on "unix:PATH", until destroyed.
 struct RunningServer {
-  explicit RunningServer(grpc::Service& service);
-  std::string address() const { return "127.0.0.1:" + std::to_string(port); }
+  explicit RunningServer(grpc::Service& service, const std::string& unix_address = "");
 
-  int port = 0;
+  std::string address;
+  int port = 0;  // None on a Unix socket.
   std::unique_ptr<grpc::Server> server;
 };
+
+// `steps` steps taken by a FeedClient from the server of `ready` at `address`, in bytes.
+Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps);
 
 }  // namespace systole::bench
 

@@ -22,7 +22,6 @@
 #include "bench/ready_feed.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
-#include "client/feed_client.h"
 #include "core/flow/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/allocator.h"
@@ -68,26 +67,6 @@ int64_t StepsToMove(const ReadySteps& ready) {
 
 double BytesOf(const ReadySteps& ready, int64_t steps) {
   return static_cast<double>(ready.bytes() * steps);
-}
-
-bench::Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready,
-                                int64_t steps) {
-  v1::FeedSpec spec;
-  spec.set_dataset("ready");
-  spec.set_num_cores(kCores);
-  spec.set_global_batch(ready.global_batch);
-  absl::StatusOr<std::unique_ptr<FeedClient>> client =
-      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
-  SYSTOLE_CHECK(client.ok());
-  // The steady state is measured: afterwards the connection is there and every buffer was used.
-  for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
-  return bench::Measure(BytesOf(ready, steps), [&] {
-    for (int64_t i = 0; i < steps; ++i) {
-      absl::StatusOr<std::optional<Step>> step = (*client)->Next();
-      SYSTOLE_CHECK(step.ok() && step->has_value());
-      benchmark::DoNotOptimize((*step)->slice(0));
-    }
-  });
 }
 
 bench::Sample MeasureGenerated(const std::string& address, const ReadySteps& ready, int64_t steps) {
@@ -180,7 +159,7 @@ void PrintGeneratedSeconds(int64_t global_batch, int64_t steps) {
   const ReadySteps ready(global_batch, kCores);
   GeneratedService service(ready);
   const RunningServer server(service);
-  std::printf("%.9f\n", MeasureGenerated(server.address(), ready, steps).seconds);
+  std::printf("%.9f\n", MeasureGenerated(server.address, ready, steps).seconds);
 }
 
 void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
@@ -192,7 +171,7 @@ void BM_WireAgainstSocketAndGeneratedCode(benchmark::State& state) {
                                   *AlignedBuffer::Create(ready.bytes())};
   for (auto _ : state) {
     const std::vector<std::vector<bench::Sample>> samples =
-        bench::TakeTurns({[&] { return MeasureFeedClient(server.address(), ready, steps); },
+        bench::TakeTurns({[&] { return MeasureFeedClient(server.address, ready, steps); },
                           [&] { return MeasureSocket(ready, steps, destination); },
                           [&] { return MeasureGeneratedInNewProcess(ready, steps); }});
     bench::Row row = {.figure = "wire alone: ready bf16 batches into the caller's memory",
@@ -220,7 +199,7 @@ void BM_Wire(benchmark::State& state) {
   const RunningServer server(service);
   const int64_t steps = StepsToMove(ready);
   for (auto _ : state) {
-    state.SetIterationTime(MeasureFeedClient(server.address(), ready, steps).seconds);
+    state.SetIterationTime(MeasureFeedClient(server.address, ready, steps).seconds);
   }
   state.SetBytesProcessed(state.iterations() * steps * ready.bytes());
 }
