@@ -1,0 +1,191 @@
+// The real programs on one machine: what comes through shared memory is what comes by TCP, and no
+// way for either of them to die loses a step or the server's memory.
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/status_matchers.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 512 KiB a slice, 4 MiB a step, 640 MiB in all: more than a client prefetches.
+constexpr int kRecordBytes = 64 << 10;
+constexpr int kSteps = 160;
+
+class SystemSharedMemoryTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder;
+    folder_->Write("raw-0.tfrecord", RawShard(0, 40, kRecordBytes));
+    folder_->Write("raw-1.tfrecord", RawShard(40, 20, kRecordBytes));  // The tail is padded.
+    std::string damaged = RawShard(0, 1, kRecordBytes);
+    damaged[kRecordBytes / 2] ^= 1;
+    folder_->Write("raw-2.tfrecord", damaged);  // And one place masked.
+    spec_ = folder_->Write("spec.textproto",
+                           RawSpec(kRecordBytes, /*epochs=*/kSteps) + "tail: PAD on_corrupt: MASK");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  // On a Unix socket of this name, or by TCP if it is empty.
+  static std::unique_ptr<ServerProcess> Serve(const std::string& socket,
+                                              const std::vector<std::string>& args = {}) {
+    std::vector<std::string> all = {"--dataset", absl::StrCat("raw=", *folder_ / "raw-*.tfrecord")};
+    if (!socket.empty()) all.insert(all.end(), {"--listen", Address(socket)});
+    all.insert(all.end(), args.begin(), args.end());
+    auto server = ServerProcess::Start(all);
+    EXPECT_THAT(server, IsOk());
+    return server.ok() ? *std::move(server) : nullptr;
+  }
+  static std::string Address(const std::string& socket) {
+    return absl::StrCat("unix:", *folder_ / socket);
+  }
+
+  static std::vector<std::string> FeedArgs(const std::string& servers, int steps = kSteps) {
+    return {"feed", "--server", servers, "--spec", spec_, "--steps", absl::StrCat(steps)};
+  }
+  static std::string Digest(const std::string& servers, const std::vector<std::string>& more = {},
+                            int steps = kSteps) {
+    std::vector<std::string> args = FeedArgs(servers, steps);
+    args.push_back("--digest");
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished feed = RunSystole(args);
+    EXPECT_EQ(feed.exit_code, 0) << feed.err;
+    return feed.out;
+  }
+  // Begun to print, and waiting for a reader.
+  static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
+    std::vector<std::string> args = FeedArgs(servers);
+    args.insert(args.begin(), SystoleProgram());
+    args.push_back("--digest");
+    auto feed = std::make_unique<Process>(args, ProcessOptions{.stdout_pipe_bytes = 4096});
+    *line = feed->ReadLine();
+    return feed;
+  }
+
+  // By TCP, one thread.
+  static std::string Reference() {
+    static const std::string* const reference = [] {
+      const auto server = Serve("", {"--threads", "1"});
+      return new std::string(server != nullptr ? Digest(server->address()) : "");
+    }();
+    return *reference;
+  }
+
+  static v1::ServerStatusResponse StatusOf(const std::string& socket) {
+    const auto stub = v1::Systole::NewStub(
+        grpc::CreateChannel(Address(socket), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::ServerStatusResponse status;
+    EXPECT_TRUE(stub->ServerStatus(&context, {}, &status).ok());
+    return status;
+  }
+
+  static TempFolder* folder_;
+  static std::string spec_;
+};
+TempFolder* SystemSharedMemoryTest::folder_ = nullptr;
+std::string SystemSharedMemoryTest::spec_;
+
+TEST_F(SystemSharedMemoryTest, WithAndWithoutItAndByTcpTheStepsAreTheSame) {
+  ASSERT_EQ(Lines(Reference()).size(), 8u * kSteps);
+  for (const std::string threads : {"1", "8"}) {
+    const auto server = Serve("digest", {"--threads", threads});
+    ASSERT_NE(server, nullptr);
+    EXPECT_EQ(Digest(Address("digest")), Reference()) << threads;
+    EXPECT_EQ(Digest(Address("digest"), {"--no-shared-memory"}), Reference()) << threads;
+  }
+  const auto server = Serve("off", {"--no-shared-memory"});
+  ASSERT_NE(server, nullptr);
+  EXPECT_EQ(Digest(Address("off")), Reference());
+}
+
+TEST_F(SystemSharedMemoryTest, JsonTellsWhatCameThroughIt) {
+  const auto server = Serve("json");
+  ASSERT_NE(server, nullptr);
+  std::vector<std::string> args = FeedArgs(Address("json"));
+  args.push_back("--json");
+  const std::string bytes = absl::StrCat(int64_t{kSteps} * 8 * (8 * kRecordBytes + 8));
+  EXPECT_THAT(RunSystole(args).out, HasSubstr(absl::StrCat("\"bytes_shared\":", bytes, ",")));
+  args.push_back("--no-shared-memory");
+  EXPECT_THAT(RunSystole(args).out, HasSubstr("\"bytes_shared\":0,"));
+}
+
+TEST_F(SystemSharedMemoryTest, ARunResumedThroughItGoesOnTheSame) {
+  const auto server = Serve("resume");
+  ASSERT_NE(server, nullptr);
+  const std::string head = Digest(Address("resume"), {}, /*steps=*/7);
+  const std::string tail = Digest(Address("resume"), {"--first-step", "7"}, kSteps - 7);
+  EXPECT_EQ(head + tail, Reference());
+}
+
+TEST_F(SystemSharedMemoryTest, AKilledClientLeavesNothingInTheServersMemory) {
+  const auto server = Serve("killed");
+  ASSERT_NE(server, nullptr);
+  for (int i = 0; i < 3; ++i) {
+    std::string line;
+    const std::unique_ptr<Process> feed = FeedInMidStream(Address("killed"), &line);
+    EXPECT_GT(StatusOf("killed").payload_bytes_shared(), 0);
+    feed->Signal(SIGKILL);
+    EXPECT_EQ(feed->Wait().exit_code, 128 + SIGKILL);
+    while (StatusOf("killed").memory_used_bytes() > 0) usleep(1000);
+  }
+}
+
+TEST_F(SystemSharedMemoryTest, AnotherServerTakesOverFromAKilledOne) {
+  auto doomed = Serve("doomed");
+  const auto other = Serve("");
+  ASSERT_TRUE(doomed != nullptr && other != nullptr);
+  std::string line;
+  const std::unique_ptr<Process> feed =
+      FeedInMidStream(absl::StrCat(Address("doomed"), ",", other->address()), &line);
+  doomed->process().Signal(SIGKILL);
+  doomed->process().Wait();
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, Reference());
+}
+
+TEST_F(SystemSharedMemoryTest, AServerInThePlaceOfAKilledOneGoesOnFromItsStaleSockets) {
+  auto first = Serve("again");
+  ASSERT_NE(first, nullptr);
+  std::string line;
+  const std::unique_ptr<Process> feed = FeedInMidStream(Address("again"), &line);
+  first->process().Signal(SIGKILL);
+  first->process().Wait();
+  const auto second = Serve("again");
+  ASSERT_NE(second, nullptr);
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, Reference());
+  EXPECT_GT(StatusOf("again").payload_bytes_shared(), 0);
+}
+
+TEST_F(SystemSharedMemoryTest, AServerThatDrainsHandsItsStreamOver) {
+  const auto leaving = Serve("leaving");
+  const auto other = Serve("staying");
+  ASSERT_TRUE(leaving != nullptr && other != nullptr);
+  std::string line;
+  const std::unique_ptr<Process> feed =
+      FeedInMidStream(absl::StrCat(Address("leaving"), ",", Address("staying")), &line);
+  leaving->process().Signal(SIGTERM);
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, Reference());
+  EXPECT_EQ(leaving->process().Wait().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace systole
