@@ -4,6 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "benchmark/benchmark.h"
 #include "client/feed_client.h"
 #include "core/status/check.h"
@@ -97,15 +99,14 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::Stream(
   return new ReadyWriter(ready_, request);
 }
 
-RunningServer::RunningServer(grpc::Service& service, const std::string& unix_address)
-    : address(unix_address) {
+RunningServer::RunningServer(grpc::Service& service, const std::string& listen) : address(listen) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address.empty() ? "127.0.0.1:0" : address,
-                           grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   server = builder.BuildAndStart();
   SYSTOLE_CHECK(server != nullptr);
-  if (address.empty()) address = absl::StrCat("127.0.0.1:", port);
+  absl::string_view host = listen;
+  if (absl::ConsumeSuffix(&host, ":0")) address = absl::StrCat(host, ":", port);
 }
 
 Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps) {

@@ -50,9 +50,9 @@ class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
   const ReadySteps& ready_;
 };
 
-// `service` on a free port of the loopback device, or on "unix:PATH", until destroyed.
+// `service` at `listen`, "HOST:0" (any free port) or "unix:PATH", until destroyed.
 struct RunningServer {
-  explicit RunningServer(grpc::Service& service, const std::string& unix_address = "");
+  explicit RunningServer(grpc::Service& service, const std::string& listen = "127.0.0.1:0");
 
   std::string address;
   int port = 0;  // None on a Unix socket.

@@ -1,0 +1,277 @@
+// The feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
+// (bench/link.h), against a raw TCP socket that moves the same bytes over the same link; and what
+// `wire: AUTO` makes of the slow one.
+//
+// Needs root; without, every row says so and is no pass.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "bench/link.h"
+#include "bench/ready_feed.h"
+#include "bench/rounds.h"
+#include "benchmark/benchmark.h"
+#include "client/feed_client.h"
+#include "core/example/example_builder.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/memory/allocator.h"
+#include "core/record/record_writer.h"
+#include "core/status/check.h"
+#include "server/server.h"
+
+namespace systole::bench {
+namespace {
+
+// 9.6 MB a step.
+constexpr int64_t kBatch = 32;
+constexpr int64_t kImageBytes = 224 * 224 * 3;
+
+// What main() found; the links are there if it is OK.
+absl::Status links;
+// Of the server's process.
+struct Ports {
+  int32_t ready = 0;
+  int32_t raw = 0;
+  int32_t pixels = 0;
+} ports;
+
+// The server's process.
+
+int Listen(int32_t& port) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof(address);
+  SYSTOLE_CHECK(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  SYSTOLE_CHECK(listen(listener, 4) == 0);
+  SYSTOLE_CHECK(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  port = ntohs(address.sin_port);
+  return listener;
+}
+
+// Sends each client as many bytes of ready steps as it asks for, 1 MiB a call.
+void ServeRaw(int listener, const ReadySteps& ready) {
+  while (true) {
+    const int client = accept(listener, nullptr, nullptr);
+    SYSTOLE_CHECK(client >= 0);
+    int64_t left = 0;
+    SYSTOLE_CHECK(recv(client, &left, sizeof(left), MSG_WAITALL) == sizeof(left));
+    for (int64_t step = 0; left > 0; ++step) {
+      for (int64_t at = 0; at < ready.bytes() && left > 0;) {
+        const int64_t piece = std::min({ready.bytes() - at, left, int64_t{1} << 20});
+        const ssize_t sent =
+            send(client, ready.slice(step, 0) + at, static_cast<size_t>(piece), MSG_NOSIGNAL);
+        SYSTOLE_CHECK(sent > 0);
+        at += sent;
+        left -= sent;
+      }
+    }
+    close(client);
+  }
+}
+
+// Records of pixels, so that making a step costs little and the link is what limits.
+std::string WritePixelShard() {
+  const std::string path =
+      absl::StrCat(std::filesystem::temp_directory_path().string(), "/link_bench-", getpid());
+  std::filesystem::create_directory(path);
+  absl::StatusOr<RecordWriter> writer = RecordWriter::Create(path + "/pixels.tfrecord");
+  SYSTOLE_CHECK(writer.ok());
+  for (int64_t i = 0; i < 2 * kBatch; ++i) {
+    std::string pixels(static_cast<size_t>(kImageBytes), '\0');
+    for (size_t at = 0; at < pixels.size(); ++at) pixels[at] = static_cast<char>(at * 7 + i);
+    SYSTOLE_CHECK(writer->Write(ExampleBuilder().AddBytes("pixels", pixels).Serialize()).ok());
+  }
+  SYSTOLE_CHECK(writer->Close().ok());
+  return path;
+}
+
+void Serve(int control) {
+  const std::string folder = WritePixelShard();
+  v1::ServerConfig config;
+  v1::DatasetConfig& dataset = *config.add_datasets();
+  dataset.set_name("pixels");
+  dataset.add_shards(folder + "/*.tfrecord");
+  absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+  SYSTOLE_CHECK(catalogue.ok());
+  const auto pixels =
+      Server::Start(*std::move(catalogue), {.listen = "0.0.0.0:0", .insecure = true});
+  SYSTOLE_CHECK(pixels.ok());
+  const ReadySteps ready(kBatch, /*num_cores=*/1);
+  ReadyService service(ready);
+  const RunningServer server(service, "0.0.0.0:0");
+  ports.ready = server.port;
+  ports.pixels = (*pixels)->port();
+  const int listener = Listen(ports.raw);
+  std::thread raw([&] { ServeRaw(listener, ready); });
+  SYSTOLE_CHECK(write(control, &ports, sizeof(ports)) == sizeof(ports));
+  char end;
+  (void)!read(control, &end, 1);  // Until the client's process is gone or says so.
+  std::filesystem::remove_all(folder);
+  _exit(0);
+}
+
+// The client's.
+
+Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64_t step_bytes) {
+  for (int64_t i = 0; i < warm_steps; ++i) SYSTOLE_CHECK(client.Next().ok());
+  return Measure(static_cast<double>(steps * step_bytes), [&] {
+    for (int64_t i = 0; i < steps; ++i) {
+      absl::StatusOr<std::optional<Step>> step = client.Next();
+      SYSTOLE_CHECK(step.ok() && step->has_value());
+      benchmark::DoNotOptimize((*step)->slice(0));
+    }
+  });
+}
+
+// Steps before the clock starts: the path's windows have opened, the client's is full.
+int64_t WarmSteps(int64_t full) { return NumRounds() == 1 ? 1 : full; }
+constexpr int64_t kWarmSteps = 12;
+
+Sample MeasureFeed(const char* host, int64_t steps, int64_t step_bytes) {
+  v1::FeedSpec spec;
+  spec.set_dataset("ready");
+  spec.set_num_cores(1);
+  spec.set_global_batch(kBatch);
+  const auto client = FeedClient::Create(
+      spec, {.servers = {absl::StrCat(host, ":", ports.ready)}, .prefetch_bytes = 3 * step_bytes});
+  SYSTOLE_CHECK(client.ok());
+  return MeasureSteps(**client, WarmSteps(kWarmSteps), steps, step_bytes);
+}
+
+Sample MeasureSocket(const char* host, int64_t steps, int64_t step_bytes, AlignedBuffer& to) {
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(ports.raw));
+  SYSTOLE_CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
+  SYSTOLE_CHECK(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  const int64_t all = (WarmSteps(kWarmSteps) + steps) * step_bytes;
+  SYSTOLE_CHECK(send(connection, &all, sizeof(all), 0) == sizeof(all));
+  const auto receive = [&](int64_t number) {
+    for (int64_t step = 0; step < number; ++step) {
+      for (int64_t at = 0; at < step_bytes;) {
+        const ssize_t got =
+            recv(connection, to.data() + at, static_cast<size_t>(step_bytes - at), 0);
+        SYSTOLE_CHECK(got > 0);
+        at += got;
+      }
+    }
+  };
+  receive(WarmSteps(kWarmSteps));
+  const Sample sample = Measure(static_cast<double>(steps * step_bytes), [&] { receive(steps); });
+  close(connection);
+  return sample;
+}
+
+void CompareWithSocket(benchmark::State& state, const char* host, const std::string& link,
+                       int64_t full_steps) {
+  if (!links.ok()) {
+    state.SkipWithError(std::string(links.message()).c_str());
+    return;
+  }
+  const ReadySteps ready(kBatch, 1);
+  const int64_t steps = ScaledWork(full_steps);
+  AlignedBuffer to = *AlignedBuffer::Create(ready.bytes());
+  for (auto _ : state) {
+    const std::vector<std::vector<Sample>> samples =
+        TakeTurns({[&] { return MeasureFeed(host, steps, ready.bytes()); },
+                   [&] { return MeasureSocket(host, steps, ready.bytes(), to); }});
+    const Row row = {.figure = absl::StrCat("ready bf16 batches through ", link),
+                     .ceiling = "raw TCP socket through the same",
+                     .unit = "MB/s",
+                     .unit_size = 1e6,
+                     .wanted = 0.85};
+    ReportRow(state, "of_socket", row, samples[0], samples[1]);
+    state.counters["MB/s"] = samples[0].back().rate() / 1e6;
+    state.counters["socket_MB/s"] = samples[1].back().rate() / 1e6;
+  }
+}
+
+void BM_GigabitLink(benchmark::State& state) {
+  CompareWithSocket(state, kGigabitServer, "a link of 1 Gbit/s", 30);
+}
+BENCHMARK(BM_GigabitLink)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void BM_FarLink(benchmark::State& state) {
+  CompareWithSocket(state, kFarServer, "a link of 20 ms round trip", 60);
+}
+BENCHMARK(BM_FarLink)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// Steps of float32 images, delivered.
+Sample MeasureWire(v1::Wire wire, int64_t steps) {
+  v1::FeedSpec spec;
+  spec.set_dataset("pixels");
+  spec.set_num_cores(1);
+  spec.set_global_batch(kBatch);
+  spec.set_wire(wire);
+  v1::Output& output = *spec.add_outputs();
+  output.set_name("image");
+  output.set_feature("pixels");
+  output.add_transforms()->mutable_decode_raw();
+  v1::Normalize& normalize = *output.add_transforms()->mutable_normalize();
+  normalize.add_mean(127.5);
+  normalize.add_stddev(63.75);
+  output.set_dtype(v1::FLOAT32);
+  for (const int64_t edge : {224, 224, 3}) output.add_shape(edge);
+  const auto client =
+      FeedClient::Create(spec, {.servers = {absl::StrCat(kGigabitServer, ":", ports.pixels)},
+                                .prefetch_bytes = 3 * kBatch * kImageBytes * 4});
+  SYSTOLE_CHECK(client.ok());
+  // AUTO needs a few steps to see what limits.
+  return MeasureSteps(**client, WarmSteps(20), steps, kBatch);
+}
+
+void BM_AutomaticWire(benchmark::State& state) {
+  if (!links.ok()) {
+    state.SkipWithError(std::string(links.message()).c_str());
+    return;
+  }
+  const int64_t steps = ScaledWork(12);
+  for (auto _ : state) {
+    const std::vector<std::vector<Sample>> samples =
+        TakeTurns({[&] { return MeasureWire(v1::AUTO, steps); },
+                   [&] { return MeasureWire(v1::FINISHED, steps); }});
+    const Row row = {.figure = "float32 images through a link of 1 Gbit/s, wire: AUTO",
+                     .ceiling = "the same, wire: FINISHED",
+                     .unit = "img/s",
+                     .wanted = 3.5};
+    ReportRow(state, "times_finished", row, samples[0], samples[1]);
+  }
+}
+BENCHMARK(BM_AutomaticWire)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+int Main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  int control = -1;
+  links = StartBehindLinks(Serve, control);
+  if (links.ok()) SYSTOLE_CHECK(read(control, &ports, sizeof(ports)) == sizeof(ports));
+  KeepFreedMemory();
+  benchmark::RunSpecifiedBenchmarks();
+  if (control >= 0) {
+    shutdown(control, SHUT_RDWR);
+    wait(nullptr);  // The server's process removes its shard.
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace systole::bench
+
+int main(int argc, char** argv) { return systole::bench::Main(argc, argv); }
