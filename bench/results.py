@@ -1,5 +1,5 @@
 """Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h): one JSON object a line, a row
-of the table or a point of a curve."""
+of the table, a point of a curve, or a figure that this machine does not let us measure."""
 
 import json
 import math
@@ -18,6 +18,7 @@ ROW_OPTIONAL = {
 POINT = {
     "curve": _TEXT, "series": _TEXT, "x_label": _TEXT, "x": _NUMBER, "y_label": _TEXT, "y": _NUMBER,
 }
+NOT_MEASURED = {"not_measured": _TEXT, "reason": _TEXT}
 
 
 class MalformedResults(Exception):
@@ -44,6 +45,9 @@ def _check(line):
     if "curve" in line:
         _check_fields(line, POINT, {})
         return
+    if "not_measured" in line:
+        _check_fields(line, NOT_MEASURED, {})
+        return
     _check_fields(line, ROW, ROW_OPTIONAL)
     if ("wanted" in line) != ("bound" in line):
         raise ValueError("has one of wanted and bound, want both or none")
@@ -52,8 +56,8 @@ def _check(line):
 
 
 def read(path):
-    """Rows and points of a file, in its order. Raises MalformedResults."""
-    rows, points = [], []
+    """Rows, points and figures not measured of a file, in its order. Raises MalformedResults."""
+    rows, points, not_measured = [], [], []
     with open(path, encoding="utf-8") as file:
         for number, text in enumerate(file, start=1):
             try:
@@ -61,8 +65,13 @@ def read(path):
                 _check(line)
             except ValueError as error:  # JSONDecodeError is one.
                 raise MalformedResults(f"{path}, line {number}: {error}") from error
-            (points if "curve" in line else rows).append(line)
-    return rows, points
+            if "curve" in line:
+                points.append(line)
+            elif "not_measured" in line:
+                not_measured.append(line)
+            else:
+                rows.append(line)
+    return rows, points, not_measured
 
 
 def verdict(row):

@@ -139,6 +139,12 @@ Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& 
   return ratio;
 }
 
+void ReportNotMeasured(const std::string& figure, const std::string& reason) {
+  JsonWriter line;
+  line.BeginObject().Field("not_measured", figure).Field("reason", reason).EndObject();
+  Append(line);
+}
+
 void ReportPoint(const Point& point) {
   JsonWriter line;
   line.BeginObject()

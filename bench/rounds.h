@@ -80,6 +80,9 @@ struct Ratio {
 Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& row,
                 const std::vector<Sample>& figure, const std::vector<Sample>& ceiling);
 
+// Says in the results that `figure` cannot be measured on this machine, and why. Not for failures.
+void ReportNotMeasured(const std::string& figure, const std::string& reason);
+
 // A point of a curve; points of one curve and series are joined in order of x.
 struct Point {
   std::string curve;   // The plot's title.

@@ -104,11 +104,12 @@ def refuse_repeated(rows, path):
         seen.add(key)
 
 
-def write(out, rows, points, facts):
+def write(out, rows, points, not_measured, facts):
     out.mkdir(parents=True, exist_ok=True)
     table_rows = [row | {"verdict": results.verdict(row)} for row in rows]
     (out / "table.json").write_text(
-        json.dumps({"machine": facts, "rows": table_rows, "points": points}, indent=2) + "\n",
+        json.dumps({"machine": facts, "rows": table_rows, "points": points,
+                    "not_measured": not_measured}, indent=2) + "\n",
         encoding="utf-8")
     curves = {}
     for point in points:
@@ -127,7 +128,7 @@ def main():
     parser.add_argument("--versions", help="a JSON object that is added to the machine's facts")
     arguments = parser.parse_args()
     try:
-        rows, points = results.read(arguments.results)
+        rows, points, not_measured = results.read(arguments.results)
         refuse_repeated(rows, arguments.results)
     except (OSError, results.MalformedResults) as error:
         sys.exit(f"table.py: {error}")
@@ -138,8 +139,10 @@ def main():
         print(summary(rows))
     else:
         print("no rows: none of these benchmarks has a ceiling")
+    for line in not_measured:
+        print(f"NOT MEASURED: {line['not_measured']}: {line['reason']}")
     print(", ".join(f"{key}: {value}" for key, value in facts.items()))
-    write(arguments.out, rows, points, facts)
+    write(arguments.out, rows, points, not_measured, facts)
 
 
 if __name__ == "__main__":

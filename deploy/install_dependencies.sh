@@ -13,6 +13,7 @@ packages=(
   libjpeg62-turbo-dev libhwy-dev libisal-dev libxxhash-dev libcli11-dev libspdlog-dev
   libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  iproute2  # Makes the links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
   chromium  # Opens report pages in a test.
 )

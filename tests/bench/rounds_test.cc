@@ -69,6 +69,17 @@ class SilentReporter final : public benchmark::BenchmarkReporter {
   std::map<std::string, double> counters;
 };
 
+TEST(RoundsTest, WhatCannotBeMeasuredIsALineWithItsReason) {
+  const TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  setenv("SYSTOLE_BENCH_RESULTS", results.c_str(), 1);
+  ReportNotMeasured("link", "needs root");
+  std::ifstream file(results);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_EQ(line, R"({"not_measured":"link","reason":"needs root"})");
+}
+
 TEST(RoundsTest, ARowIsALineOfTheResultsAndCounters) {
   const TempFolder folder;
   const std::string results = folder / "results.jsonl";

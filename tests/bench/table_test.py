@@ -18,6 +18,7 @@ import table  # noqa: E402
 
 ROW = {"figure": "decode", "ceiling": "bare", "unit": "img/s", "figure_value": 900.0,
        "ceiling_value": 1000, "ratio": 0.9, "ratio_min": 0.8, "ratio_max": 0.95, "rounds": 5}
+NOT_MEASURED = {"not_measured": "link", "reason": "needs root"}
 POINT = {"curve": "img/s <by> clients", "series": "one & all", "x_label": "clients", "x": 1,
          "y_label": "img/s", "y": 10.0}
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,9 +47,11 @@ class ReadTest(TempDirTest):
             results.read(self.write(ROW, line))
 
     def test_rows_and_points_are_told_apart(self):
-        rows, points = results.read(self.write(ROW, POINT, ROW | {"figure": "other"}))
+        rows, points, not_measured = results.read(
+            self.write(ROW, POINT, NOT_MEASURED, ROW | {"figure": "other"}))
         self.assertEqual([row["figure"] for row in rows], ["decode", "other"])
         self.assertEqual(points, [POINT])
+        self.assertEqual(not_measured, [NOT_MEASURED])
 
     def test_malformed_lines_are_named(self):
         self.assert_malformed("{no json\n", "Expecting property name")
@@ -63,6 +66,7 @@ class ReadTest(TempDirTest):
         self.assert_malformed(ROW | {"wanted": 1, "bound": "above"}, "bound is 'above'")
         self.assert_malformed(POINT | {"y": None}, "y is None")
         self.assert_malformed({"curve": "only a title"}, "lacks series")
+        self.assert_malformed({"not_measured": "link"}, "lacks reason")
 
 
 class VerdictTest(unittest.TestCase):
@@ -118,6 +122,13 @@ class TableTest(TempDirTest):
             self.assertIn(fact, written["machine"])
         self.assertEqual(len(written["points"]), 2)
         self.assertTrue((out / "img-s-by-clients.svg").exists())
+
+    def test_what_could_not_be_measured_is_said(self):
+        done = self.run_script("table.py", self.write(ROW, NOT_MEASURED), self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("NOT MEASURED: link: needs root", done.stdout)
+        written = json.loads((self.folder / "table.json").read_text(encoding="utf-8"))
+        self.assertEqual(written["not_measured"], [NOT_MEASURED])
 
     def test_few_rounds_claim_nothing(self):
         done = self.run_script("table.py", self.write(ROW | {"rounds": 3}), self.folder)
