@@ -11,10 +11,6 @@
 namespace systole {
 namespace {
 
-// Slots mapped at a time: more than any server's window and look-ahead. A server that goes on
-// offering would fill the table of mappings.
-constexpr size_t kMaxSlots = 4096;
-
 absl::Status BadOffer(absl::string_view what) {
   return absl::InternalError(absl::StrCat("the server's shared memory is refused: ", what));
 }
@@ -70,9 +66,9 @@ absl::Status SlotReader::TakeOffer(const SlotSocket::Packet& packet, int64_t slo
     return BadOffer(absl::StrCat("SlotOffer.bytes is ", offer->bytes, ", want ", slot_bytes,
                                  ", one core's slice"));
   }
-  if (slots_.size() >= kMaxSlots) {
+  if (slots_.size() >= kMaxMappedSlots) {
     return BadOffer(absl::StrCat("SlotOffer.slot ", offer->slot, " is one more than the ",
-                                 kMaxSlots, " that may be mapped"));
+                                 kMaxMappedSlots, " that may be mapped"));
   }
   absl::StatusOr<SealedView> view = SealedView::Map(packet.passed.get(), offer->bytes);
   if (!view.ok()) {

@@ -1,5 +1,8 @@
 #include "server/server.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -67,6 +70,15 @@ absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& 
                              .max_lent_bytes = options.service.engine.memory_budget_bytes / 2});
 }
 
+// What is asked for, within what this process' descriptors allow.
+FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
+  rlimit open_files = {};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &open_files) == 0;
+  options.engine.max_sealed_slices =
+      std::min(options.engine.max_sealed_slices, MaxSlotsFor(known ? open_files.rlim_cur : 0));
+  return options;
+}
+
 }  // namespace
 
 Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing)
@@ -90,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
   const absl::Status sharing = slots.status();
   auto server = absl::WrapUnique(
-      new Server(std::make_unique<FeedService>(std::move(catalogue), options.service,
+      new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(options.service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
                  options.listen, sharing));
   grpc::ServerBuilder builder;

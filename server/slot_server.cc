@@ -1,5 +1,6 @@
 #include "server/slot_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -14,6 +15,10 @@ namespace {
 constexpr size_t kMaxGuests = 256;
 
 }  // namespace
+
+int MaxSlotsFor(uint64_t open_files) {
+  return static_cast<int>(std::min<uint64_t>(kMaxSlots, open_files / 4));
+}
 
 absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string& path,
                                                                const SlotServerOptions& options) {

@@ -21,6 +21,11 @@
 
 namespace systole {
 
+// How many slots a process should have that may open `open_files` descriptors (RLIMIT_NOFILE): as
+// many as clients map, but no more than a quarter of the descriptors. A server without any left
+// cannot accept a connection any more.
+int MaxSlotsFor(uint64_t open_files);
+
 struct SlotServerOptions {
   // Sessions at once: each costs a descriptor and what its client holds. A client beyond gets
   // bytes.

@@ -1,5 +1,6 @@
 #include "core/memory/buffer_pool.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -21,8 +22,7 @@ absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t byte
   std::optional<AlignedBuffer> buffer = TakeKept(bytes, kind);
   if (!buffer.has_value()) {
     while (!kept_.empty() && used_bytes_ + kept_bytes_ + bytes > budget_bytes_) {
-      kept_bytes_ -= kept_.front().size();
-      kept_.pop_front();
+      Free(kept_.begin());
     }
     SYSTOLE_ASSIGN_OR_RETURN(buffer, Make(bytes, kind));
   }
@@ -44,14 +44,35 @@ std::optional<AlignedBuffer> BufferPool::TakeKept(int64_t bytes, BufferKind kind
 
 absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
   if (kind == BufferKind::kSealed) {
-    if (absl::StatusOr<AlignedBuffer> sealed = AlignedBuffer::CreateSealed(bytes); sealed.ok()) {
-      return sealed;
+    if (MaySeal()) {
+      absl::StatusOr<AlignedBuffer> sealed = AlignedBuffer::CreateSealed(bytes);
+      if (sealed.ok()) {
+        ++sealed_;
+        return sealed;
+      }
     }
     if (std::optional<AlignedBuffer> kept = TakeKept(bytes, BufferKind::kPrivate)) {
       return *std::move(kept);
     }
   }
   return AlignedBuffer::Create(bytes);
+}
+
+bool BufferPool::MaySeal() {
+  if (sealed_ >= max_sealed_) {
+    // One of another size, which no feed may want any more.
+    const auto sealed = std::find_if(kept_.begin(), kept_.end(), [](const AlignedBuffer& buffer) {
+      return buffer.sealed() != nullptr;
+    });
+    if (sealed != kept_.end()) Free(sealed);
+  }
+  return sealed_ < max_sealed_;
+}
+
+void BufferPool::Free(std::deque<AlignedBuffer>::iterator kept) {
+  if (kept->sealed() != nullptr) --sealed_;
+  kept_bytes_ -= kept->size();
+  kept_.erase(kept);
 }
 
 void BufferPool::Release(AlignedBuffer buffer) {

@@ -87,7 +87,8 @@ struct StepStream::State {
 class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engine> {
  public:
   explicit Engine(const StepEngineOptions& options)
-      : buffers_(options.memory_budget_bytes), makers_(static_cast<size_t>(options.threads)) {
+      : buffers_(options.memory_budget_bytes, options.max_sealed_slices),
+        makers_(static_cast<size_t>(options.threads)) {
     pool_ = std::make_unique<WorkerPool>(options.threads);
   }
 

@@ -31,6 +31,9 @@ struct StepEngineOptions {
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
   // Stops slow clients from filling the memory. A larger one lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
+  // Bound on the slices in sealed memory, made, lent or kept for reuse. Each is a file descriptor
+  // here and a mapping at every client that has had it. Slices beyond lie in private memory.
+  int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
 // What a stream delivers: cores core_begin .. core_end - 1 of the steps first_step,

@@ -18,6 +18,13 @@ inline constexpr size_t kSlotSessionBytes = 16;
 // The longest packet. An offer retires no more slots at a time than fit.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
+// Slots that a client maps at a time: a server that went on offering would fill its table of
+// mappings, of some 65,000.
+inline constexpr int kMaxMappedSlots = 4096;
+// Slots that a server has at a time, so that no client is offered more than it maps. Any of them
+// may be offered to any client, and until a client has heard which ones are gone it counts those
+// too.
+inline constexpr int kMaxSlots = 3072;
 
 // A session's id, from the kernel's source of secrets: whoever knows it can ask for a stream whose
 // slices this connection gets. Randomness that decides bytes of a feed is core/random's.

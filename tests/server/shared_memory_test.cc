@@ -1,12 +1,15 @@
 // A real server and real clients on one machine: batches come through shared memory, are the same
 // bytes, and nothing that a client does with its slots hurts the others.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -178,6 +181,41 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+}
+
+TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
+  Restart({.service = {.engine = {.max_sealed_slices = 1}}});
+  const auto shared = Client(SameHost::kAuto, 40);
+  const auto sent = Client(SameHost::kOff, 40);
+  ASSERT_TRUE(shared != nullptr && sent != nullptr);
+  EXPECT_EQ(Drain(*shared), Drain(*sent));
+  EXPECT_GT(shared->stats().shared_payload_bytes, 0);
+  EXPECT_LT(shared->stats().shared_payload_bytes, shared->stats().payload_bytes);
+  EXPECT_EQ(shared->stats().streams_lost, 0);
+}
+
+TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {.rlim_cur = 160, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Restart({});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  // Four clients that give nothing back could hold 16 slots each.
+  std::vector<std::unique_ptr<FeedClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(Client(SameHost::kAuto, 20));
+    ASSERT_NE(clients.back(), nullptr);
+  }
+  for (const auto& client : clients) EXPECT_EQ(Drain(*client).size(), 20u * kCores);
+  int slots = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string file = std::filesystem::read_symlink(entry.path(), error);
+    if (file.find("systole-slot") != std::string::npos) ++slots;
+  }
+  EXPECT_GT(slots, 0);
+  EXPECT_LE(slots, 160 / 4);
 }
 
 TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +80,14 @@ class SlotServerTest : public testing::Test {
   const TempFolder folder_;
   std::unique_ptr<SlotServer> server_;
 };
+
+TEST(MaxSlotsForTest, AreAQuarterOfTheDescriptorsAndFewerThanClientsMap) {
+  EXPECT_EQ(MaxSlotsFor(0), 0);
+  EXPECT_EQ(MaxSlotsFor(1024), 256);
+  EXPECT_EQ(MaxSlotsFor(1 << 20), 3072);
+  EXPECT_EQ(MaxSlotsFor(std::numeric_limits<uint64_t>::max()), 3072);  // RLIM_INFINITY.
+  EXPECT_LT(MaxSlotsFor(1 << 20), kMaxMappedSlots);
+}
 
 TEST_F(SlotServerTest, FindsAClientThatSaidHelloBeforeItAsked) {
   const SlotSocket a = ConnectAs(Id('a'));

@@ -106,6 +106,39 @@ TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
   EXPECT_TRUE(listed.expired());
 }
 
+TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
+  BufferPool pool(/*budget_bytes=*/200'000, /*max_sealed=*/2);
+  AlignedBuffer first = MustAcquire(pool, 10'000, BufferKind::kSealed);
+  AlignedBuffer second = MustAcquire(pool, 10'000, BufferKind::kSealed);
+  EXPECT_NE(first.sealed(), nullptr);
+  EXPECT_NE(second.sealed(), nullptr);
+  EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
+  // One that is kept counts, and is the one that is handed out.
+  const uint64_t id = first.sealed()->id();
+  pool.Release(std::move(first));
+  AlignedBuffer again = MustAcquire(pool, 10'000, BufferKind::kSealed);
+  ASSERT_NE(again.sealed(), nullptr);
+  EXPECT_EQ(again.sealed()->id(), id);
+  EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
+}
+
+TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
+  BufferPool pool(/*budget_bytes=*/200'000, /*max_sealed=*/1);
+  pool.Release(MustAcquire(pool, 30'000));
+  AlignedBuffer old = MustAcquire(pool, 10'000, BufferKind::kSealed);
+  const std::weak_ptr<const SealedMemory> listed = old.sealed();
+  pool.Release(std::move(old));
+  EXPECT_NE(MustAcquire(pool, 20'000, BufferKind::kSealed).sealed(), nullptr);
+  EXPECT_TRUE(listed.expired());
+}
+
+TEST(BufferPoolTest, ASealedBufferThatMadeRoomCountsNoMore) {
+  BufferPool pool(/*budget_bytes=*/100'000, /*max_sealed=*/1);
+  pool.Release(MustAcquire(pool, 60'000, BufferKind::kSealed));
+  pool.Release(MustAcquire(pool, 90'000));  // The sealed one is freed for it.
+  EXPECT_NE(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed(), nullptr);
+}
+
 TEST(BufferPoolTest, WithoutADescriptorSealedMemoryIsPrivateAfterAll) {
   BufferPool pool(/*budget_bytes=*/200'000);
   rlimit before = {};
