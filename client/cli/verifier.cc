@@ -41,7 +41,8 @@ std::string CauseOf(absl::string_view message, uint64_t offset) {
   return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
 }
 
-// What is wrong with the payload; counts the JPEGs that are whole.
+// What is wrong with the payload, or Unavailable if there is no memory to tell; counts the JPEGs
+// that are whole.
 absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, int64_t& jpegs) {
   SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(payload));
   for (const FeatureView& feature : example.Features()) {
@@ -50,6 +51,7 @@ absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, int6
       SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view value, feature.BytesAt(i));
       if (!LooksLikeJpeg(value)) continue;
       if (const absl::Status decoded = jpeg_check.DecodeAll(value); !decoded.ok()) {
+        if (absl::IsUnavailable(decoded)) return decoded;
         return absl::DataLossError(
             absl::StrCat("feature \"", feature.name(), "\": ", decoded.message()));
       }
@@ -70,6 +72,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
         absl::Status status = payload.status();
         if (status.ok() && !framing_only) {
           status = CheckPayload(*payload, jpeg_check, block.jpegs);
+          if (absl::IsUnavailable(status)) return status;
         } else if (!status.ok() && status.code() != absl::StatusCode::kDataLoss &&
                    status.code() != absl::StatusCode::kResourceExhausted) {
           return status;  // Not damage: the file cannot be read, or is another one by now.

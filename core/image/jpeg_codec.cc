@@ -50,9 +50,14 @@ struct ErrorState {
   std::longjmp(error->jump, 1);
 }
 
+// No memory, or no more than the environment's JPEGMEM allows. Says nothing of the image.
+bool IsLackOfMemory(int message_code) {
+  return message_code == JERR_OUT_OF_MEMORY || message_code == JERR_NO_BACKING_STORE;
+}
+
 [[noreturn]] void OnError(j_common_ptr cinfo) {
-  Raise(cinfo, cinfo->err->msg_code == JERR_OUT_OF_MEMORY ? absl::StatusCode::kResourceExhausted
-                                                          : absl::StatusCode::kDataLoss);
+  Raise(cinfo, IsLackOfMemory(cinfo->err->msg_code) ? absl::StatusCode::kUnavailable
+                                                    : absl::StatusCode::kDataLoss);
 }
 
 // Warnings that cannot touch a pixel: an unknown colour transform or profile, a newer JFIF version,
@@ -193,6 +198,11 @@ absl::Status JpegDecoder::State::Error() const {
   absl::StrAppend(&message, ": ", error.message);
   if (cinfo.output_scanline > 0) {
     absl::StrAppend(&message, " (near row ", cinfo.output_scanline, ")");
+  }
+  if (error.code == absl::StatusCode::kUnavailable) {
+    absl::StrAppend(&message,
+                    "; libjpeg got no memory, the image may be whole: give the process more memory "
+                    "(or a larger JPEGMEM, if that is set) and try again");
   }
   return absl::Status(error.code, message);
 }

@@ -76,7 +76,9 @@ class JpegDecoder {
   // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
   // or another header is read.
   //   DataLoss           not a JPEG (names PNG, GIF, .. when it is one of those), or a broken
-  //   header. ResourceExhausted  more pixels than max_pixels.
+  //                      header.
+  //   ResourceExhausted  more pixels than max_pixels.
+  //   Unavailable        no memory; says nothing of the image.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
   // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
@@ -85,7 +87,8 @@ class JpegDecoder {
   //   InvalidArgument     crop not inside the image, or `out` of another size.
   //   FailedPrecondition  no header read.
   //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
-  //   ResourceExhausted   more scans than max_scans, or no memory.
+  //   ResourceExhausted   more scans than max_scans.
+  //   Unavailable         no memory; says nothing of the image.
   absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out);
 
   // The same a few rows at a time: StartCrop, then NextRows until crop.height rows have come, 1 to

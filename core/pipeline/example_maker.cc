@@ -77,8 +77,9 @@ int64_t ExampleBytes(const SliceTensor& tensor) {
   return tensor.spec.num_bytes() / tensor.per_core_batch();
 }
 
-// Whether `status` says something of the record's bytes. A read that failed does not: were it
-// masked, what a feed holds would depend on a bad moment of a disk.
+// Whether `status` says something of the record's bytes, as Shard::ReadRecord() means it. A read
+// that failed or found no memory does not: were it masked, what a feed holds would depend on a bad
+// moment of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -186,7 +187,12 @@ absl::Status ExampleMaker::MakeOne(const FeedPlan& plan, PlanScratch& scratch, i
   absl::Status status;
   if (payload.ok()) {
     status = FillOutputs(plan, scratch, epoch, wanted.record, *payload, wanted.slot, slice);
-    if (!status.ok()) status = absl::DataLossError(where(status));
+    // Of what the stages say only the lack of memory is not the record's fault.
+    if (absl::IsUnavailable(status)) {
+      status = absl::UnavailableError(where(status));
+    } else if (!status.ok()) {
+      status = absl::DataLossError(where(status));
+    }
   } else {
     status = payload.status();
     // Else it names its place already.

@@ -38,7 +38,8 @@ class ExampleMaker {
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
-  // and what the storage says of a read that failed, which is never masked.
+  //   Unavailable         no memory to read or decode it.
+  // and what else the storage says of a read that failed. None of these last is ever masked.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 

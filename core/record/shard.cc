@@ -13,13 +13,25 @@
 namespace systole {
 namespace {
 
+// What a read that failed leaves as. The codes that say something of the record are Shard's alone:
+// an errno of the moment such as ENOMEM comes as ResourceExhausted too.
+absl::Status ReadFailure(const absl::Status& status) {
+  if (!absl::IsDataLoss(status) && !absl::IsResourceExhausted(status)) return status;
+  return absl::UnavailableError(
+      absl::StrCat(status.message(),
+                   "; the record may be whole: look at the machine's memory and its storage, and "
+                   "try again"));
+}
+
 // A buffer of at least `bytes`, in `scratch`. Grows by half at least, so that records of rising
 // size do not each ask for memory.
 absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
   scratch = AlignedBuffer();  // First, so that the two do not stand side by side.
-  SYSTOLE_ASSIGN_OR_RETURN(scratch, AlignedBuffer::Create(wanted));
+  absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
+  if (!larger.ok()) return ReadFailure(larger.status());
+  scratch = *std::move(larger);
   return absl::OkStatus();
 }
 
@@ -67,6 +79,14 @@ absl::Status Shard::Damaged(int64_t record, absl::string_view cause) const {
   return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
 }
 
+absl::Status Shard::CheckUnchanged() const { return ReadFailure(source_->CheckUnchanged()); }
+
+absl::StatusOr<size_t> Shard::ReadAt(uint64_t offset, absl::Span<char> out) const {
+  absl::StatusOr<size_t> read = source_->ReadAt(offset, out);
+  if (!read.ok()) return ReadFailure(read.status());
+  return read;
+}
+
 absl::Status Shard::CheckNumber(int64_t record) const {
   if (record >= 0 && record < num_records()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("shard \"", base_name(), "\" has ", num_records(),
@@ -100,7 +120,7 @@ absl::StatusOr<absl::string_view> Shard::ReadFrames(int64_t first, int64_t last,
   SYSTOLE_RETURN_IF_ERROR(Grow(bytes + kCopyAlignment, scratch));
   const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()) + begin % kCopyAlignment,
                              bytes);
-  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source_->ReadAt(begin, out));
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(begin, out));
   if (read < bytes) {
     return Damaged(first,
                    absl::StrCat("the shard ends ", read, " bytes behind its begin, want ", bytes));
@@ -114,7 +134,7 @@ absl::StatusOr<absl::string_view> Shard::ReadRecord(int64_t record, AlignedBuffe
     // A damaged stretch is as long as it is; only a header that holds makes it a large record.
     char header[kRecordHeaderBytes];
     SYSTOLE_ASSIGN_OR_RETURN(const size_t read,
-                             source_->ReadAt(index_.span(record).offset, absl::MakeSpan(header)));
+                             ReadAt(index_.span(record).offset, absl::MakeSpan(header)));
     if (read < kRecordHeaderBytes) return Damaged(record, NoHeaderCause(read));
     const uint64_t payload_bytes = index_.span(record).size - kRecordFramingBytes;
     const std::optional<uint64_t> length = DecodeRecordHeader(header);

@@ -39,12 +39,17 @@ class Shard {
   // Reads record `record` with one positioned read and checks both CRCs. The view is the payload;
   // it lies in `scratch`, which is grown as needed and may be used for the next record after.
   //   InvalidArgument    not 0 <= record < num_records().
-  //   DataLoss           damaged; names the shard's base name, record, byte offset and cause.
-  //   ResourceExhausted  payload > max_record_bytes, checked before allocating.
+  //   DataLoss            damaged; names the shard's base name, record, byte offset and cause.
+  //   ResourceExhausted   payload > max_record_bytes, checked before allocating.
+  //   FailedPrecondition  it is not as it should be, and the shard has changed since it was opened.
+  //   Unavailable         no memory, or the storage's own DataLoss or ResourceExhausted: those two
+  //                       codes always mean that something is wrong with the record.
+  // and what else the storage says of a read that failed.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
   // Called for each record asked for: its place in `records`, and its payload (valid only during
-  // the call) or its DataLoss or ResourceExhausted. What it returns, unless OK, ends ReadRecords.
+  // the call) or the error that ReadRecord has for it. What it returns, unless OK, ends
+  // ReadRecords.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
@@ -57,8 +62,9 @@ class Shard {
   // read of 4 bytes. DataLoss if the record is too short to have one.
   absl::StatusOr<uint32_t> StoredPayloadCrc(int64_t record) const;
 
-  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened.
-  absl::Status CheckUnchanged() const { return source_->CheckUnchanged(); }
+  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
+  // code, but never DataLoss or ResourceExhausted, if the storage does not say.
+  absl::Status CheckUnchanged() const;
 
   int64_t num_records() const { return index_.num_records(); }
   uint64_t size_bytes() const { return index_.shard_bytes(); }
@@ -76,6 +82,8 @@ class Shard {
         std::string index_note, int64_t max_record_bytes);
 
   absl::Status CheckNumber(int64_t record) const;
+  // ByteSource::ReadAt() with the codes of ReadRecord().
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
   bool IsTooLarge(int64_t record) const {
     return index_.span(record).size >
            static_cast<uint64_t>(max_record_bytes_) + kRecordFramingBytes;

@@ -1,6 +1,7 @@
 #include "core/image/jpeg_decoder.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -366,6 +367,17 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
   JpegDecoder decoder = MakeDecoder({.max_scans = 5});
   EXPECT_THAT(DecodeAll(decoder, jpeg), StatusIs(kExhausted, HasSubstr("max_scans")));
   JpegDecoder enough = MakeDecoder({.max_scans = 10});
+  EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
+}
+
+TEST(JpegDecoderTest, LackOfMemoryIsNotTheImagesFault) {
+  const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 64, 256, 3);
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
+  JpegDecoder decoder = MakeDecoder();
+  unsetenv("JPEGMEM");
+  EXPECT_THAT(DecodeAll(decoder, jpeg),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("JPEGMEM")));
+  JpegDecoder enough = MakeDecoder();
   EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -358,27 +360,69 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
 }
 
 TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
-  auto owned = std::make_unique<ErrorSource>(TestShards({20})[0], "/data/shard.tfrecord");
-  ErrorSource& source = *owned;
-  std::vector<Shard> shards;
-  absl::StatusOr<Shard> shard = Shard::Create(std::move(owned));
-  ASSERT_THAT(shard, IsOk());
-  source.FailAt(shard->index().span(2).offset, absl::UnknownError("input/output error"));
-  shards.push_back(*std::move(shard));
-  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
-  ASSERT_THAT(dataset, IsOk());
-  // What a mask feed holds must not depend on a bad moment of a disk or network.
+  // What the storage says, and as what it leaves. ENOMEM, for one, comes as ResourceExhausted.
+  const std::pair<absl::Status, absl::StatusCode> kFailures[] = {
+      {absl::UnknownError("input/output error"), absl::StatusCode::kUnknown},
+      {absl::ErrnoToStatus(ENOMEM, "input/output error"), absl::StatusCode::kUnavailable},
+      {absl::ResourceExhaustedError("input/output error"), absl::StatusCode::kUnavailable},
+      {absl::DataLossError("input/output error"), absl::StatusCode::kUnavailable},
+  };
+  for (const auto& [failure, code] : kFailures) {
+    SCOPED_TRACE(failure.ToString());
+    auto owned = std::make_unique<ErrorSource>(TestShards({20})[0], "/data/shard.tfrecord");
+    ErrorSource& source = *owned;
+    std::vector<Shard> shards;
+    absl::StatusOr<Shard> shard = Shard::Create(std::move(owned));
+    ASSERT_THAT(shard, IsOk());
+    source.FailAt(shard->index().span(2).offset, failure);
+    shards.push_back(*std::move(shard));
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
+    ASSERT_THAT(dataset, IsOk());
+    // What a mask feed holds must not depend on a bad moment of a disk or network.
+    const auto plan = MakePlan(
+        absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 on_corrupt: MASK ",
+                     AllOutputs()),
+        *dataset);
+    StepEngine engine({.threads = 1});
+    absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+    ASSERT_THAT(stream, IsOk());
+    EXPECT_THAT((*stream)->Next(),
+                StatusIs(code, AllOf(HasSubstr("shard.tfrecord"), HasSubstr("record 2"),
+                                     HasSubstr("input/output error"))));
+    EXPECT_EQ((*dataset)->damage().masked_examples(), 0);
+  }
+}
+
+TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
+  // libjpeg keeps all of a progressive image's coefficients, here more than 1000 bytes.
+  const std::vector<uint8_t> pixels(64 * 256 * 3, 77);
+  const absl::StatusOr<std::string> jpeg = EncodeJpeg(pixels, 64, 256, 3, {.progressive = true});
+  ASSERT_THAT(jpeg, IsOk());
+  ShardBuilder builder;
+  builder.Add(ExampleBuilder().AddBytes("image", *jpeg).Serialize());
+  const std::shared_ptr<Dataset> dataset = OpenTestDataset({builder.Build()});
   const auto plan = MakePlan(
-      absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 on_corrupt: MASK ",
-                   AllOutputs()),
-      *dataset);
-  StepEngine engine({.threads = 1});
+      "dataset: 'test' global_batch: 1 num_cores: 1 epochs: 1 on_corrupt: MASK "
+      "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+      "  transforms { resize { height: 8 width: 8 } } }",
+      dataset);
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
+  {
+    StepEngine engine({.threads = 1});
+    absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
+    ASSERT_THAT(stream, IsOk());
+    EXPECT_THAT((*stream)->Next(),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("output 'x'"),
+                               HasSubstr("give the process more memory"))));
+  }
+  unsetenv("JPEGMEM");
+  EXPECT_EQ(dataset->damage().masked_examples(), 0);
+  StepEngine engine({.threads = 1});  // The image is whole.
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
-  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kUnknown,
-                                          AllOf(HasSubstr("shard.tfrecord"), HasSubstr("record 2"),
-                                                HasSubstr("input/output error"))));
-  EXPECT_EQ((*dataset)->damage().masked_examples(), 0);
+  EXPECT_THAT((*stream)->Next(), IsOk());
+  EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
 // Limits and life cycle.

@@ -231,6 +231,29 @@ TEST(ShardTest, ErrorOfTheSourceIsPassedOnAndConcernsItsRecordOnly) {
   EXPECT_THAT(faulty.shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
 }
 
+TEST(ShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
+  for (const auto& error :
+       {absl::ResourceExhaustedError("no buffer space"), absl::DataLossError("no buffer space")}) {
+    const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Add("defg").Build());
+    const auto unavailable = StatusIs(absl::StatusCode::kUnavailable,
+                                      AllOf(HasSubstr("no buffer space"), HasSubstr("try again")));
+    AlignedBuffer scratch;
+    faulty.source->FailAt(25, error);
+    EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
+    faulty.source->FailAt(25, absl::OkStatus());
+    faulty.source->CutAt(25);
+    faulty.source->SetChanged(error);  // Cannot tell whether the cut is damage.
+    EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
+    EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
+  }
+  // Nor when it is the header of a record that is too large.
+  const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Build(), {.max_record_bytes = 1});
+  faulty.source->FailAt(0, absl::ResourceExhaustedError("no buffer space"));
+  AlignedBuffer scratch;
+  EXPECT_THAT(faulty.shard.ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no buffer space")));
+}
+
 // What ReadRecords called back with, as "place:payload" or "place:!code".
 std::vector<std::string> ReadAll(const Shard& shard, const std::vector<int64_t>& records,
                                  int64_t max_read_bytes) {
