@@ -82,7 +82,7 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
   shape_ = std::move(shape);
   finisher_ = std::move(finisher);
   if (finisher_ != nullptr) {
-    for (Lane& lane : lanes_) lane.wire = WireChooser(wire_, finisher_->ratio());
+    for (Lane& lane : lanes_) UseServer(lane, lane.server);
   }
   shelf_ = StepShelf::Create(shape_->bytes(), window_steps, options_.memory);
   window_.emplace(options_.first_step, window_steps);
@@ -224,7 +224,7 @@ ReadVerdict FeedLanes::StepComplete(Lane& lane, int64_t step) {
   lane.retry.Progress();
   if (step == window_->next_step()) trainer_wakes_.SignalAll();
   const bool held = std::exchange(lane.held, false);
-  if (lane.wire.StepEnds(held) && WantsCompact(lane) != lane.compact && lane.step < limit()) {
+  if (lane.wire.StepEnds(held) && lane.step < limit()) {
     ++stats_.wire_changes;
     lane.changing = true;
     return ReadVerdict::kStop;
@@ -349,7 +349,9 @@ void FeedLanes::EndStream(Lane& lane, absl::Duration now, Work& work) {
           absl::UnavailableError(absl::StrCat("the stream ended before step ", lane.step))});
   } else {
     Server& home = servers_[static_cast<size_t>(lane.home)];
-    if (!home.failed_at.has_value() || now - *home.failed_at >= kAvoidFor) lane.server = lane.home;
+    if (!home.failed_at.has_value() || now - *home.failed_at >= kAvoidFor) {
+      if (lane.server != lane.home) UseServer(lane, lane.home);
+    }
   }
   work.ended_streams.push_back(std::move(lane.stream));
   lane.ended.reset();
@@ -396,7 +398,7 @@ void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
   if (!window_.has_value() || !window_->Allows(lane.step)) return;  // Start() and Next() wake us.
   const int64_t stride = static_cast<int64_t>(lanes_.size());
   const int64_t count = std::min((limit() - lane.step + stride - 1) / stride, kStepsPerStream);
-  lane.compact = WantsCompact(lane);
+  lane.compact = lane.wire.compact();
   lane.wire.StreamBegins();
   v1::StreamStepsRequest request;
   *request.mutable_spec() = lane.compact ? finisher_->spec() : spec_;
@@ -413,6 +415,14 @@ void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
   work.start_streams.emplace_back(lane.stream.get(), server.link.get());
 }
 
+void FeedLanes::UseServer(Lane& lane, int server) {
+  lane.server = server;
+  // Between processes of one machine nothing travels.
+  const bool travels = !servers_[static_cast<size_t>(server)].link->is_same_host();
+  lane.wire =
+      finisher_ != nullptr && travels ? WireChooser(wire_, finisher_->ratio()) : WireChooser();
+}
+
 void FeedLanes::Fail(Lane& lane, absl::Duration now, const Ending& ending) {
   Server& server = servers_[static_cast<size_t>(lane.server)];
   const absl::Status status = WithServer(ending.status, server.link->address());
@@ -425,7 +435,8 @@ void FeedLanes::Fail(Lane& lane, absl::Duration now, const Ending& ending) {
   const std::optional<absl::Duration> wait = lane.retry.Failed(ending.kind, now, limit);
   if (wait.has_value()) {
     lane.not_before = now + *wait;
-    lane.server = (lane.server + 1) % static_cast<int>(servers_.size());
+    const int next = (lane.server + 1) % static_cast<int>(servers_.size());
+    if (next != lane.server) UseServer(lane, next);
     return;
   }
   switch (ending.kind) {

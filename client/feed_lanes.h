@@ -44,6 +44,9 @@ namespace systole {
 // A stream is asked for so many steps at most and then opened anew: a server that came back gets
 // its lane back, and one that wants to go need not wait for long.
 inline constexpr int64_t kStepsPerStream = 1024;
+// WireChooser counts anew in each stream, without its first step: else AUTO would decide no more
+// once it wants the most steps.
+static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
 
 class FeedLanes : public ChunkListener {
  public:
@@ -147,11 +150,8 @@ class FeedLanes : public ChunkListener {
   void Begin(int index, absl::Duration now, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(Lane& lane, absl::Duration now, const Ending& ending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The form in which the lane's next stream is asked for. Between processes of one machine nothing
-  // travels.
-  bool WantsCompact(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return lane.wire.compact() && !servers_[static_cast<size_t>(lane.server)].link->is_same_host();
-  }
+  // The lane goes on with `server`, whose way is another one: begins with the form of the spec.
+  void UseServer(Lane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts a complete step. What the stream does next.
   ReadVerdict StepComplete(Lane& lane, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

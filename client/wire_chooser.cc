@@ -9,8 +9,6 @@ namespace {
 constexpr double kLimits = 0.8;
 // It would not if FINISHED took less than this much. Between the two nothing changes.
 constexpr double kWouldNotLimit = 0.5;
-// Beyond that a feed may as well go on as it is.
-constexpr int64_t kMaxWantedSteps = 1024;
 // A server's number; larger ones are mistaken.
 constexpr int64_t kMaxUs = int64_t{1} << 40;
 

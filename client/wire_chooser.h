@@ -20,6 +20,9 @@ namespace systole {
 
 class WireChooser {
  public:
+  // A decision takes so many steps at most. A stream must have more, its first not counted.
+  static constexpr int64_t kMaxWantedSteps = 512;
+
   // Always FINISHED.
   WireChooser() = default;
   // As the spec says. `ratio`: how many times more bytes FINISHED has than COMPACT.

@@ -53,6 +53,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     return;
   }
   if (slots_ != nullptr && slice->sealed() != nullptr && slots_->Lend(slice->sealed(), slice)) {
+    given_at_.reset();  // The next slice sent as bytes has none right before it.
     const SliceLayout& layout = slice->layout();
     counters_.payload_bytes_sent += layout.payload_bytes();
     counters_.payload_bytes_shared += layout.payload_bytes();

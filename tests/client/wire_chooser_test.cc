@@ -1,8 +1,10 @@
 #include "client/wire_chooser.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "client/feed_lanes.h"
 #include "gtest/gtest.h"
 
 namespace systole {
@@ -55,7 +57,26 @@ TEST(WireChooserTest, EveryChangeDoublesTheStepsForTheNext) {
     const bool compact = chooser.compact();
     EXPECT_EQ(compact ? StepsToChange(chooser, 100, 1) : StepsToChange(chooser, 1, 100), wanted);
     EXPECT_NE(chooser.compact(), compact);
-    wanted = wanted == 1024 ? 1024 : 2 * wanted;
+    wanted = std::min<int64_t>(2 * wanted, WireChooser::kMaxWantedSteps);
+  }
+}
+
+TEST(WireChooserTest, StreamsThatEndAndAreOpenedAnewNeverFreezeIt) {
+  WireChooser chooser(v1::AUTO, 2);
+  for (int change = 0; change < 20; ++change) {
+    const bool compact = chooser.compact();
+    int streams = 0;
+    for (; chooser.compact() == compact && streams < 10; ++streams) {
+      chooser.StreamBegins();
+      // One step less than the stream has: its first does not count.
+      ASSERT_FALSE(chooser.StepEnds(false));
+      if (compact) {
+        StepsToChange(chooser, 100, 1, kStepsPerStream - 1);
+      } else {
+        StepsToChange(chooser, 1, 100, kStepsPerStream - 1);
+      }
+    }
+    EXPECT_EQ(streams, 1) << change;
   }
 }
 
