@@ -136,6 +136,10 @@ class Chain {
                  "stands twice or too late; the order is decode, crop or resize, random_flip, "
                  "round_to_uint8, normalize");
     }
+    if (bytes_ && stage_ == kStart && stage != kDecode) {
+      return Bad(name, absl::StrCat("comes before a decode, but the feature '", output_.feature(),
+                                    "' is of kind bytes; begin with decode_jpeg or decode_raw"));
+    }
     stage_ = stage;
     return absl::OkStatus();
   }
@@ -214,7 +218,7 @@ class Chain {
   absl::Status Normalize(const v1::Normalize& normalize) {
     SYSTOLE_RETURN_IF_ERROR(Reach("normalize", kNormalize));
     if (plan_.source == OutputPlan::Source::kInt64List ||
-        plan_.source == OutputPlan::Source::kRecordId || (bytes_ && stage_ < kDecode)) {
+        plan_.source == OutputPlan::Source::kRecordId) {
       return Bad("normalize", "wants pixels, raw bytes or a float feature");
     }
     // One factor, or one for each channel: the last dimension.

@@ -155,6 +155,12 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { round_to_uint8 {} }",
                 "wants decode_jpeg or decode_raw first");
   RefusesOutput(jpeg + "transforms {}", "transforms[1] (empty)");
+  for (const char* early : {"normalize {}", "random_flip {}", "resize { height: 2 width: 2 }"}) {
+    RefusesOutput(
+        absl::StrCat("name: 'a' feature: 'raw' dtype: UINT8 shape: [2, 2, 3] transforms { ", early,
+                     " }"),
+        "'raw' is of kind bytes; begin with decode_jpeg or decode_raw");
+  }
   RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "to 0 x 8");
   RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }", "to 8 x 99999");
   RefusesOutput(jpeg + "transforms { center_crop { height: 8 width: 8 fraction: 1.5 } }",
