@@ -137,7 +137,7 @@ absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
 }
 
 // A period of at least kMaxLanes values, the channels in turn.
-size_t PeriodOf(int channels) { return static_cast<size_t>(kMaxLanes * channels); }
+size_t PeriodOf(int channels) { return kMaxLanes * static_cast<size_t>(channels); }
 
 // Writes what Factors wants: period + kMaxLanes entries; the channel changes every `inner` values.
 void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t period, float* to) {

@@ -23,7 +23,7 @@ namespace systole {
 namespace {
 
 // Examples of one task: enough that handing it over costs nothing beside a decode of half a
-// millisecond each, few enough that one slice keeps several threads busy.
+// millisecond each, few enough that one slice of images keeps several threads busy.
 constexpr int64_t kMinExamplesPerTask = 8;
 // Bytes of records that a task of small ones is made up to: below, handing over and reading cost
 // more than the work.
