@@ -198,8 +198,10 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
   if (finisher != nullptr && copied.ok() && place.ends_step) finisher->Complete(buffer.get());
   MutexLock lock(mu_);
   if (!copied.ok() && in_slot) {
-    // Sent as bytes the steps may be had from this server all the same.
-    if (!absl::IsUnavailable(copied)) {
+    // Sent as bytes the steps may be had from this server all the same. A shortage of ours may
+    // pass, but one that outlasts an attempt would keep the lane from going on.
+    if (absl::IsInternal(copied) ||
+        (absl::IsResourceExhausted(copied) && lane->retry.is_failing())) {
       servers_[static_cast<size_t>(lane->server)].link->StopSharing();
     }
     lane->reason = {FailureKind::kLost, copied};

@@ -45,6 +45,8 @@ class LaneRetry {
 
   // A step is complete: failures before it do not count any more.
   void Progress();
+  // Whether an attempt has failed since.
+  bool is_failing() const { return failing_since_.has_value(); }
 
   // How long to wait before the next attempt, or nullopt: give up. `limit` is how long a lane may
   // go without progress, counted from the first failure.

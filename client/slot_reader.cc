@@ -26,14 +26,12 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
 
 absl::Status SlotReader::CopyOut(uint64_t slot, absl::Span<uint8_t> destination) {
   const auto slot_bytes = static_cast<int64_t>(destination.size());
-  auto found = slots_.find(slot);
+  // The server sends an offer before it names the slot for the first time, so it is here already.
+  // With every other slice there is nothing, or slots whose pages wait to be unmapped.
+  SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
+  const auto found = slots_.find(slot);
   if (found == slots_.end()) {
-    // The server sends an offer before it names the slot for the first time, so it is here already.
-    SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
-    found = slots_.find(slot);
-    if (found == slots_.end()) {
-      return BadOffer(absl::StrCat("slot ", slot, " was never offered, or is retired"));
-    }
+    return BadOffer(absl::StrCat("slot ", slot, " was never offered, or is retired"));
   }
   if (found->second.bytes() != slot_bytes) {
     return BadOffer(
@@ -42,26 +40,27 @@ absl::Status SlotReader::CopyOut(uint64_t slot, absl::Span<uint8_t> destination)
   std::memcpy(destination.data(), found->second.data(), destination.size());
   // The server hangs up before it takes back what it lent. So if this can be sent, the slot was
   // ours all the time.
-  if (!socket_.Send(EncodeSlotReturn(slot)).ok()) {
-    return absl::UnavailableError("the server has hung up its shared memory");
-  }
-  return absl::OkStatus();
+  return socket_.Send(EncodeSlotReturn(slot));
 }
 
 absl::Status SlotReader::TakeOffers(int64_t slot_bytes) {
-  while (true) {
+  for (int i = 0; i < kMaxMappedSlots; ++i) {
     const absl::StatusOr<std::optional<SlotSocket::Packet>> packet = socket_.Receive();
-    if (absl::IsUnavailable(packet.status())) return packet.status();
-    if (!packet.ok()) return BadOffer(packet.status().message());
+    if (absl::IsInvalidArgument(packet.status())) return BadOffer(packet.status().message());
+    SYSTOLE_RETURN_IF_ERROR(packet.status());
     if (!packet->has_value()) return absl::OkStatus();
     SYSTOLE_RETURN_IF_ERROR(TakeOffer(**packet, slot_bytes));
   }
+  return BadOffer(absl::StrCat("more than ", kMaxMappedSlots, " offers came at once"));
 }
 
 absl::Status SlotReader::TakeOffer(const SlotSocket::Packet& packet, int64_t slot_bytes) {
   const absl::StatusOr<SlotOffer> offer = ParseSlotOffer(packet.message);
   if (!offer.ok()) return BadOffer(offer.status().message());
   for (const uint64_t retired : offer->retired) slots_.erase(retired);
+  if (offer->slot == 0) {
+    return packet.passed.ok() ? BadOffer("a descriptor came without a slot") : absl::OkStatus();
+  }
   if (offer->bytes != slot_bytes) {
     return BadOffer(absl::StrCat("SlotOffer.bytes is ", offer->bytes, ", want ", slot_bytes,
                                  ", one core's slice"));
@@ -71,6 +70,7 @@ absl::Status SlotReader::TakeOffer(const SlotSocket::Packet& packet, int64_t slo
                                  kMaxMappedSlots, " that may be mapped"));
   }
   absl::StatusOr<SealedView> view = SealedView::Map(packet.passed.get(), offer->bytes);
+  if (absl::IsResourceExhausted(view.status())) return view.status();
   if (!view.ok()) {
     return BadOffer(absl::StrCat("slot ", offer->slot, ": ", view.status().message()));
   }

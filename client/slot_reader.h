@@ -31,15 +31,17 @@ class SlotReader {
   const std::string& session() const { return session_; }
 
   // Copies the slice in `slot`, all of destination.size() bytes, and gives the slot back.
-  //   Unavailable  the server is gone; what was copied may be damaged.
-  //   Internal     the server offered what cannot be trusted (size, seals), or did not offer this
-  //                slot; names the field. Nothing was copied.
+  //   Unavailable        the server is gone; what was copied may be damaged.
+  //   ResourceExhausted  this process lacks descriptors or memory, or the server hears nothing now.
+  //   Internal           the server offered what cannot be trusted (size, seals), or did not offer
+  //                      this slot; names the field. Nothing was copied.
+  // After an error the reader is of no use any more.
   absl::Status CopyOut(uint64_t slot, absl::Span<uint8_t> destination);
 
  private:
   SlotReader(SlotSocket socket, std::string session)
       : socket_(std::move(socket)), session_(std::move(session)) {}
-  // Maps what the server has offered since, each of `slot_bytes`.
+  // Maps what the server has offered since, each of `slot_bytes`, and unmaps what it has retired.
   absl::Status TakeOffers(int64_t slot_bytes);
   absl::Status TakeOffer(const SlotSocket::Packet& packet, int64_t slot_bytes);
 

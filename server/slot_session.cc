@@ -34,16 +34,19 @@ bool SlotSession::Lend(const std::shared_ptr<const SealedMemory>& memory,
 }
 
 bool SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memory) {
-  if (offered_.count(memory->id()) != 0) return true;
-  SlotOffer offer = {.slot = memory->id(), .bytes = memory->bytes()};
+  const bool is_new = offered_.count(memory->id()) == 0;
+  SlotOffer offer;
+  if (is_new) offer = {.slot = memory->id(), .bytes = memory->bytes()};
   for (const auto& [slot, offered] : offered_) {
     if (offered.expired() && offer.retired.size() < kMaxRetiredInOffer) {
       offer.retired.push_back(slot);
     }
   }
-  if (!socket_.Send(EncodeSlotOffer(offer), memory->fd()).ok()) return false;
+  if (!is_new && offer.retired.empty()) return true;
+  // What cannot be retired now is retired another time.
+  if (!socket_.Send(EncodeSlotOffer(offer), is_new ? memory->fd() : -1).ok()) return !is_new;
   for (const uint64_t slot : offer.retired) offered_.erase(slot);
-  offered_.emplace(memory->id(), memory);
+  if (is_new) offered_.emplace(memory->id(), memory);
   return true;
 }
 

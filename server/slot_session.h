@@ -55,7 +55,8 @@ class SlotSession {
     std::shared_ptr<const void> owner;
     int64_t bytes = 0;
   };
-  // Sends the memory's descriptor.
+  // Tells the client what it needs to know before it hears that the slice is there: the memory's
+  // descriptor if it has not got it, and what it may unmap. False: it does not have the memory.
   bool Offer(const std::shared_ptr<const SealedMemory>& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 

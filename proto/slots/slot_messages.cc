@@ -87,8 +87,15 @@ std::string EncodeSlotOffer(const SlotOffer& offer) {
 
 absl::StatusOr<SlotOffer> ParseSlotOffer(absl::string_view message) {
   SYSTOLE_ASSIGN_OR_RETURN(const v1::SlotOffer parsed, Parse<v1::SlotOffer>(message, "SlotOffer"));
-  SYSTOLE_RETURN_IF_ERROR(CheckSlot(parsed.slot(), "SlotOffer.slot"));
-  if (parsed.bytes() < 1) {
+  if (parsed.slot() == 0) {
+    if (parsed.retired().empty()) {
+      return absl::InvalidArgumentError("SlotOffer.slot is 0 and nothing is retired");
+    }
+    if (parsed.bytes() != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("SlotOffer.bytes is ", parsed.bytes(), ", want 0 without a slot"));
+    }
+  } else if (parsed.bytes() < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("SlotOffer.bytes is ", parsed.bytes(), ", want at least 1"));
   }

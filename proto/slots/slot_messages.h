@@ -39,6 +39,7 @@ std::string EncodeSlotReturn(uint64_t slot);
 absl::StatusOr<uint64_t> ParseSlotReturn(absl::string_view message);
 
 struct SlotOffer {
+  // 0: no slot is offered, `bytes` is 0, and at least one is retired.
   uint64_t slot = 0;
   int64_t bytes = 0;
   std::vector<uint64_t> retired;

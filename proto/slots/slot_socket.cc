@@ -140,10 +140,14 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     return absl::InvalidArgumentError(absl::StrCat("a packet on the slot socket is longer than ",
                                                    kMaxSlotMessageBytes, " bytes"));
   }
-  if ((header.msg_flags & MSG_CTRUNC) != 0 || passed > 1) {
+  if (passed > 1) {
     return absl::InvalidArgumentError(
-        "a packet on the slot socket carries more than one descriptor, or one for which there is "
-        "no room: raise `ulimit -n`");
+        "a packet on the slot socket carries more than one descriptor");
+  }
+  if ((header.msg_flags & MSG_CTRUNC) != 0) {
+    return absl::ResourceExhaustedError(
+        "a packet on the slot socket carries a descriptor for which there is no room: raise "
+        "`ulimit -n`");
   }
   packet.message.resize(static_cast<size_t>(got));
   return std::optional<Packet>(std::move(packet));

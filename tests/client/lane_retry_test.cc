@@ -41,7 +41,9 @@ TEST(LaneRetryTest, GivesUpWhenTheLimitIsOverSinceTheFirstFailure) {
 TEST(LaneRetryTest, ProgressForgetsWhatWasBefore) {
   LaneRetry retry({.backoff = absl::Seconds(1), .max_backoff = absl::Seconds(64)});
   for (int i = 0; i < 5; ++i) retry.Failed(FailureKind::kLost, absl::Seconds(i), kLimit);
+  EXPECT_TRUE(retry.is_failing());
   retry.Progress();
+  EXPECT_FALSE(retry.is_failing());
   EXPECT_THAT(retry.Failed(FailureKind::kLost, absl::Hours(5), kLimit),
               Optional(Eq(absl::Seconds(1))));
 }

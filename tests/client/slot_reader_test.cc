@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,16 @@ class SlotReaderTest : public testing::Test {
     return *std::move(memory);
   }
 
+  // Of both ends, in this process.
+  static int MappedSlots() {
+    std::ifstream maps("/proc/self/maps");
+    int slots = 0;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find("systole-slot") != std::string::npos) ++slots;
+    }
+    return slots;
+  }
+
   absl::Status CopyOut(uint64_t slot) {
     copied_.assign(kBytes, 0);
     return reader_->CopyOut(slot, absl::MakeSpan(copied_));
@@ -106,7 +118,39 @@ TEST_F(SlotReaderTest, AServerThatHangsUpAfterTheCopyIsUnavailable) {
   ASSERT_THAT(CopyOut(1), IsOk());
   // It may write another slice there from now on: what is copied counts for nothing.
   server_->Shutdown();
-  EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("hung up")));
+  EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+}
+
+TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
+  SealedMemory kept = Offer(1, 1);
+  std::vector<uint64_t> gone;
+  for (uint64_t slot = 2; slot < 12; ++slot) {
+    Offer(slot, 2);
+    gone.push_back(slot);
+  }
+  ASSERT_THAT(CopyOut(1), IsOk());
+  EXPECT_EQ(MappedSlots(), 11 + 1);  // And the server's own mapping.
+  ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = gone})), IsOk());
+  ASSERT_THAT(CopyOut(1), IsOk());
+  EXPECT_EQ(MappedSlots(), 1 + 1);
+}
+
+TEST_F(SlotReaderTest, AServerThatHearsNothingIsNotTakenForGone) {
+  const SealedMemory memory = Offer(1, 1);
+  absl::Status status;
+  for (int i = 0; status.ok() && i < 1'000'000; ++i) status = CopyOut(1);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no packet")));
+}
+
+TEST_F(SlotReaderTest, ADescriptorForWhichThereIsNoRoomIsNoFaultOfTheServers) {
+  const SealedMemory memory = Offer(1, 1);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = CopyOut(1);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("ulimit -n")));
 }
 
 TEST_F(SlotReaderTest, AServerThatVanishesBeforeItsOfferIsUnavailable) {
@@ -189,15 +233,20 @@ TEST_F(BadOfferTest, BytesThatAreNoOffer) {
   ExpectRefused("no SlotOffer");
 }
 
-TEST_F(BadOfferTest, ADescriptorForWhichThereIsNoRoom) {
-  const SealedMemory memory = Offer(1, 1);
-  rlimit before = {};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status status = CopyOut(1);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("ulimit -n")));
+TEST_F(BadOfferTest, ADescriptorWithoutASlot) {
+  ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = {7}}), STDERR_FILENO), IsOk());
+  ExpectRefused("a descriptor came without a slot");
+}
+
+TEST_F(BadOfferTest, OffersWithoutEndHoldNoCallForGood) {
+  std::thread flood([this] {
+    const std::string retires = EncodeSlotOffer({.retired = {7}});
+    while (!absl::IsUnavailable(server_->Send(retires))) {
+    }
+  });
+  EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kInternal, HasSubstr("refused")));
+  reader_.reset();
+  flood.join();
 }
 
 TEST_F(BadOfferTest, MoreSlotsThanAnyServerNeeds) {

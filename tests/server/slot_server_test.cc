@@ -188,6 +188,31 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));  // The one before; not `gone` again.
 }
 
+TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
+  const SlotSocket client = ConnectAs(Id('a'));
+  const auto session = server_->Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  const auto stays = Memory();
+  auto gone = Memory();
+  const uint64_t gone_id = gone->id();
+  for (const auto& memory : {stays, gone}) {
+    auto owner = std::make_shared<int>();
+    const std::weak_ptr<const void> held = owner;
+    ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+    OfferTo(client);
+    ASSERT_THAT(client.Send(EncodeSlotReturn(memory->id())), IsOk());
+    WaitUntilDropped(held);
+  }
+  gone = nullptr;
+  ASSERT_TRUE(session->Lend(stays, nullptr));
+  const auto packet = client.Receive();
+  ASSERT_TRUE(packet.ok() && packet->has_value());
+  EXPECT_FALSE((*packet)->passed.ok());
+  EXPECT_THAT(ParseSlotOffer((*packet)->message),
+              IsOkAndHolds(testing::Eq(SlotOffer{.retired = {gone_id}})));
+  EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));
+}
+
 TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   std::optional<SlotSocket> client(ConnectAs(Id('a')));
   const auto session = server_->Claim(Id('a'));

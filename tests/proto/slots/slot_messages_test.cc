@@ -41,6 +41,11 @@ TEST(SlotMessagesTest, WhatIsWrittenIsRead) {
   }
 }
 
+TEST(SlotMessagesTest, AnOfferMayOnlyRetire) {
+  const SlotOffer offer = {.retired = {3, 1}};
+  EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer(offer)), IsOkAndHolds(Eq(offer)));
+}
+
 TEST(SlotMessagesTest, TheLongestOfferFitsAPacket) {
   const SlotOffer offer = {
       .slot = std::numeric_limits<uint64_t>::max(),
@@ -65,8 +70,10 @@ TEST(SlotMessagesTest, ASessionOfAnotherLengthIsRefused) {
 
 TEST(SlotMessagesTest, NumbersOutOfRangeAreRefusedByField) {
   EXPECT_THAT(ParseSlotReturn(EncodeSlotReturn(0)), Refused("SlotReturn.slot is 0"));
-  EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer({.slot = 0, .bytes = 1})),
-              Refused("SlotOffer.slot is 0"));
+  EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer({.slot = 0})),
+              Refused("SlotOffer.slot is 0 and nothing is retired"));
+  EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer({.slot = 0, .bytes = 1, .retired = {1}})),
+              Refused("SlotOffer.bytes is 1, want 0"));
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
     EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer({.slot = 1, .bytes = bytes})),
                 Refused("SlotOffer.bytes is"));

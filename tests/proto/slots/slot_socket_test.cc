@@ -176,7 +176,7 @@ TEST(SlotSocketTest, AnOverlongPacketIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("longer than 4096")));
 }
 
-TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsRefused) {
+TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsResourceExhausted) {
   const TempFolder folder;
   const Ends ends(folder / "s");
   SendRaw(ends.client.fd(), 3, {STDERR_FILENO});
@@ -186,7 +186,7 @@ TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsRefused) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const absl::Status status = ends.server.Receive().status();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ulimit -n")));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("ulimit -n")));
 }
 
 // Who may connect.
