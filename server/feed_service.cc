@@ -229,6 +229,12 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
                       {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
 }
 
+grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
+    const v1::StreamStepsRequest& request, const absl::Status& status) {
+  if (slots_ != nullptr && !request.slot_session().empty()) slots_->LetIn();
+  return new RefusedStream(status);
+}
+
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     grpc::CallbackServerContext*, const grpc::ByteBuffer* request) {
   v1::StreamStepsRequest parsed;
@@ -241,16 +247,16 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   // must not all find the last place free.
   if (++counters_.active_streams > options_.max_streams) {
     --counters_.active_streams;
-    return new RefusedStream(
-        absl::UnavailableError(absl::StrCat("this server serves ", options_.max_streams,
-                                            " streams, the most it may; ask another, or later")));
+    return Refuse(parsed, absl::UnavailableError(
+                              absl::StrCat("this server serves ", options_.max_streams,
+                                           " streams, the most it may; ask another, or later")));
   }
   StepRange range;
   std::shared_ptr<SlotSession> slots;
   absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range, slots);
   if (!stream.ok()) {
     --counters_.active_streams;
-    return new RefusedStream(stream.status());
+    return Refuse(parsed, stream.status());
   }
   return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_);
 }

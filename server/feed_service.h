@@ -80,6 +80,8 @@ class FeedService final
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
                                                          StepRange& range,
                                                          std::shared_ptr<SlotSession>& slots);
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const v1::StreamStepsRequest& request,
+                                                     const absl::Status& status);
   absl::Status Describe(const v1::DescribeDatasetRequest& request,
                         v1::DescribeDatasetResponse& response) const;
   absl::Status Resolve(const v1::ResolveFeedRequest& request, v1::ResolveFeedResponse& response);

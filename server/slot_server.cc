@@ -40,7 +40,7 @@ SlotServer::~SlotServer() = default;
 
 std::shared_ptr<SlotSession> SlotServer::Claim(absl::string_view session) {
   MutexLock lock(mu_);
-  LetIn();
+  LetInLocked();
   for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
     if (guest->session != session) continue;
     SlotSocket socket = std::move(guest->socket);
@@ -57,6 +57,11 @@ std::shared_ptr<SlotSession> SlotServer::Claim(absl::string_view session) {
 }
 
 void SlotServer::LetIn() {
+  MutexLock lock(mu_);
+  LetInLocked();
+}
+
+void SlotServer::LetInLocked() {
   // No more than can wait at a time, lest a flood of connections hold this caller for good. An
   // error means that descriptors are short: who waits goes on waiting, and its stream gets bytes.
   for (size_t i = 0; i < kMaxGuests; ++i) {

@@ -49,6 +49,11 @@ class SlotServer {
   // connected before it asked, so nobody waits for it.
   std::shared_ptr<SlotSession> Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Takes note of clients that have connected, as Claim() does. For requests that are refused:
+  // those who made them have connected too, and would fill the socket's queue while nobody asks
+  // Claim().
+  void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
+
   int64_t sessions() const { return account_->sessions; }
   int64_t lent_bytes() const { return account_->lent_bytes; }
 
@@ -61,7 +66,7 @@ class SlotServer {
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
              const SlotServerOptions& options);
-  void LetIn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // False: the guest is gone, or is none of ours.
   static bool Hear(Guest& guest);
 

@@ -218,6 +218,19 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   EXPECT_LE(slots, 160 / 4);
 }
 
+TEST_F(SharedMemoryTest, RefusedRequestsKeepNobodyFromConnecting) {
+  v1::StreamStepsRequest request;
+  request.mutable_spec()->set_dataset("no such");
+  request.set_slot_session(std::string(kSlotSessionBytes, 'r'));
+  for (int i = 0; i < 300; ++i) {
+    const absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder_ / "socket.slots");
+    ASSERT_THAT(socket, IsOk()) << i;
+    ASSERT_THAT(socket->Send(EncodeSlotHello(request.slot_session())), IsOk());
+    grpc::ClientContext context;
+    EXPECT_FALSE(stub_->StreamSteps(&context, request)->Finish().ok());
+  }
+}
+
 TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
   for (int i = 0; i < 10; ++i) {
     const auto client = Client(SameHost::kAuto, /*steps=*/0);
