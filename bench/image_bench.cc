@@ -1,7 +1,6 @@
 // What becomes of a JPEG in memory: its crop decoded, resized, flipped, normalised and cast, beside
 // the bare libjpeg-turbo decode of the same crop (nobody who uses libjpeg can be faster).
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "core/image/bilinear_resizer.h"
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
-#include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 #include "core/status/check.h"
 
@@ -113,16 +111,4 @@ BENCHMARK(BM_ResizeNormalise)->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace systole::bench
 
-int main(int argc, char** argv) {
-  const absl::Status forced = systole::ForceSimdTargetFromEnvironment();
-  if (!forced.ok()) {
-    std::fprintf(stderr, "image_bench: %s\n", forced.ToString().c_str());
-    return 2;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext("simd_target", systole::CurrentSimdTarget());
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}
+int main(int argc, char** argv) { return systole::bench::RunBenchmarks(argc, argv); }

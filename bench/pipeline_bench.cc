@@ -5,7 +5,6 @@
 // finds its JPEGs in memory.
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +21,6 @@
 #include "core/flow/worker_pool.h"
 #include "core/image/crop.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/numeric/simd_target.h"
 #include "core/pipeline/example_maker.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
@@ -230,16 +228,4 @@ BENCHMARK(BM_PipelineThreads)->Iterations(1)->Unit(benchmark::kSecond);
 }  // namespace
 }  // namespace systole::bench
 
-int main(int argc, char** argv) {
-  const absl::Status forced = systole::ForceSimdTargetFromEnvironment();
-  if (!forced.ok()) {
-    std::fprintf(stderr, "pipeline_bench: %s\n", forced.ToString().c_str());
-    return 2;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext("simd_target", systole::CurrentSimdTarget());
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}
+int main(int argc, char** argv) { return systole::bench::RunBenchmarks(argc, argv); }

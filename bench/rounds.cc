@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/json/json_writer.h"
+#include "core/numeric/simd_target.h"
 #include "core/status/check.h"
 
 namespace systole::bench {
@@ -163,6 +165,20 @@ double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+int RunBenchmarks(int argc, char** argv) {
+  const absl::Status forced = ForceSimdTargetFromEnvironment();
+  if (!forced.ok()) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], forced.ToString().c_str());
+    return 2;
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::AddCustomContext("simd_target", CurrentSimdTarget());
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
 }
 
 double ProcessCpuSeconds() {

@@ -97,6 +97,11 @@ void ReportPoint(const Point& point);
 // The middle one of a copy of `values`, which must not be empty.
 double Median(std::vector<double> values);
 
+// For main(): runs this program's benchmarks as the command line and Google Benchmark's flags say,
+// on the SIMD target that the environment may force. The exit code: 0, or 2 for a wrong flag or
+// target.
+int RunBenchmarks(int argc, char** argv);
+
 // CPU seconds of this process, user and system.
 double ProcessCpuSeconds();
 // The largest resident set of this process so far, in bytes.

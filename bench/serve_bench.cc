@@ -101,8 +101,5 @@ BENCHMARK_CAPTURE(BM_ServeAgainstPipeline, bf16, v1::BFLOAT16, /*wanted=*/0.75)
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return systole::bench::RunBenchmarks(argc, argv);
 }

@@ -194,8 +194,5 @@ BENCHMARK(BM_SharedMemoryAgainstMemcpy)
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return systole::bench::RunBenchmarks(argc, argv);
 }

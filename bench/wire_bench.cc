@@ -215,10 +215,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   KeepFreedMemory();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return bench::RunBenchmarks(argc, argv);
 }
 
 }  // namespace
