@@ -14,6 +14,10 @@ namespace {
 // A server that failed is not preferred again before this time has passed.
 constexpr absl::Duration kAvoidFor = absl::Seconds(30);
 
+// Steps that a trainer's loop holds besides the window's: the one in hand, and for a moment the one
+// that takes its place. Their buffers are kept for reuse too.
+constexpr int64_t kStepsInHand = 2;
+
 absl::Status WithServer(const absl::Status& status, const std::string& address) {
   return absl::Status(status.code(), absl::StrCat(status.message(), " [server ", address, "]"));
 }
@@ -84,7 +88,7 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
   if (finisher_ != nullptr) {
     for (Lane& lane : lanes_) UseServer(lane, lane.server);
   }
-  shelf_ = StepShelf::Create(shape_->bytes(), window_steps, options_.memory);
+  shelf_ = StepShelf::Create(shape_->bytes(), window_steps + kStepsInHand, options_.memory);
   window_.emplace(options_.first_step, window_steps);
   end_step_ = end_step;
   keeper_wakes_.SignalAll();

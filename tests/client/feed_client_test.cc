@@ -205,7 +205,9 @@ TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
     EXPECT_GT(live, 0);
   }
   EXPECT_EQ(live, 0);
-  EXPECT_LE(allocated, 4);  // Two in the window, those in hand: reused, not allocated per step.
+  // Two in the window, two in hand while one takes the other's place: kept for reuse, however the
+  // trainer and the server race.
+  EXPECT_LE(allocated, 4);
 }
 
 TEST(FeedClientTest, MemoryThatIsNotAlignedIsRefused) {
