@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/flow/mutex.h"
 #include "core/flow/worker_pool.h"
+#include "core/memory/sealed_memory.h"
 #include "core/status/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -64,6 +65,9 @@ bool IsLoopback(absl::string_view host) {
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& options) {
   if (!options.share_memory) return absl::CancelledError("it is switched off");
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(options.listen));
+  // A system without it is found out here, once, and not anew for every slice under the engine's
+  // lock.
+  SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
   // What clients hold cannot be taken back, so half is kept from them.
   return SlotServer::Listen(path,
                             {.max_sessions = options.service.max_streams,

@@ -17,9 +17,15 @@ namespace systole {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+constexpr absl::string_view kAddSeals = "F_ADD_SEALS";
 
 absl::Status Refused(int error, absl::string_view call, int64_t bytes) {
   const std::string what = absl::StrCat(call, " for ", bytes, " bytes of shared memory");
+  if (error == EINVAL && call == kAddSeals) {
+    return absl::UnimplementedError(
+        "this system has no seal against later writing (F_SEAL_FUTURE_WRITE), which shared memory "
+        "needs: want Linux 5.1 or newer");
+  }
   if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOSPC) {
     return absl::ResourceExhaustedError(
         absl::StrCat(absl::ErrnoToStatus(error, what).message(),
@@ -67,7 +73,7 @@ absl::StatusOr<SealedMemory> SealedMemory::Create(int64_t bytes) {
   if (error != 0) return Refused(error, "fallocate", bytes);
   absl::StatusOr<MappedPages> pages = MapPages(fd.get(), bytes, PROT_READ | PROT_WRITE);
   if (!pages.ok()) return pages.status();
-  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return Refused(errno, "F_ADD_SEALS", bytes);
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return Refused(errno, kAddSeals, bytes);
   return SealedMemory(++created, std::move(fd), *std::move(pages));
 }
 

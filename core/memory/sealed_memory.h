@@ -46,7 +46,8 @@ class SealedMemory {
   // SIGBUS, here it is an error. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   another code       a system that has no such memory (Linux before 5.1).
+  //   Unimplemented      a system that has no such memory (Linux before 5.1). Known only when all
+  //                      the rest is done, so ask once, for one byte, before relying on it.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1, unlike any other one's in this process.

@@ -24,6 +24,7 @@
 #include "proto/slots/slot_socket.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
+#include "tests/core/memory/old_kernel.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -141,6 +142,16 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   Restart({.share_memory = false});
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("switched off")));
+  const auto client = Client(SameHost::kAuto, 5);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+  EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+}
+
+TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
+  OnOldKernel([this] { Restart({}); });
+  EXPECT_THAT(server_->sharing(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Linux 5.1")));
   const auto client = Client(SameHost::kAuto, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);

@@ -15,6 +15,7 @@
 #include "core/memory/owned_fd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/memory/old_kernel.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -135,6 +136,14 @@ TEST(SealedMemoryTest, NoBytesAreRefused) {
     EXPECT_THAT(SealedMemory::Create(bytes),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
   }
+}
+
+TEST(SealedMemoryTest, ASystemWithoutTheSealIsUnimplemented) {
+  OnOldKernel([] {
+    EXPECT_THAT(SealedMemory::Create(1),
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("want Linux 5.1")));
+  });
+  EXPECT_THAT(SealedMemory::Create(1), IsOk());
 }
 
 TEST(SealedMemoryTest, NoDescriptorLeftIsResourceExhausted) {
