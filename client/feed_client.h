@@ -85,8 +85,11 @@ struct FeedClientOptions {
 struct FeedClientStats {
   // Bytes of tensors as they travelled, those received twice counted twice.
   int64_t payload_bytes = 0;
-  // What of it came through shared memory.
+  // What of it came through shared memory; the rest came by the stream.
   int64_t shared_payload_bytes = 0;
+  // Why a server with a "unix:PATH" address first sent what it could have shared, and which one;
+  // empty if none did.
+  std::string not_shared;
   // Steps that were received in full, and the bytes of their tensors as Next() hands them out.
   int64_t steps_received = 0;
   int64_t delivered_bytes = 0;

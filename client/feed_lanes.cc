@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "core/status/check.h"
 #include "proto/framing/element_spec.h"
+#include "proto/slots/not_shared.h"
 
 namespace systole {
 namespace {
@@ -206,7 +207,7 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     // pass, but one that outlasts an attempt would keep the lane from going on.
     if (absl::IsInternal(copied) ||
         (absl::IsResourceExhausted(copied) && lane->retry.is_failing())) {
-      servers_[static_cast<size_t>(lane->server)].link->StopSharing();
+      servers_[static_cast<size_t>(lane->server)].link->StopSharing(copied.message());
     }
     lane->reason = {FailureKind::kLost, copied};
     return ReadVerdict::kStop;
@@ -217,8 +218,22 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
   }
   const int64_t payload_bytes = in_slot ? shape->layout.payload_bytes() : chunk->data_bytes();
   stats_.payload_bytes += payload_bytes;
-  if (in_slot) stats_.shared_payload_bytes += payload_bytes;
+  if (in_slot) {
+    stats_.shared_payload_bytes += payload_bytes;
+  } else {
+    NoteNotShared(*lane, chunk->header(), slots);
+  }
   return place.ends_step ? StepComplete(*lane, place.step) : ReadVerdict::kRead;
+}
+
+void FeedLanes::NoteNotShared(const Lane& lane, const ChunkHeader& header,
+                              const SlotReader* slots) {
+  const ServerLink& link = *servers_[static_cast<size_t>(lane.server)].link;
+  if (!stats_.not_shared.empty() || !link.is_same_host()) return;
+  // The server gives its reason with the first chunk of a slice, so with the first of all.
+  stats_.not_shared =
+      absl::StrCat(slots == nullptr ? link.not_shared() : NotSharedText(header.not_shared),
+                   " [server ", link.address(), "]");
 }
 
 ReadVerdict FeedLanes::StepComplete(Lane& lane, int64_t step) {

@@ -154,6 +154,10 @@ class FeedLanes : public ChunkListener {
   void UseServer(Lane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts a complete step. What the stream does next.
   ReadVerdict StepComplete(Lane& lane, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Keeps the reason why a chunk came by the stream, if it is the first from a server on this
+  // machine. `slots` as for OnChunk().
+  void NoteNotShared(const Lane& lane, const ChunkHeader& header, const SlotReader* slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // FailedPrecondition if `answer` is not of the feed that the first answer began.

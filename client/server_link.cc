@@ -3,9 +3,11 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -48,6 +50,11 @@ std::string Target(const std::string& address) {
   return absl::StartsWith(address, kUnixPrefix) ? address : absl::StrCat("dns:///", address);
 }
 
+absl::StatusOr<std::unique_ptr<SlotReader>> ConnectSlots(absl::string_view address) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(address));
+  return SlotReader::Connect(path);
+}
+
 }  // namespace
 
 absl::Status CheckServerAddress(absl::string_view address) {
@@ -71,14 +78,26 @@ ServerLink::ServerLink(std::string address, bool share_memory)
       channel_(grpc::CreateCustomChannel(Target(address_), grpc::InsecureChannelCredentials(),
                                          ChannelArgs())),
       stub_(v1::Systole::NewStub(channel_)),
-      share_memory_(share_memory) {}
+      share_memory_(share_memory),
+      not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {}
 
-std::unique_ptr<SlotReader> ServerLink::OpenSlots() const {
+std::unique_ptr<SlotReader> ServerLink::OpenSlots() {
+  MutexLock lock(mu_);
   if (!share_memory_) return nullptr;
-  const absl::StatusOr<std::string> path = SlotSocketPath(address_);
-  if (!path.ok()) return nullptr;
-  absl::StatusOr<std::unique_ptr<SlotReader>> slots = SlotReader::Connect(*path);
+  absl::StatusOr<std::unique_ptr<SlotReader>> slots = ConnectSlots(address_);
+  not_shared_ = std::string(slots.status().message());
   return slots.ok() ? *std::move(slots) : nullptr;
+}
+
+void ServerLink::StopSharing(absl::string_view why) {
+  MutexLock lock(mu_);
+  share_memory_ = false;
+  not_shared_ = std::string(why);
+}
+
+std::string ServerLink::not_shared() const {
+  MutexLock lock(mu_);
+  return not_shared_;
 }
 
 bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixPrefix); }

@@ -5,15 +5,16 @@
 #ifndef SYSTOLE_CLIENT_SERVER_LINK_H_
 #define SYSTOLE_CLIENT_SERVER_LINK_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/slot_reader.h"
+#include "core/flow/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -38,15 +39,19 @@ class ServerLink {
 
   // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
   // server is not on this machine, does not share, or is another user's.
-  std::unique_ptr<SlotReader> OpenSlots() const;
-  // From now on everything comes as bytes: what the server shared could not be trusted.
-  void StopSharing() { share_memory_ = false; }
+  std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on everything comes as bytes, because of `why`.
+  void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Why the last OpenSlots() gave none; empty if it gave one.
+  std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const std::string address_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Systole::Stub> stub_;
-  std::atomic<bool> share_memory_;
+  mutable Mutex mu_;
+  bool share_memory_ ABSL_GUARDED_BY(mu_);
+  std::string not_shared_ ABSL_GUARDED_BY(mu_);
 };
 
 // One question to one server. Thread-compatible; Cancel() may be called while it runs.

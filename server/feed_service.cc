@@ -13,6 +13,7 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/framing/element_spec.h"
 #include "proto/framing/status_bridge.h"
+#include "proto/slots/not_shared.h"
 #include "server/step_writer.h"
 
 namespace systole {
@@ -93,10 +94,17 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
 
 }  // namespace
 
+void NotSharedLog::Add(v1::NotShared reason) {
+  if (reason == v1::NO_REASON || tell_ == nullptr) return;
+  const uint32_t bit = uint32_t{1} << reason;
+  if ((told_.fetch_or(bit) & bit) == 0) tell_(NotSharedText(reason));
+}
+
 FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
                          std::unique_ptr<SlotServer> slots)
     : catalogue_(std::move(catalogue)),
       options_(options),
+      not_shared_(options.not_shared),
       engine_(options.engine),
       slots_(std::move(slots)) {}
 
@@ -206,7 +214,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::Fe
 }
 
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
-    const v1::StreamStepsRequest& request, StepRange& range, std::shared_ptr<SlotSession>& slots) {
+    const v1::StreamStepsRequest& request, StepRange& range, StreamSlots& slots) {
   if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
   if (request.has_expected()) {
@@ -221,10 +229,10 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
   if (slots_ != nullptr && !request.slot_session().empty()) {
     slots = slots_->Claim(request.slot_session());
   }
-  if (slots == nullptr || plan->layout().slice_bytes() < kMinSlotBytes) {
-    slots = nullptr;
-    return engine_.Open(std::move(plan), range);
+  if (slots.session != nullptr && plan->layout().slice_bytes() < kMinSlotBytes) {
+    slots = {.not_shared = v1::SLICES_TOO_SMALL};
   }
+  if (slots.session == nullptr) return engine_.Open(std::move(plan), range);
   return engine_.Open(std::move(plan), range,
                       {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
 }
@@ -252,13 +260,13 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                                            " streams, the most it may; ask another, or later")));
   }
   StepRange range;
-  std::shared_ptr<SlotSession> slots;
+  StreamSlots slots;
   absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range, slots);
   if (!stream.ok()) {
     --counters_.active_streams;
     return Refuse(parsed, stream.status());
   }
-  return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_);
+  return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_, not_shared_);
 }
 
 }  // namespace systole

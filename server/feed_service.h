@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/flow/mutex.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
@@ -31,6 +33,9 @@ struct FeedServiceOptions {
   // Streams served at once; one more is told to come back later. Stops a flood of requests from
   // dividing the memory budget until nobody moves.
   int max_streams = 256;
+  // Told in words why a client that asked for shared memory is sent bytes, once for each reason, on
+  // any thread. For the log.
+  std::function<void(absl::string_view)> not_shared;
 };
 
 // Counters since the start, written by streams.
@@ -40,6 +45,19 @@ struct ServiceCounters {
   std::atomic<int64_t> payload_bytes_sent = 0;
   std::atomic<int64_t> payload_bytes_shared = 0;  // Of payload_bytes_sent, through shared memory.
   std::atomic<bool> draining = false;
+};
+
+// Why slices were not shared, each reason told once. Thread-safe.
+class NotSharedLog {
+ public:
+  // `tell` may be null.
+  explicit NotSharedLog(std::function<void(absl::string_view)> tell) : tell_(std::move(tell)) {}
+  // NO_REASON is none.
+  void Add(v1::NotShared reason);
+
+ private:
+  const std::function<void(absl::string_view)> tell_;
+  std::atomic<uint32_t> told_ = 0;  // A bit for each reason.
 };
 
 class FeedService final
@@ -76,10 +94,9 @@ class FeedService final
   // it.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets what it serves and, if the client shares memory, through which session.
+  // Sets what it serves and, if the client asks for it, how memory is shared.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
-                                                         StepRange& range,
-                                                         std::shared_ptr<SlotSession>& slots);
+                                                         StepRange& range, StreamSlots& slots);
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const v1::StreamStepsRequest& request,
                                                      const absl::Status& status);
   absl::Status Describe(const v1::DescribeDatasetRequest& request,
@@ -89,6 +106,7 @@ class FeedService final
   const Catalogue catalogue_;
   const FeedServiceOptions options_;
   ServiceCounters counters_;
+  NotSharedLog not_shared_;
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // Behind the engine, whose memory its sessions hold.
   Mutex mu_;

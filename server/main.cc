@@ -130,13 +130,18 @@ absl::Status Run(const Flags& flags) {
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   SYSTOLE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
-      Server::Start(std::move(catalogue),
-                    {.listen = flags.listen,
-                     .insecure = flags.insecure,
-                     .share_memory = flags.share_memory,
-                     .service = {.engine = {.threads = flags.threads,
-                                            .memory_budget_bytes =
-                                                static_cast<int64_t>(flags.memory_budget)}}}));
+      Server::Start(
+          std::move(catalogue),
+          {.listen = flags.listen,
+           .insecure = flags.insecure,
+           .share_memory = flags.share_memory,
+           .service = {.engine = {.threads = flags.threads,
+                                  .memory_budget_bytes = static_cast<int64_t>(flags.memory_budget)},
+                       .not_shared = [](absl::string_view why) {
+                         spdlog::info(
+                             "batches are sent to a client on this machine, not shared: {}",
+                             std::string(why));
+                       }}}));
   if (!flags.port_file.empty()) {
     SYSTOLE_RETURN_IF_ERROR(WritePortFile(flags.port_file, server->port()));
   }

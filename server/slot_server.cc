@@ -38,22 +38,22 @@ SlotServer::SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> 
 
 SlotServer::~SlotServer() = default;
 
-std::shared_ptr<SlotSession> SlotServer::Claim(absl::string_view session) {
+StreamSlots SlotServer::Claim(absl::string_view session) {
   MutexLock lock(mu_);
-  LetInLocked();
+  const bool all_let_in = LetInLocked();
   for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
     if (guest->session != session) continue;
     SlotSocket socket = std::move(guest->socket);
     guests_.erase(guest);
-    if (account_->sessions >= options_.max_sessions) return nullptr;
+    if (account_->sessions >= options_.max_sessions) return {.not_shared = v1::NO_SESSION_LEFT};
     auto claimed = std::make_shared<SlotSession>(std::move(socket), account_);
     // The poller's thread sees the client go even while a stream holds the session.
     if (!poller_->Add(claimed->fd(), [claimed] { return claimed->TakeMessage(); }).ok()) {
-      return nullptr;
+      return {.not_shared = v1::NO_SESSION_LEFT};
     }
-    return claimed;
+    return {.session = std::move(claimed)};
   }
-  return nullptr;
+  return {.not_shared = all_let_in ? v1::SESSION_UNKNOWN : v1::NO_DESCRIPTOR_LEFT};
 }
 
 void SlotServer::LetIn() {
@@ -61,11 +61,13 @@ void SlotServer::LetIn() {
   LetInLocked();
 }
 
-void SlotServer::LetInLocked() {
+bool SlotServer::LetInLocked() {
+  bool all_let_in = true;
   // No more than can wait at a time, lest a flood of connections hold this caller for good. An
   // error means that descriptors are short: who waits goes on waiting, and its stream gets bytes.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
+    all_let_in = accepted.ok();
     if (!accepted.ok() || !accepted->has_value()) break;
     guests_.push_back({.socket = **std::move(accepted)});
     if (guests_.size() > kMaxGuests) guests_.pop_front();
@@ -73,6 +75,7 @@ void SlotServer::LetInLocked() {
   for (auto guest = guests_.begin(); guest != guests_.end();) {
     guest = Hear(*guest) ? std::next(guest) : guests_.erase(guest);
   }
+  return all_let_in;
 }
 
 bool SlotServer::Hear(Guest& guest) {

@@ -45,9 +45,9 @@ class SlotServer {
   SlotServer& operator=(const SlotServer&) = delete;
 
   // The session whose client has said hello as `session` and now asks for a stream. Once: who comes
-  // second, and who guesses, gets null, as does a client that there is no room for. Its client
+  // second, and who guesses, gets none, as does a client that there is no room for. Its client
   // connected before it asked, so nobody waits for it.
-  std::shared_ptr<SlotSession> Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
+  StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes note of clients that have connected, as Claim() does. For requests that are refused:
   // those who made them have connected too, and would fill the socket's queue while nobody asks
@@ -66,7 +66,8 @@ class SlotServer {
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
              const SlotServerOptions& options);
-  void LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: somebody may wait who could not be let in for lack of descriptors.
+  bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // False: the guest is gone, or is none of ours.
   static bool Hear(Guest& guest);
 

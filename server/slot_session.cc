@@ -17,23 +17,24 @@ SlotSession::~SlotSession() {
   --account_->sessions;
 }
 
-bool SlotSession::Lend(const std::shared_ptr<const SealedMemory>& memory,
-                       std::shared_ptr<const void> owner) {
+v1::NotShared SlotSession::Lend(const std::shared_ptr<const SealedMemory>& memory,
+                                std::shared_ptr<const void> owner) {
   MutexLock lock(mu_);
-  if (closed_) return false;
-  if (account_->lent_bytes.fetch_add(memory->bytes()) + memory->bytes() >
-          account_->max_lent_bytes ||
-      !Offer(memory)) {
+  if (closed_) return v1::SESSION_OVER;
+  const bool fits =
+      account_->lent_bytes.fetch_add(memory->bytes()) + memory->bytes() <= account_->max_lent_bytes;
+  const v1::NotShared not_shared = fits ? Offer(memory) : v1::NO_BUDGET_LEFT;
+  if (not_shared != v1::NO_REASON) {
     account_->lent_bytes -= memory->bytes();
-    return false;
+    return not_shared;
   }
   const bool added =
       lent_.emplace(memory->id(), Lent{.owner = std::move(owner), .bytes = memory->bytes()}).second;
   SYSTOLE_CHECK(added);
-  return true;
+  return v1::NO_REASON;
 }
 
-bool SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memory) {
+v1::NotShared SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memory) {
   const bool is_new = offered_.count(memory->id()) == 0;
   SlotOffer offer;
   if (is_new) offer = {.slot = memory->id(), .bytes = memory->bytes()};
@@ -42,12 +43,15 @@ bool SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memory) {
       offer.retired.push_back(slot);
     }
   }
-  if (!is_new && offer.retired.empty()) return true;
-  // What cannot be retired now is retired another time.
-  if (!socket_.Send(EncodeSlotOffer(offer), is_new ? memory->fd() : -1).ok()) return !is_new;
+  if (!is_new && offer.retired.empty()) return v1::NO_REASON;
+  const absl::Status sent = socket_.Send(EncodeSlotOffer(offer), is_new ? memory->fd() : -1);
+  if (!sent.ok()) {
+    if (!is_new) return v1::NO_REASON;  // What cannot be retired now is retired another time.
+    return absl::IsUnavailable(sent) ? v1::SESSION_OVER : v1::CONNECTION_FULL;
+  }
   for (const uint64_t slot : offer.retired) offered_.erase(slot);
   if (is_new) offered_.emplace(memory->id(), memory);
-  return true;
+  return v1::NO_REASON;
 }
 
 bool SlotSession::TakeMessage() {

@@ -18,6 +18,7 @@
 #include "core/flow/mutex.h"
 #include "core/memory/sealed_memory.h"
 #include "proto/slots/slot_socket.h"
+#include "systole/v1/slots.pb.h"
 
 namespace systole {
 
@@ -39,10 +40,11 @@ class SlotSession {
   SlotSession& operator=(const SlotSession&) = delete;
 
   // Leaves `memory`, whose id() is the slot's number, to the client; `owner` is kept until the
-  // client has given it back or is gone, and dropped without a lock. False: the client cannot have
-  // it, so its bytes have to be sent. REQUIRES: it is not lent already.
-  bool Lend(const std::shared_ptr<const SealedMemory>& memory, std::shared_ptr<const void> owner)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // client has given it back or is gone, and dropped without a lock. NO_REASON if it is lent;
+  // otherwise the client cannot have it, so its bytes have to be sent. REQUIRES: it is not lent
+  // already.
+  v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
+                     std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes one message of the client, if there is one. False: the session is over, because the
   // client is gone or sent what it must not (a slot that it does not hold, above all).
@@ -56,8 +58,9 @@ class SlotSession {
     int64_t bytes = 0;
   };
   // Tells the client what it needs to know before it hears that the slice is there: the memory's
-  // descriptor if it has not got it, and what it may unmap. False: it does not have the memory.
-  bool Offer(const std::shared_ptr<const SealedMemory>& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // descriptor if it has not got it, and what it may unmap. NO_REASON if it has the memory.
+  v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 
   const SlotSocket socket_;
@@ -68,6 +71,13 @@ class SlotSession {
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
   // What the client has mapped. The pool may have freed some of it since.
   std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
+};
+
+// How a stream's slices are shared: through `session`, or not, if that is null.
+struct StreamSlots {
+  std::shared_ptr<SlotSession> session;
+  // Why not, if the client asked for it.
+  v1::NotShared not_shared = v1::NO_REASON;
 };
 
 }  // namespace systole

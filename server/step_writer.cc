@@ -16,8 +16,9 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 }  // namespace
 
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                              std::shared_ptr<SlotSession> slots, ServiceCounters& counters) {
-  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters);
+                              StreamSlots slots, ServiceCounters& counters,
+                              NotSharedLog& not_shared) {
+  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters, not_shared);
   // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
   // sent, until something else is.
   writer->StartSendInitialMetadata();
@@ -26,8 +27,12 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 }
 
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
-                       std::shared_ptr<SlotSession> slots, ServiceCounters& counters)
-    : stream_(std::move(stream)), range_(range), slots_(std::move(slots)), counters_(counters) {}
+                       StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared)
+    : stream_(std::move(stream)),
+      range_(range),
+      slots_(std::move(slots)),
+      counters_(counters),
+      not_shared_(not_shared) {}
 
 void StepWriter::AskForSlice() {
   asked_at_ = clock_();
@@ -52,7 +57,8 @@ void StepWriter::OnSlice(StepStream::Result result) {
     StartWrite(&message_);
     return;
   }
-  if (slots_ != nullptr && slice->sealed() != nullptr && slots_->Lend(slice->sealed(), slice)) {
+  const v1::NotShared not_shared = Lend(slice);
+  if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
     given_at_.reset();  // The next slice sent as bytes has none right before it.
     const SliceLayout& layout = slice->layout();
     counters_.payload_bytes_sent += layout.payload_bytes();
@@ -66,13 +72,21 @@ void StepWriter::OnSlice(StepStream::Result result) {
     return;
   }
   const absl::Duration now = clock_();
-  const SliceTimes times = {.waited_us = absl::ToInt64Microseconds(now - asked_at_),
-                            .sent_us = given_at_.has_value()
-                                           ? absl::ToInt64Microseconds(asked_at_ - *given_at_)
-                                           : int64_t{0}};
+  not_shared_.Add(not_shared);
+  const SliceRemarks remarks = {.waited_us = absl::ToInt64Microseconds(now - asked_at_),
+                                .sent_us = given_at_.has_value()
+                                               ? absl::ToInt64Microseconds(asked_at_ - *given_at_)
+                                               : int64_t{0},
+                                .not_shared = not_shared};
   given_at_ = now;
-  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, times);
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, remarks);
   WriteChunk();
+}
+
+v1::NotShared StepWriter::Lend(const SlicePtr& slice) {
+  if (slots_.session == nullptr) return slots_.not_shared;
+  if (slice->sealed() == nullptr) return v1::NO_SLOT_LEFT;
+  return slots_.session->Lend(slice->sealed(), slice);
 }
 
 void StepWriter::WriteChunk() {

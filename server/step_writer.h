@@ -29,28 +29,31 @@ namespace systole {
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send: slices in sealed memory through `slots`, which may be null, as far as it takes
-  // them, and others as bytes. `counters` must outlive the call; the stream is counted in
-  // active_streams already, and no more when it is over.
+  // Begins to send: slices in sealed memory through the session of `slots`, as far as it takes
+  // them, and others as bytes, with the reason. `counters` and `not_shared` must outlive the call;
+  // the stream is counted in active_streams already, and no more when it is over.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                           std::shared_ptr<SlotSession> slots, ServiceCounters& counters);
+                           StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
-             std::shared_ptr<SlotSession> slots, ServiceCounters& counters);
+  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
+             ServiceCounters& counters, NotSharedLog& not_shared);
 
   void AskForSlice();
   void OnSlice(StepStream::Result result);
+  // Lends the slice to the client; NO_REASON if that is done, or nobody asked for it.
+  v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
-  const std::shared_ptr<SlotSession> slots_;  // Shared with the thread that hears the client.
+  const StreamSlots slots_;  // The session is shared with the thread that hears the client.
   ServiceCounters& counters_;
+  NotSharedLog& not_shared_;
 
   const MonotonicClock clock_ = SteadyClock();
   // When the slice before this one was asked for, and when it came: the stream's pace.

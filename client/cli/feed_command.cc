@@ -40,7 +40,18 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           WireText();
+           WireText() + SharedText();
+  }
+  // Nothing if no server is on this machine.
+  std::string SharedText() const {
+    if (client.shared_payload_bytes == 0 && client.not_shared.empty()) return "";
+    std::string text = absl::StrFormat("shared memory: %.1f of %.1f MB",
+                                       static_cast<double>(client.shared_payload_bytes) / 1e6,
+                                       static_cast<double>(client.payload_bytes) / 1e6);
+    if (!client.not_shared.empty()) {
+      absl::StrAppend(&text, ", the rest was sent: ", client.not_shared);
+    }
+    return text + "\n";
   }
   // What the spec's `wire` came to.
   std::string WireText() const {
@@ -62,6 +73,7 @@ struct FeedReport {
     json.BeginObject().Field("first_step", first_step).Field("steps", steps);
     json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
     json.Field("bytes_shared", client.shared_payload_bytes);
+    json.Field("not_shared", client.not_shared);
     json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
     json.Field("steps_received", client.steps_received);
     json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);

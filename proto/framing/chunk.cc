@@ -28,10 +28,11 @@ enum Field : uint32_t {
   kSentUs = 8,
   kSlot = 9,
   kSlotBytes = 10,
+  kNotShared = 11,
   kData = 15,
 };
 
-// Tags and values of all fields before `data`: at most 8 * 11 + 5 + 2, and tag and length of data.
+// Tags and values of all fields before `data`: at most 10 * 11 + 5 + 6, and tag and length of data.
 constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
@@ -179,6 +180,7 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.VarintField(kSentUs, header.sent_us);
   writer.VarintField(kSlot, static_cast<int64_t>(header.slot));
   writer.VarintField(kSlotBytes, header.slot_bytes);
+  writer.VarintField(kNotShared, header.not_shared);
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
     return grpc::ByteBuffer(&slice, 1);
@@ -243,6 +245,10 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
         case kSlotBytes << 3 | kVarint:
           ok = cursor.Varint(value);
           header.slot_bytes = static_cast<int64_t>(value);
+          break;
+        case kNotShared << 3 | kVarint:
+          ok = cursor.Varint(value);
+          header.not_shared = static_cast<int32_t>(value);
           break;
         case kData << 3 | kLengthDelimited:
           ok = cursor.Length(value);

@@ -40,6 +40,7 @@ struct ChunkHeader {
   int64_t sent_us = 0;
   uint64_t slot = 0;
   int64_t slot_bytes = 0;
+  int32_t not_shared = 0;
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };

@@ -24,8 +24,9 @@ grpc::ByteBuffer SliceChunks::Next(int64_t& payload_bytes) {
       .offset = offset_,
       .crc32c = Crc32c(absl::string_view(reinterpret_cast<const char*>(data), size))};
   if (tensor_ == 0 && offset_ == 0) {
-    header.waited_us = times_.waited_us;
-    header.sent_us = times_.sent_us;
+    header.waited_us = remarks_.waited_us;
+    header.sent_us = remarks_.sent_us;
+    header.not_shared = remarks_.not_shared;
   }
   offset_ += payload_bytes;
   if (offset_ == tensor_bytes) {

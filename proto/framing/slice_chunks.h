@@ -14,10 +14,11 @@
 
 namespace systole {
 
-// What the first chunk of a slice says of the stream's pace; see v1::Chunk.
-struct SliceTimes {
+// What the first chunk of a slice says of the stream; see v1::Chunk.
+struct SliceRemarks {
   int64_t waited_us = 0;
   int64_t sent_us = 0;
+  int32_t not_shared = 0;
 };
 
 class SliceChunks {
@@ -27,13 +28,13 @@ class SliceChunks {
 
   // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it.
   SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
-              std::shared_ptr<const void> owner, const SliceTimes& times = {})
+              std::shared_ptr<const void> owner, const SliceRemarks& remarks = {})
       : step_(step),
         core_(core),
         layout_(&layout),
         data_(data),
         owner_(std::move(owner)),
-        times_(times) {}
+        remarks_(remarks) {}
 
   // Whether every byte has been cut.
   bool done() const {
@@ -49,7 +50,7 @@ class SliceChunks {
   const SliceLayout* layout_ = nullptr;
   const uint8_t* data_ = nullptr;
   std::shared_ptr<const void> owner_;
-  SliceTimes times_;
+  SliceRemarks remarks_;
   // The next byte to send.
   int tensor_ = 0;
   int64_t offset_ = 0;

@@ -41,6 +41,23 @@ OwnedFd NewSocket() {
   return OwnedFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+absl::Status CannotConnect(const std::string& path, int error) {
+  switch (error) {
+    case ENOENT:
+    case ECONNREFUSED:
+      return absl::UnavailableError(
+          absl::StrCat("nobody shares memory at '", path,
+                       "': the server was told not to, cannot (its log says why at its start), or "
+                       "is of an older version"));
+    case EACCES:
+      return absl::PermissionDeniedError(
+          absl::StrCat("'", path, "' belongs to another user; run client and server as one user"));
+    default:
+      return absl::UnavailableError(absl::StrCat(
+          "cannot connect to '", path, "': ", absl::ErrnoToStatus(error, "connect").message()));
+  }
+}
+
 absl::Status CheckPeer(int fd) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
@@ -50,7 +67,7 @@ absl::Status CheckPeer(int fd) {
   if (MayShareMemory(::geteuid(), peer.uid)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("the other end of the slot socket belongs to user ", peer.uid, ", want ",
-                   ::geteuid(), " or root"));
+                   ::geteuid(), " or root; run client and server as one user"));
 }
 
 }  // namespace
@@ -74,8 +91,7 @@ absl::StatusOr<SlotSocket> SlotSocket::Connect(const std::string& path) {
   OwnedFd fd = NewSocket();
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot connect to '", path, "': ", absl::ErrnoToStatus(errno, "connect").message()));
+    return CannotConnect(path, errno);
   }
   SYSTOLE_RETURN_IF_ERROR(CheckPeer(fd.get()));
   return SlotSocket(std::move(fd));

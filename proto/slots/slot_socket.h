@@ -31,7 +31,7 @@ class SlotSocket {
  public:
   // Connects to the server that listens on `path`.
   //   Unavailable       nobody listens there, or too many wait already.
-  //   PermissionDenied  the server belongs to another user.
+  //   PermissionDenied  the server, or its socket, belongs to another user.
   static absl::StatusOr<SlotSocket> Connect(const std::string& path);
   // Takes over a connected socket that does not wait (O_NONBLOCK).
   explicit SlotSocket(OwnedFd fd) : fd_(std::move(fd)) {}

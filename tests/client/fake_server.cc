@@ -238,6 +238,7 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_sent_us(piece.header.sent_us);
     message.set_slot(piece.header.slot);
     message.set_slot_bytes(piece.header.slot_bytes);
+    message.set_not_shared(static_cast<v1::NotShared>(piece.header.not_shared));
     message.set_data(std::string(AsChars(piece.data)));
     return message;
   }

@@ -14,6 +14,7 @@
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/slots/not_shared.h"
 #include "proto/slots/slot_messages.h"
 #include "proto/slots/slot_socket.h"
 #include "tests/client/drained_feed.h"
@@ -24,8 +25,10 @@
 namespace systole {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 // A server on a Unix socket, and a slot socket beside it that the test speaks for.
 class FeedClientSlotsTest : public testing::Test {
@@ -72,6 +75,9 @@ class FeedClientSlotsTest : public testing::Test {
     EXPECT_THAT(server.requests()[1].slot_session(), IsEmpty());
     EXPECT_EQ(client->stats().streams_lost, 1);
     EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+    // Its first chunks came by the stream, before there was a slot to be named.
+    EXPECT_EQ(client->stats().not_shared,
+              absl::StrCat(NotSharedText(v1::NO_REASON), " [server ", address(), "]"));
   }
 
   const TempFolder folder_;
@@ -152,6 +158,39 @@ TEST_F(FeedClientSlotsTest, AServerThatDoesNotShareIsAskedForBytes) {
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);
   EXPECT_THAT(server.requests()[0].slot_session(), IsEmpty());
+  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
+}
+
+TEST_F(FeedClientSlotsTest, WhatTheServerSaysIsTold) {
+  FakeFeed feed;
+  feed.spoil = [](int, int chunk, FakeChunk& piece) {
+    if (chunk == 0) piece.header.not_shared = v1::NO_SLOT_LEFT;
+    if (chunk == 3) piece.header.not_shared = v1::NO_BUDGET_LEFT;  // The first reason stays.
+  };
+  const FakeServer server(feed, address());
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
+  EXPECT_THAT(client->stats().not_shared, StartsWith(NotSharedText(v1::NO_SLOT_LEFT)));
+}
+
+TEST_F(FeedClientSlotsTest, ATooLongPathIsTold) {
+  const std::string folder = folder_ / std::string(102 - (folder_ / "").size(), 'x');
+  const FakeFeed feed;
+  const FakeServer server(feed, "unix:" + folder);
+  const auto client = MustCreate(feed, Quick({"unix:" + folder}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
+  EXPECT_THAT(client->stats().not_shared, HasSubstr("needs a shorter --listen unix:PATH"));
+}
+
+TEST_F(FeedClientSlotsTest, ByTcpNothingIsMissed) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
+  EXPECT_EQ(client->stats().not_shared, "");
 }
 
 TEST_F(FeedClientSlotsTest, ASlotThatNobodyAskedForEndsTheFeedAndNamesTheServer) {
@@ -166,7 +205,7 @@ TEST_F(FeedClientSlotsTest, ASlotThatNobodyAskedForEndsTheFeedAndNamesTheServer)
   const auto client = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(client, nullptr);
   EXPECT_THAT(Drain(*client).end,
-              StatusIs(absl::StatusCode::kInternal, testing::HasSubstr(server.address())));
+              StatusIs(absl::StatusCode::kInternal, HasSubstr(server.address())));
 }
 
 }  // namespace

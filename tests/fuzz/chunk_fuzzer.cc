@@ -70,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(header.draining == theirs.draining(), "draining");
   Require(header.slot == theirs.slot(), "slot");
   Require(header.slot_bytes == theirs.slot_bytes(), "slot_bytes");
+  Require(header.not_shared == theirs.not_shared(), "not_shared");
   Require(ours->data_bytes() == static_cast<int64_t>(theirs.data().size()), "length of data");
   std::vector<uint8_t> copied(theirs.data().size());
   const bool intact = ours->CopyTo(absl::MakeSpan(copied)).ok();

@@ -20,6 +20,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "proto/slots/not_shared.h"
 #include "proto/slots/slot_messages.h"
 #include "proto/slots/slot_socket.h"
 #include "server/server.h"
@@ -32,7 +33,10 @@
 namespace systole {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 constexpr int kCores = 2;
 
@@ -50,6 +54,9 @@ class SharedMemoryTest : public testing::Test {
   void Restart(ServerOptions options) {
     server_ = nullptr;
     options.listen = address();
+    options.service.not_shared = [this](absl::string_view why) {
+      told_.emplace_back(why);  // One stream asks, so one thread tells.
+    };
     v1::ServerConfig config;
     v1::DatasetConfig& dataset = *config.add_datasets();
     dataset.set_name("test");
@@ -106,7 +113,14 @@ class SharedMemoryTest : public testing::Test {
     while (Status().memory_used_bytes() > 0) usleep(1000);
   }
 
+  // The server, and one client that wants nothing else, tell `reason` as why batches are sent.
+  void ExpectTold(const FeedClient& client, int reason) const {
+    EXPECT_THAT(told_, ElementsAre(NotSharedText(reason)));
+    EXPECT_THAT(client.stats().not_shared, StartsWith(NotSharedText(reason)));
+  }
+
   const TempFolder folder_;
+  std::vector<std::string> told_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::Systole::Stub> stub_;
 };
@@ -126,6 +140,10 @@ TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
   EXPECT_EQ(sent->stats().shared_payload_bytes, 0);
   EXPECT_EQ(shared->stats().streams_lost, 0);
   EXPECT_EQ(Status().payload_bytes_shared(), payload);
+  EXPECT_EQ(shared->stats().not_shared, "");
+  EXPECT_EQ(sent->stats().not_shared,
+            "it is switched off at this client (--no-shared-memory) [server " + address() + "]");
+  EXPECT_THAT(told_, IsEmpty());
 }
 
 TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
@@ -136,6 +154,7 @@ TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
   ASSERT_LT(client->layout().slice_bytes(), 256 << 10);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+  ExpectTold(*client, v1::SLICES_TOO_SMALL);
 }
 
 TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
@@ -146,6 +165,7 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
 }
 
 TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
@@ -192,6 +212,7 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
+  ExpectTold(*client, v1::NO_SESSION_LEFT);
 }
 
 TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
@@ -202,6 +223,7 @@ TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
   EXPECT_EQ(Drain(*shared), Drain(*sent));
   EXPECT_GT(shared->stats().shared_payload_bytes, 0);
   EXPECT_LT(shared->stats().shared_payload_bytes, shared->stats().payload_bytes);
+  ExpectTold(*shared, v1::NO_SLOT_LEFT);
   EXPECT_EQ(shared->stats().streams_lost, 0);
 }
 

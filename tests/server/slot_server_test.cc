@@ -1,5 +1,6 @@
 #include "server/slot_server.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/slots/slot_messages.h"
 #include "proto/slots/slot_socket.h"
+#include "systole/v1/slots.pb.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
@@ -58,6 +61,15 @@ class SlotServerTest : public testing::Test {
     EXPECT_THAT(socket.Send(EncodeSlotHello(session)), IsOk());
     return socket;
   }
+  std::shared_ptr<SlotSession> Claim(absl::string_view session) const {
+    return server_->Claim(session).session;
+  }
+  // Why there is no session for this client.
+  v1::NotShared RefusalOf(absl::string_view session) const {
+    const StreamSlots slots = server_->Claim(session);
+    EXPECT_EQ(slots.session, nullptr);
+    return slots.not_shared;
+  }
   // The next offer that the client gets; the server has sent it already.
   static SlotOffer OfferTo(const SlotSocket& client) {
     const auto packet = client.Receive();
@@ -92,27 +104,27 @@ TEST(MaxSlotsForTest, AreAQuarterOfTheDescriptorsAndFewerThanClientsMap) {
 TEST_F(SlotServerTest, FindsAClientThatSaidHelloBeforeItAsked) {
   const SlotSocket a = ConnectAs(Id('a'));
   const SlotSocket b = ConnectAs(Id('b'));
-  EXPECT_NE(server_->Claim(Id('b')), nullptr);
-  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+  EXPECT_NE(Claim(Id('b')), nullptr);
+  EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
 TEST_F(SlotServerTest, AGuessedSessionOrASecondAskerGetsNothing) {
   const SlotSocket client = ConnectAs(Id('a'));
-  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
-  EXPECT_EQ(server_->Claim(""), nullptr);
-  const auto session = server_->Claim(Id('a'));
+  EXPECT_EQ(RefusalOf(Id('b')), v1::SESSION_UNKNOWN);
+  EXPECT_EQ(RefusalOf(""), v1::SESSION_UNKNOWN);
+  const auto session = Claim(Id('a'));
   EXPECT_NE(session, nullptr);
-  EXPECT_EQ(server_->Claim(Id('a')), nullptr);
+  EXPECT_EQ(Claim(Id('a')), nullptr);
   EXPECT_EQ(server_->sessions(), 1);
 }
 
 TEST_F(SlotServerTest, AConnectionWithoutAHelloMatchesNoSession) {
   const SlotSocket silent = Connect();
-  EXPECT_EQ(server_->Claim(""), nullptr);
-  EXPECT_EQ(server_->Claim(Id('\0')), nullptr);
+  EXPECT_EQ(Claim(""), nullptr);
+  EXPECT_EQ(Claim(Id('\0')), nullptr);
   // It may still say it.
   EXPECT_THAT(silent.Send(EncodeSlotHello(Id('a'))), IsOk());
-  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+  EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
 TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
@@ -122,10 +134,10 @@ TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
   EXPECT_THAT(twice.Send(EncodeSlotHello(Id('b'))), IsOk());
   const SlotSocket with_descriptor = Connect();
   EXPECT_THAT(with_descriptor.Send(EncodeSlotHello(Id('c')), STDERR_FILENO), IsOk());
-  server_->Claim(Id('x'));
-  EXPECT_EQ(server_->Claim(Id('a')), nullptr);  // Looks once more: takes one message at a time.
-  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
-  EXPECT_EQ(server_->Claim(Id('c')), nullptr);
+  Claim(Id('x'));
+  EXPECT_EQ(Claim(Id('a')), nullptr);  // Looks once more: takes one message at a time.
+  EXPECT_EQ(Claim(Id('b')), nullptr);
+  EXPECT_EQ(Claim(Id('c')), nullptr);
   for (const SlotSocket* client : {&garbage, &with_descriptor}) {
     EXPECT_THAT(client->Receive(), StatusIs(absl::StatusCode::kUnavailable, testing::_));
   }
@@ -135,62 +147,74 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
   Restart({.max_sessions = 1});
   const SlotSocket a = ConnectAs(Id('a'));
   const SlotSocket b = ConnectAs(Id('b'));
-  auto first = server_->Claim(Id('a'));
+  auto first = Claim(Id('a'));
   EXPECT_NE(first, nullptr);
-  EXPECT_EQ(server_->Claim(Id('b')), nullptr);
+  EXPECT_EQ(RefusalOf(Id('b')), v1::NO_SESSION_LEFT);
   WaitForHangUp(b);
+}
+
+TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
+  const SlotSocket client = ConnectAs(Id('a'));
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const v1::NotShared refusal = RefusalOf(Id('a'));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(refusal, v1::NO_DESCRIPTOR_LEFT);
+  EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
 TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
   std::vector<SlotSocket> flood;
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < 100; ++i) flood.push_back(Connect());
-    server_->Claim(Id('x'));
+    Claim(Id('x'));
   }
   const SlotSocket client = ConnectAs(Id('a'));
-  EXPECT_NE(server_->Claim(Id('a')), nullptr);
+  EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
 TEST_F(SlotServerTest, MemoryIsOfferedOnceAndLentAgainAfterItsReturn) {
   const SlotSocket client = ConnectAs(Id('a'));
-  const auto session = server_->Claim(Id('a'));
+  const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   const auto memory = Memory();
   auto owner = std::make_shared<int>();
   std::weak_ptr<const void> held = owner;
-  ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+  ASSERT_EQ(session->Lend(memory, std::move(owner)), v1::NO_REASON);
   EXPECT_EQ(server_->lent_bytes(), kBytes);
   EXPECT_EQ(OfferTo(client).slot, memory->id());
   EXPECT_FALSE(held.expired());
   ASSERT_THAT(client.Send(EncodeSlotReturn(memory->id())), IsOk());
   WaitUntilDropped(held);
   EXPECT_EQ(server_->lent_bytes(), 0);
-  ASSERT_TRUE(session->Lend(memory, nullptr));
+  ASSERT_EQ(session->Lend(memory, nullptr), v1::NO_REASON);
   EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));  // It has it mapped.
 }
 
 TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   const SlotSocket client = ConnectAs(Id('a'));
-  const auto session = server_->Claim(Id('a'));
+  const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   auto gone = Memory();
   const uint64_t gone_id = gone->id();
   auto owner = std::make_shared<int>();
   std::weak_ptr<const void> held = owner;
-  ASSERT_TRUE(session->Lend(gone, std::move(owner)));
+  ASSERT_EQ(session->Lend(gone, std::move(owner)), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, IsEmpty());
   ASSERT_THAT(client.Send(EncodeSlotReturn(gone_id)), IsOk());
   WaitUntilDropped(held);
   gone = nullptr;
-  ASSERT_TRUE(session->Lend(Memory(), nullptr));
+  ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
-  ASSERT_TRUE(session->Lend(Memory(), nullptr));
+  ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));  // The one before; not `gone` again.
 }
 
 TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
   const SlotSocket client = ConnectAs(Id('a'));
-  const auto session = server_->Claim(Id('a'));
+  const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   const auto stays = Memory();
   auto gone = Memory();
@@ -198,13 +222,13 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
   for (const auto& memory : {stays, gone}) {
     auto owner = std::make_shared<int>();
     const std::weak_ptr<const void> held = owner;
-    ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+    ASSERT_EQ(session->Lend(memory, std::move(owner)), v1::NO_REASON);
     OfferTo(client);
     ASSERT_THAT(client.Send(EncodeSlotReturn(memory->id())), IsOk());
     WaitUntilDropped(held);
   }
   gone = nullptr;
-  ASSERT_TRUE(session->Lend(stays, nullptr));
+  ASSERT_EQ(session->Lend(stays, nullptr), v1::NO_REASON);
   const auto packet = client.Receive();
   ASSERT_TRUE(packet.ok() && packet->has_value());
   EXPECT_FALSE((*packet)->passed.ok());
@@ -215,49 +239,49 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
 
 TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   std::optional<SlotSocket> client(ConnectAs(Id('a')));
-  const auto session = server_->Claim(Id('a'));
+  const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   std::vector<std::weak_ptr<const void>> held;
   for (int i = 0; i < 3; ++i) {
     auto owner = std::make_shared<int>();
     held.push_back(owner);
-    ASSERT_TRUE(session->Lend(Memory(), std::move(owner)));
+    ASSERT_EQ(session->Lend(Memory(), std::move(owner)), v1::NO_REASON);
   }
   EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
   client.reset();
   for (const auto& each : held) WaitUntilDropped(each);
   while (server_->lent_bytes() > 0) usleep(100);
-  EXPECT_FALSE(session->Lend(Memory(), nullptr));  // Its stream goes on as bytes.
+  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // Its stream goes on as bytes.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
   Restart({.max_lent_bytes = 3 * kBytes});
   std::optional<SlotSocket> hoarder(ConnectAs(Id('a')));
   const SlotSocket other = ConnectAs(Id('b'));
-  const auto a = server_->Claim(Id('a'));
-  const auto b = server_->Claim(Id('b'));
+  const auto a = Claim(Id('a'));
+  const auto b = Claim(Id('b'));
   ASSERT_TRUE(a != nullptr && b != nullptr);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(a->Lend(Memory(), nullptr));
-  EXPECT_FALSE(a->Lend(Memory(), nullptr));
-  EXPECT_FALSE(b->Lend(Memory(), nullptr));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a->Lend(Memory(), nullptr), v1::NO_REASON);
+  EXPECT_EQ(a->Lend(Memory(), nullptr), v1::NO_BUDGET_LEFT);
+  EXPECT_EQ(b->Lend(Memory(), nullptr), v1::NO_BUDGET_LEFT);
   EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
   hoarder.reset();
   while (server_->lent_bytes() > 0) usleep(100);
-  EXPECT_TRUE(b->Lend(Memory(), nullptr));
+  EXPECT_EQ(b->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 
 TEST_F(SlotServerTest, AClientThatNeverReadsItsOffersGetsBytesNotAWait) {
   Restart({.max_lent_bytes = int64_t{1} << 40});
   const SlotSocket client = ConnectAs(Id('a'));
-  const auto session = server_->Claim(Id('a'));
+  const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   std::vector<std::shared_ptr<const SealedMemory>> memory;
-  bool lent = true;
-  while (lent && memory.size() < 10'000) {
+  v1::NotShared not_shared = v1::NO_REASON;
+  while (not_shared == v1::NO_REASON && memory.size() < 10'000) {
     memory.push_back(Memory());
-    lent = session->Lend(memory.back(), nullptr);
+    not_shared = session->Lend(memory.back(), nullptr);
   }
-  EXPECT_FALSE(lent);
+  EXPECT_EQ(not_shared, v1::CONNECTION_FULL);
   EXPECT_GT(memory.size(), 50u);  // More than a window's worth.
   EXPECT_EQ(server_->lent_bytes(), static_cast<int64_t>(memory.size() - 1) * kBytes);
 }
@@ -269,16 +293,16 @@ class BadReturnTest : public SlotServerTest {
   void SetUp() override {
     SlotServerTest::SetUp();
     client_.emplace(ConnectAs(Id('a')));
-    session_ = server_->Claim(Id('a'));
+    session_ = Claim(Id('a'));
     ASSERT_NE(session_, nullptr);
     auto owner = std::make_shared<int>();
     held_ = owner;
-    ASSERT_TRUE(session_->Lend(memory_, std::move(owner)));
+    ASSERT_EQ(session_->Lend(memory_, std::move(owner)), v1::NO_REASON);
   }
   void ExpectHungUp(int64_t still_lent = 0) {
     WaitForHangUp(*client_);
     WaitUntilDropped(held_);
-    EXPECT_FALSE(session_->Lend(Memory(), nullptr));
+    EXPECT_EQ(session_->Lend(Memory(), nullptr), v1::SESSION_OVER);
     while (server_->lent_bytes() > still_lent) usleep(100);
   }
 
@@ -296,16 +320,16 @@ TEST_F(BadReturnTest, ASlotTwice) {
 
 TEST_F(BadReturnTest, ASlotOfAnotherClient) {
   const SlotSocket other = ConnectAs(Id('b'));
-  const auto session = server_->Claim(Id('b'));
+  const auto session = Claim(Id('b'));
   ASSERT_NE(session, nullptr);
   const auto memory = Memory();
   auto owner = std::make_shared<int>();
   const std::weak_ptr<const void> held = owner;
-  ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+  ASSERT_EQ(session->Lend(memory, std::move(owner)), v1::NO_REASON);
   ASSERT_THAT(client_->Send(EncodeSlotReturn(memory->id())), IsOk());
   ExpectHungUp(/*still_lent=*/kBytes);
   EXPECT_FALSE(held.expired());  // The other's is still the other's.
-  EXPECT_TRUE(session->Lend(Memory(), nullptr));
+  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 
 TEST_F(BadReturnTest, ASlotThatNeverWas) {
@@ -330,7 +354,7 @@ TEST_F(BadReturnTest, ADescriptorWithIt) {
 
 TEST_F(BadReturnTest, AFloodWhileAnotherIsServed) {
   const SlotSocket other = ConnectAs(Id('b'));
-  const auto session = server_->Claim(Id('b'));
+  const auto session = Claim(Id('b'));
   ASSERT_NE(session, nullptr);
   for (int i = 0; i < 1000; ++i) {
     if (!client_->Send(EncodeSlotHello(Id('z'))).ok()) break;
@@ -340,7 +364,7 @@ TEST_F(BadReturnTest, AFloodWhileAnotherIsServed) {
     const auto memory = Memory();
     auto owner = std::make_shared<int>();
     const std::weak_ptr<const void> held = owner;
-    ASSERT_TRUE(session->Lend(memory, std::move(owner)));
+    ASSERT_EQ(session->Lend(memory, std::move(owner)), v1::NO_REASON);
     OfferTo(other);
     ASSERT_THAT(other.Send(EncodeSlotReturn(memory->id())), IsOk());
     WaitUntilDropped(held);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -112,15 +113,46 @@ TEST_F(SystemSharedMemoryTest, WithAndWithoutItAndByTcpTheStepsAreTheSame) {
   EXPECT_EQ(Digest(Address("off")), Reference());
 }
 
-TEST_F(SystemSharedMemoryTest, JsonTellsWhatCameThroughIt) {
-  const auto server = Serve("json");
-  ASSERT_NE(server, nullptr);
-  std::vector<std::string> args = FeedArgs(Address("json"));
+TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
+  const auto sharing = Serve("tells");
+  const auto sending = Serve("sends", {"--no-shared-memory"});
+  ASSERT_TRUE(sharing != nullptr && sending != nullptr);
+  constexpr int64_t kBytes = int64_t{kSteps} * 8 * (8 * kRecordBytes + 8);
+  std::vector<std::string> args = FeedArgs(Address("tells"));
+  EXPECT_THAT(RunSystole(args).out, HasSubstr("\nshared memory: 671.1 of 671.1 MB\n"));
   args.push_back("--json");
-  const std::string bytes = absl::StrCat(int64_t{kSteps} * 8 * (8 * kRecordBytes + 8));
-  EXPECT_THAT(RunSystole(args).out, HasSubstr(absl::StrCat("\"bytes_shared\":", bytes, ",")));
+  EXPECT_THAT(RunSystole(args).out,
+              HasSubstr(absl::StrCat("\"bytes_shared\":", kBytes, ",\"not_shared\":\"\",")));
   args.push_back("--no-shared-memory");
-  EXPECT_THAT(RunSystole(args).out, HasSubstr("\"bytes_shared\":0,"));
+  EXPECT_THAT(RunSystole(args).out,
+              HasSubstr("\"bytes_shared\":0,\"not_shared\":\"it is switched off at this client"));
+
+  args = FeedArgs(Address("sends"), /*steps=*/10);
+  EXPECT_THAT(RunSystole(args).out,
+              HasSubstr("\nshared memory: 0.0 of 41.9 MB, the rest was sent: nobody shares memory "
+                        "at '"));
+  EXPECT_THAT(sending->process().err(),
+              HasSubstr("batches are sent, not shared: it is switched off"));
+}
+
+TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
+  const auto server = Serve("once");
+  ASSERT_NE(server, nullptr);
+  // One record a core.
+  const std::string spec =
+      folder_->Write("small.textproto", absl::StrReplaceAll(RawSpec(kRecordBytes, /*epochs=*/1),
+                                                            {{"num_cores: 8", "num_cores: 64"}}) +
+                                            "tail: PAD on_corrupt: MASK");
+  const std::vector<std::string> args = {"feed", "--server", Address("once"), "--spec", spec};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(RunSystole(args).out, HasSubstr("MB, the rest was sent: the slices are so small"));
+  }
+  const std::string log = server->process().err();
+  const std::string line =
+      "batches are sent to a client on this machine, not shared: the slices are so small";
+  const size_t first = log.find(line);
+  EXPECT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
 }
 
 TEST_F(SystemSharedMemoryTest, ARunResumedThroughItGoesOnTheSame) {

@@ -121,14 +121,14 @@ TEST_F(FeedCommandTest, SaysWhatTheWireCarried) {
   EXPECT_THAT(text.out, HasSubstr("wire COMPACT: 0.0 MB carried, 0.0 MB delivered, 5 of 5 steps "
                                   "compact, form changed 0 times\n"));
   const CommandRun json = Feed(server.address(), {"--json", "--steps", "5"}, feed, v1::COMPACT);
-  EXPECT_THAT(json.out,
-              HasSubstr("\"bytes_received\":5000,\"bytes_shared\":0,\"bytes_delivered\":17000,"
-                        "\"wire\":\"COMPACT\",\"steps_received\":5,"
-                        "\"compact_steps\":5,\"wire_changes\":0"));
+  EXPECT_THAT(json.out, HasSubstr("\"bytes_received\":5000,\"bytes_shared\":0,\"not_shared\":\"\","
+                                  "\"bytes_delivered\":17000,"
+                                  "\"wire\":\"COMPACT\",\"steps_received\":5,"
+                                  "\"compact_steps\":5,\"wire_changes\":0"));
   const CommandRun finished = Feed(server.address(), {"--json", "--steps", "5"}, feed);
-  EXPECT_THAT(finished.out,
-              HasSubstr("\"bytes_received\":17000,\"bytes_shared\":0,\"bytes_delivered\":17000,"
-                        "\"wire\":\"FINISHED\""));
+  EXPECT_THAT(finished.out, HasSubstr("\"bytes_received\":17000,\"bytes_shared\":0,\"not_shared\":"
+                                      "\"\",\"bytes_delivered\":17000,"
+                                      "\"wire\":\"FINISHED\""));
 }
 
 TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactly) {

@@ -101,9 +101,17 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
        .crc32c = UINT32_MAX,
        .draining = true,
        .slot = UINT64_MAX,
-       .slot_bytes = INT64_MAX},
+       .slot_bytes = INT64_MAX,
+       .not_shared = INT32_MAX},
       {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
-      {.step = -1, .core = -1, .tensor = -1, .offset = -1, .slot_bytes = -1},
+      {.step = -1,
+       .core = -1,
+       .tensor = -1,
+       .offset = -1,
+       .waited_us = -1,
+       .sent_us = -1,
+       .slot_bytes = -1,
+       .not_shared = -1},
   };
   for (const ChunkHeader& header : headers) {
     for (const size_t bytes : {0, 3}) {
@@ -120,6 +128,7 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
       EXPECT_EQ(parsed.draining(), header.draining);
       EXPECT_EQ(parsed.slot(), header.slot);
       EXPECT_EQ(parsed.slot_bytes(), header.slot_bytes);
+      EXPECT_EQ(parsed.not_shared(), header.not_shared);
     }
   }
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
@@ -245,6 +246,24 @@ TEST(SlotSocketTest, AnotherUserIsHungUpOnThoughTheFileLetsItIn) {
   waitpid(acceptor, nullptr, 0);
 }
 
+TEST(SlotSocketTest, ASocketOfAnotherUserIsNamedAsSuch) {
+  if (geteuid() != 0) return;
+  const TempFolder folder;
+  const SlotListener listener = MustListen(folder / "s");
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
+    const absl::Status status = SlotSocket::Connect(folder / "s").status();
+    const bool is_named = absl::IsPermissionDenied(status) &&
+                          absl::StrContains(status.message(), "belongs to another user");
+    _exit(is_named ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(SlotSocketTest, AServerOfAnotherUserIsNotTalkedTo) {
   if (geteuid() != 0) return;
   const TempFolder folder;
@@ -289,7 +308,7 @@ TEST(SlotListenerTest, AStaleSocketRefusesClientsAndIsReplaced) {
     ASSERT_EQ(bind(stale.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   EXPECT_THAT(SlotSocket::Connect(folder / "s"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot connect")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody shares memory")));
   const SlotListener listener = MustListen(folder / "s");
   MustConnect(folder / "s");
 }
