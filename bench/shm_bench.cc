@@ -103,7 +103,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     });
     flow_->lent += slice_bytes;
     flow_->writing = true;
-    SYSTOLE_CHECK(session_->Lend(slot, owner));
+    SYSTOLE_CHECK(session_->Lend(slot, owner) == v1::NO_REASON);
     message_ = EncodeChunk(
         {.step = step_, .core = core_, .slot = slot->id(), .slot_bytes = slice_bytes}, {}, nullptr);
     core_ = (core_ + 1) % kNumCores;
@@ -129,7 +129,7 @@ class ReadySlotService final : public ReadyService {
  private:
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Stream(
       const v1::StreamStepsRequest& request) override {
-    std::shared_ptr<SlotSession> session = slot_server_.Claim(request.slot_session());
+    std::shared_ptr<SlotSession> session = slot_server_.Claim(request.slot_session()).session;
     SYSTOLE_CHECK(session != nullptr);
     return new SlotWriter(slots_, request, std::move(session));
   }
