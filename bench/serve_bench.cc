@@ -1,6 +1,7 @@
 // Delivered batches: a systole-server and a client in two processes on the cores of one machine,
 // against the same engine in one process that delivers to nobody. What is missing from 1 is what
-// the wire costs.
+// the way between them costs: TCP, shared memory (unix:), or TCP with pixels that travel as uint8
+// and are finished in the client (wire: COMPACT).
 //
 // Every step asked for is delivered within the time measured, from the opening of the feed on, so
 // that neither side works ahead for nothing.
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bench/photograph_feed.h"
 #include "bench/rounds.h"
@@ -20,6 +22,7 @@
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "core/status/check.h"
+#include "tests/core/storage/temp_folder.h"
 
 namespace systole::bench {
 namespace {
@@ -43,50 +46,100 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
     absl::StatusOr<std::optional<Step>> taken = (*client)->Next();
     SYSTOLE_CHECK(taken.ok() && taken->has_value());
   }
+  // A client falls back by itself: what is measured must be what the row says.
+  const FeedClientStats stats = (*client)->stats();
+  SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
+  SYSTOLE_CHECK((stats.compact_steps > 0) == (spec.wire() == v1::COMPACT));
+}
+
+std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, OpenPhotographs());
+  SYSTOLE_CHECK(plan.ok());
+  return *std::move(plan);
+}
+
+// `spec` with pixels that are rounded before they are normalised, and travel so. The pipeline that
+// this is measured against does not round: it takes the same time with and without.
+v1::FeedSpec Compact(v1::FeedSpec spec) {
+  spec.set_wire(v1::COMPACT);
+  auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
+  const v1::Transform normalize = transforms.Get(transforms.size() - 1);
+  SYSTOLE_CHECK(normalize.has_normalize());
+  transforms.RemoveLast();
+  transforms.Add()->mutable_round_to_uint8();
+  *transforms.Add() = normalize;
+  return spec;
+}
+
+// A row: a way from the server to the client.
+struct Figure {
+  std::string name;     // In the table.
+  std::string counter;  // Begins the names of its counters.
+  Side side;
+};
+
+// What a side's samples say beyond its row.
+void ReportCost(benchmark::State& state, const std::string& counter, double images,
+                const std::vector<Sample>& samples) {
+  std::vector<double> img_per_s;
+  std::vector<double> cpu_s_per_gb;
+  for (const Sample& sample : samples) {
+    img_per_s.push_back(images / sample.seconds);
+    cpu_s_per_gb.push_back(sample.cpu_seconds / sample.amount * 1e9);
+  }
+  state.counters[absl::StrCat(counter, "_img/s")] = Median(img_per_s);
+  state.counters[absl::StrCat(counter, "_cpu_s/GB")] = Median(cpu_s_per_gb);
 }
 
 void BM_ServeAgainstPipeline(benchmark::State& state, v1::DataType dtype, double wanted) {
   const v1::FeedSpec spec = SpecOf({.dtype = dtype});
-  const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
-      FeedPlan::Create(spec, OpenPhotographs());
-  SYSTOLE_CHECK(plan.ok());
+  const std::shared_ptr<const FeedPlan> plan = PlanOf(spec);
   const int64_t steps = ScaledWork(40);
   const auto bytes =
-      static_cast<double>(steps * (*plan)->num_cores() * (*plan)->layout().payload_bytes());
+      static_cast<double>(steps * plan->num_cores() * plan->layout().payload_bytes());
   StepEngine engine({.threads = UsableProcessors()});
-  const std::unique_ptr<ServerProcess> server = ServePhotographs();
-  const Side pipeline = [&] {
-    return Measure(bytes, [&] { TakeFromEngine(engine, *plan, steps); });
+  const TempFolder folder;
+  const std::string socket = absl::StrCat("unix:", folder / "socket");
+  const std::unique_ptr<ServerProcess> by_tcp = ServePhotographs();
+  const std::unique_ptr<ServerProcess> shared = ServePhotographs({"--listen", socket});
+  const auto served = [&](ServerProcess& server, const std::string& address,
+                          const v1::FeedSpec& wanted_spec) -> Side {
+    return [&server, address, wanted_spec, steps, bytes] {
+      const ServerUse before = UseOf(server);
+      Sample sample = Measure(bytes, [&] { TakeFromServer(address, wanted_spec, steps); });
+      const ServerUse after = UseOf(server);
+      sample.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
+      sample.peak_bytes += after.peak_bytes;
+      return sample;
+    };
   };
-  const Side served = [&] {
-    const ServerUse before = UseOf(*server);
-    Sample sample = Measure(bytes, [&] { TakeFromServer(server->address(), spec, steps); });
-    const ServerUse after = UseOf(*server);
-    sample.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
-    sample.peak_bytes += after.peak_bytes;
-    return sample;
-  };
+  std::vector<Figure> figures = {
+      {"server + client, TCP", "served", served(*by_tcp, by_tcp->address(), spec)},
+      {"server + client, unix:", "shared", served(*shared, socket, spec)}};
+  if (dtype != v1::UINT8) {
+    figures.push_back({"server + client, TCP COMPACT", "compact",
+                       served(*by_tcp, by_tcp->address(), Compact(spec))});
+  }
+  std::vector<Side> sides;
+  for (const Figure& figure : figures) sides.push_back(figure.side);
+  sides.push_back([&] { return Measure(bytes, [&] { TakeFromEngine(engine, plan, steps); }); });
   for (auto _ : state) {
-    const std::vector<std::vector<Sample>> samples = TakeTurns({served, pipeline});
+    const std::vector<std::vector<Sample>> samples = TakeTurns(sides);
     const std::string name(v1::DataType_Name(dtype));
-    ReportRow(state, "of_pipeline",
-              {.figure = absl::StrCat("server + client, ", name),
-               .ceiling = absl::StrCat("pipeline in one process, ", name),
-               .unit = "GB/s",
-               .unit_size = 1e9,
-               .wanted = wanted},
-              samples[0], samples[1]);
-    const char* const names[] = {"served", "pipeline"};
-    for (int side = 0; side < 2; ++side) {
-      std::vector<double> img_per_s;
-      std::vector<double> cpu_s_per_gb;
-      for (const Sample& sample : samples[side]) {
-        img_per_s.push_back(static_cast<double>(steps * spec.global_batch()) / sample.seconds);
-        cpu_s_per_gb.push_back(sample.cpu_seconds / sample.amount * 1e9);
-      }
-      state.counters[absl::StrCat(names[side], "_img/s")] = Median(img_per_s);
-      state.counters[absl::StrCat(names[side], "_cpu_s/GB")] = Median(cpu_s_per_gb);
+    const auto images = static_cast<double>(steps * spec.global_batch());
+    for (size_t i = 0; i < figures.size(); ++i) {
+      const std::string counter =
+          i == 0 ? "of_pipeline" : absl::StrCat(figures[i].counter, "_of_pipeline");
+      ReportRow(state, counter,
+                {.figure = absl::StrCat(figures[i].name, ", ", name),
+                 .ceiling = absl::StrCat("pipeline in one process, ", name),
+                 .unit = "GB/s",
+                 .unit_size = 1e9,
+                 .wanted = wanted},
+                samples[i], samples.back());
+      ReportCost(state, figures[i].counter, images, samples[i]);
     }
+    ReportCost(state, "pipeline", images, samples.back());
   }
 }
 BENCHMARK_CAPTURE(BM_ServeAgainstPipeline, u8, v1::UINT8, /*wanted=*/0.85)
