@@ -5,7 +5,7 @@
 //   feed_timer client ..       the steps of a server that runs elsewhere; its CPU time and memory
 //                              count too
 //   feed_timer ready-server    a server of ready batches, for `client` to measure the wire alone;
-//                              prints its port, and ends when its standard input ends
+//                              prints its address, and ends when its standard input ends
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,11 +26,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "bench/ready_feed.h"
+#include "bench/ready_slots.h"
 #include "bench/rounds.h"
 #include "client/cli/command_line.h"
 #include "client/cli/feed_flags.h"
@@ -137,8 +139,9 @@ struct Amount {
   int64_t steps = 0;
 };
 
+// Appends what it found to the object that `json` has open.
 absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice& next,
-                       std::ostream& out) {
+                       JsonWriter& json) {
   for (int64_t i = 0; i < amount.warm_up; ++i) SYSTOLE_RETURN_IF_ERROR(next().status());
   SYSTOLE_ASSIGN_OR_RETURN(const Usage before, UsageWith(server_pid));
   const auto start = std::chrono::steady_clock::now();
@@ -151,27 +154,24 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
 
   const int image = slice.layout->IndexOf("image");
   if (image < 0) return absl::InvalidArgumentError("the feed has no tensor 'image'");
-  const std::string shape = slice.layout->tensors()[static_cast<size_t>(image)].spec.DebugString();
+  const TensorSpec& spec = slice.layout->tensors()[static_cast<size_t>(image)].spec;
   Moments moments;
   for (int i = 0; i < kStepsLookedAt; ++i) {
     SYSTOLE_ASSIGN_OR_RETURN(slice, next());
     moments.Add(slice.layout->View(image, slice.data));
   }
-  JsonWriter json;
-  json.BeginObject()
-      .Field("peer", "systole")
+  json.Field("peer", "systole")
       .Field("version", SYSTOLE_VERSION)
       .Field("images", amount.batch * amount.steps)
-      .Field("bytes", slice.layout->payload_bytes() / slice.layout->per_core_batch() *
-                          amount.batch * amount.steps)
+      // Of the images alone, as the peers' programs count.
+      .Field("bytes",
+             spec.num_bytes() / slice.layout->per_core_batch() * amount.batch * amount.steps)
       .Field("seconds", wall.count())
       .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
       .Field("peak_bytes", after.peak_bytes)
-      .Field("shape", shape)
+      .Field("shape", spec.DebugString())
       .Field("mean", moments.mean())
-      .Field("stddev", moments.stddev())
-      .EndObject();
-  out << json.text() << "\n";
+      .Field("stddev", moments.stddev());
   return absl::OkStatus();
 }
 
@@ -235,7 +235,11 @@ class InProcessCommand final : public TimerCommand {
       }
       return Slice{&(*slice)->layout(), (*slice)->data()};
     };
-    return TimeSteps(AmountOf(spec), /*server_pid=*/0, next, console.out);
+    JsonWriter json;
+    json.BeginObject();
+    SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), /*server_pid=*/0, next, json));
+    console.out << json.EndObject().text() << "\n";
+    return absl::OkStatus();
   }
 
  private:
@@ -269,7 +273,15 @@ class ClientCommand final : public TimerCommand {
       if (!step.has_value()) return absl::OutOfRangeError("the feed has ended");
       return Slice{&step->layout(), step->slice(client->core_begin())};
     };
-    return TimeSteps(AmountOf(spec), server_pid_, next, console.out);
+    JsonWriter json;
+    json.BeginObject();
+    SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
+    // How the bytes came: what is measured must be what was asked for.
+    const FeedClientStats stats = client->stats();
+    json.Field("shared_bytes", stats.shared_payload_bytes)
+        .Field("compact_steps", stats.compact_steps);
+    console.out << json.EndObject().text() << "\n";
+    return absl::OkStatus();
   }
 
  private:
@@ -284,19 +296,31 @@ class ReadyServerCommand final : public Command {
   std::string example() const override { return "feed_timer ready-server --batch 128"; }
   void Declare(OptionList& options) override {
     options.Required("--batch", "N", &batch_, "Images a step, for one core");
+    options.Optional("--listen", "ADDRESS", &listen_,
+                     "HOST:0 (any port), or unix:PATH to share memory");
   }
   absl::Status Run(const Console& console) override {
     if (batch_ < 1) return absl::InvalidArgumentError("--batch: want at least 1");
     const ReadySteps ready(batch_, /*num_cores=*/1);
-    ReadyService service(ready);
-    const RunningServer server(service);
-    console.out << server.port << std::endl;
-    std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+    if (absl::StartsWith(listen_, "unix:")) {
+      const RunningSlotServer server(ready, listen_);
+      ServeUntilStdinEnds(server.address(), console.out);
+    } else {
+      ReadyService service(ready);
+      const RunningServer server(service, listen_);
+      ServeUntilStdinEnds(server.address, console.out);
+    }
     return absl::OkStatus();
   }
 
  private:
+  static void ServeUntilStdinEnds(const std::string& address, std::ostream& out) {
+    out << address << std::endl;
+    std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+  }
+
   int64_t batch_ = 0;
+  std::string listen_ = "127.0.0.1:0";
 };
 
 }  // namespace

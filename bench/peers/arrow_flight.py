@@ -1,9 +1,11 @@
 """Arrow Flight: ready bf16 batches from a server process to this one: the wire alone.
 
 A batch counts when all its record batches are read; their memory is Arrow's. --into-memory copies
-them into one of two batches of the caller's, as a trainer that owns its buffers must."""
+them into one of two batches of the caller's, as a trainer that owns its buffers must. --unix: over a
+Unix socket instead of TCP."""
 
 import itertools
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +20,13 @@ def main():
     options = measuring.arguments(
         __doc__,
         into_memory={"action": "store_true"},
+        unix={"action": "store_true"},
         rows={"type": int, "required": True, "help": "images a record batch; divides --batch"})
-    port = children.start("arrow_flight_process.py", options.batch, options.rows)
-    stream = flight.connect(f"grpc://127.0.0.1:{port}").do_get(flight.Ticket(b""))
+    with tempfile.TemporaryDirectory() as folder:
+        listen = f"grpc+unix://{folder}/socket" if options.unix else "grpc://127.0.0.1:0"
+        port = children.start("arrow_flight_process.py", options.batch, options.rows, listen)
+        client = flight.connect(listen if options.unix else f"grpc://127.0.0.1:{port}")
+        stream = client.do_get(flight.Ticket(b""))
     own = [np.ones((options.batch, ready.IMAGE_BYTES), np.uint8) for _ in range(2)]
 
     def pieces():
@@ -41,7 +47,8 @@ def main():
 
     peer = "Arrow Flight, into the caller's memory" if options.into_memory else "Arrow Flight"
     measuring.report(peer, pa.__version__,
-                     f"do_get of record batches of {options.rows} images", batches(), options)
+                     f"do_get of record batches of {options.rows} images"
+                     + (", Unix socket" if options.unix else ""), batches(), options)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Serves ready batches by Arrow Flight, `ROWS` images a record batch, without end.
-Arguments: BATCH ROWS."""
+Arguments: BATCH ROWS LOCATION."""
 
 import itertools
 import sys
@@ -12,8 +12,8 @@ import ready
 
 
 class _Server(flight.FlightServerBase):
-    def __init__(self, batch, rows):
-        super().__init__("grpc://127.0.0.1:0")
+    def __init__(self, batch, rows, location):
+        super().__init__(location)
         self._pieces = []
         for images, labels in ready.steps(batch):
             column = pa.FixedSizeBinaryArray.from_buffers(
@@ -27,7 +27,7 @@ class _Server(flight.FlightServerBase):
 
 
 def main():
-    server = _Server(int(sys.argv[1]), int(sys.argv[2]))
+    server = _Server(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     children.serve(server.port)
 
 

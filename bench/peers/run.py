@@ -46,18 +46,20 @@ seed: 7
 shuffle {{ mode: GLOBAL }}
 global_batch: {batch}
 num_cores: 1
+wire: {wire}
 outputs {{
   name: "image"
   feature: "image"
   transforms {{ decode_jpeg {{}} }}
   transforms {{ random_resized_crop {{ height: 224 width: 224 }} }}
   transforms {{ random_flip {{}} }}
-  {normalize}
+  {finish}
   dtype: {dtype}
 }}
 outputs {{ name: "label" feature: "label" dtype: INT64 }}
 """
 DTYPES = {"f32": "FLOAT32", "bf16": "BFLOAT16", "u8": "UINT8"}
+DTYPE_BYTES = {"f32": 4, "bf16": 2, "u8": 1}
 
 
 class Failed(Exception):
@@ -125,33 +127,43 @@ class Runner:
         if side.command == sides.IN_PROCESS:
             return self._program(side, [timer, "in-process", *window,
                                         "--threads", str(side.threads), self.shards])
-        if side.command == sides.READY:
-            with subprocess.Popen([timer, "ready-server", "--batch", str(BATCH)], text=True,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-                try:
-                    return self._client(side, window, server, server.stdout.readline().strip())
-                finally:
-                    server.stdin.close()
         with tempfile.TemporaryDirectory() as folder:
-            return self._served(side, window, pathlib.Path(folder) / "port")
+            folder = pathlib.Path(folder)
+            listen = f"unix:{folder / 'socket'}" if side.unix else "127.0.0.1:0"
+            if side.command == sides.READY:
+                return self._ready(side, window, listen)
+            return self._served(side, window, listen, folder / "port")
 
-    def _served(self, side, window, port):
-        command = [self._build / "systole-server", "--listen", "127.0.0.1:0", "--threads",
+    def _ready(self, side, window, listen):
+        command = [self._build / "bench" / "feed_timer", "ready-server", "--batch", str(BATCH),
+                   "--listen", listen]
+        with subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as server:
+            try:
+                return self._client(side, window, server, server.stdout.readline().strip())
+            finally:
+                server.stdin.close()
+
+    def _served(self, side, window, listen, port):
+        command = [self._build / "systole-server", "--listen", listen, "--threads",
                    str(side.threads), "--dataset", f"photographs={self.shards}",
                    "--port-file", port]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
                 for line in server.stderr:
                     if "serving on" in line:
-                        return self._client(side, window, server, port.read_text().strip())
+                        address = listen if side.unix else f"127.0.0.1:{port.read_text().strip()}"
+                        return self._client(side, window, server, address)
                 raise Failed("systole-server ended before it served")
             finally:
                 server.terminate()
 
-    def _client(self, side, window, server, port):
+    def _client(self, side, window, server, address):
         timer = self._build / "bench" / "feed_timer"
-        return self._program(side, [timer, "client", "--server", f"127.0.0.1:{port}",
-                                    "--server-pid", str(server.pid), *window])
+        sample = self._program(side, [timer, "client", "--server", address,
+                                      "--server-pid", str(server.pid), *window])
+        check_way(side, sample)
+        return sample
 
     def _peer(self, side, window):
         python = self._environments.python(side.environment)
@@ -172,10 +184,15 @@ class Runner:
         return json.loads(last_line(done.stdout))
 
     def _spec(self, side):
-        path = self._work / f"{'ready' if side.wire else side.dtype}.textproto"
-        normalize = "transforms { normalize { mean: 127.5 stddev: 63.75 } }"
+        path = self._work / f"{re.sub('[^a-z0-9]+', '-', side.name.lower())}.textproto"
+        finish = []
+        if side.compact:
+            finish.append("transforms { round_to_uint8 {} }")
+        if side.dtype != "u8":
+            finish.append("transforms { normalize { mean: 127.5 stddev: 63.75 } }")
         path.write_text(SPEC.format(batch=BATCH, dtype=DTYPES[side.dtype],
-                                    normalize="" if side.dtype == "u8" else normalize))
+                                    wire="COMPACT" if side.compact else "FINISHED",
+                                    finish="\n  ".join(finish)))
         return str(path)
 
 
@@ -188,8 +205,19 @@ def unit(side):
     return ("GB/s", 1e9) if side.wire else ("img/s", 1.0)
 
 
+def check_way(side, sample):
+    """That ours came the way the side is named for: a client falls back by itself."""
+    found = {"shared memory": sample["shared_bytes"] > 0, "COMPACT": sample["compact_steps"] > 0}
+    want = {"shared memory": side.unix, "COMPACT": side.compact}
+    if found != want:
+        raise Failed(f"came by {found}, want {want}")
+
+
 def check_sanity(side, sample, ours):
-    """The same number of values, distributed alike; `ours`: a sample of our feed."""
+    """The same number of values of the same size, distributed alike; `ours`: a sample of our feed."""
+    image_bytes = 224 * 224 * 3 * DTYPE_BYTES[side.dtype]
+    if sample["bytes"] != sample["images"] * image_bytes:
+        raise Failed(f"an image is {sample['bytes'] / sample['images']:g} bytes, want {image_bytes}")
     numbers = [int(digits) for digits in re.findall(r"\d+", sample["shape"].split("[")[1])]
     want = sorted([BATCH, 224, 224, 3])
     if not side.wire and sorted(numbers) != want:
@@ -223,7 +251,7 @@ def take_turns(runner, chosen, rounds):
                 continue
             samples[side.name].append(sample)
             name, size = unit(side)
-            print(f"round {number + 1}  {side.name:40} {rate(sample, side) / size:9.2f} {name}",
+            print(f"round {number + 1}  {side.name:52} {rate(sample, side) / size:9.2f} {name}",
                   flush=True)
     return {name: found for name, found in samples.items() if name not in failures}, failures
 
@@ -276,6 +304,8 @@ def rows(samples):
 def settings_of(side, sample):
     """The peers tell their own."""
     ours = "ready batches" if side.wire else f"{side.threads} threads"
+    if side.compact:
+        ours += ", round_to_uint8"
     return sample.get("settings", ours)
 
 

@@ -16,6 +16,11 @@ class Side:
     tried: tuple[int, ...] = ()
     # Ready tensors: no pixels to be compared.
     wire: bool = False
+    # Ours: on a Unix socket, so that client and server share memory; else by TCP.
+    unix: bool = False
+    # Ours: wire: COMPACT. Pixels are rounded to uint8, travel as that and are finished in the
+    # client.
+    compact: bool = False
 
 
 # Ours: what runs them stands in run.py. Two threads, as there are two cores.
@@ -34,18 +39,29 @@ SIDES = (
          ("torch_loader.py", "--decoder", "torchvision"), threads=3, tried=(1, 2, 3, 4)),
     Side("DataLoader + Pillow, f32", "torch",
          ("torch_loader.py", "--decoder", "pillow"), threads=2, tried=(1, 2, 3, 4)),
-    Side("systole server + client, f32", None, SERVED, threads=2),
-    Side("systole server + client, bf16", None, SERVED, dtype="bf16", threads=2),
-    Side("systole server + client, u8", None, SERVED, dtype="u8", threads=2),
+    Side("systole server + client, TCP, f32", None, SERVED, threads=2),
+    Side("systole server + client, unix:, f32", None, SERVED, threads=2, unix=True),
+    Side("systole server + client, TCP COMPACT, f32", None, SERVED, threads=2, compact=True),
+    Side("systole server + client, TCP, bf16", None, SERVED, dtype="bf16", threads=2),
+    Side("systole server + client, unix:, bf16", None, SERVED, dtype="bf16", threads=2, unix=True),
+    Side("systole server + client, TCP COMPACT, bf16", None, SERVED, dtype="bf16", threads=2,
+         compact=True),
+    Side("systole server + client, TCP, u8", None, SERVED, dtype="u8", threads=2),
     Side("tf.data service, f32", "tensorflow", ("tf_data_service.py",)),
     Side("tf.data service, bf16", "tensorflow", ("tf_data_service.py",), dtype="bf16"),
-    Side("systole wire alone", None, READY, dtype="bf16", wire=True),
+    Side("tf.data service, uint8 wire, f32", "tensorflow", ("tf_data_service.py", "--compact")),
+    Side("tf.data service, uint8 wire, bf16", "tensorflow", ("tf_data_service.py", "--compact"),
+         dtype="bf16"),
+    Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True),
+    Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True),
     # 32 images a record batch were the best of 4, 8, 16, 32 and 128.
     Side("Arrow Flight", "flight", ("arrow_flight.py", "--rows", "32"), dtype="bf16", wire=True),
     Side("Arrow Flight, into the caller's memory", "flight",
          ("arrow_flight.py", "--rows", "32", "--into-memory"), dtype="bf16", wire=True),
     Side("Arrow Flight, a batch in one record batch", "flight",
          ("arrow_flight.py", "--rows", "128"), dtype="bf16", wire=True),
+    Side("Arrow Flight, Unix socket, into the caller's memory", "flight",
+         ("arrow_flight.py", "--rows", "32", "--into-memory", "--unix"), dtype="bf16", wire=True),
     Side("tf.data service, ready tensors", "tensorflow", ("tf_data_service.py", "--ready"),
          dtype="bf16", wire=True),
 )
@@ -58,12 +74,23 @@ RATIOS = (
     ("systole in-process, f32", "DataLoader + torchvision, f32", 2.8),
     ("systole in-process, f32", "DataLoader + Pillow, f32", 4.0),
     ("systole in-process, bf16", "tf.data, bf16", None),
-    ("systole server + client, f32", "tf.data service, f32", 5.0),
-    ("systole server + client, bf16", "tf.data service, bf16", 3.5),
-    ("systole wire alone", "Arrow Flight", 2.0),
-    ("systole wire alone", "Arrow Flight, into the caller's memory", 2.0),
-    ("systole wire alone", "Arrow Flight, a batch in one record batch", 2.0),
-    ("systole wire alone", "tf.data service, ready tensors", 7.0),
+    ("systole server + client, TCP, f32", "tf.data service, f32", 5.0),
+    ("systole server + client, unix:, f32", "tf.data service, f32", 5.0),
+    ("systole server + client, TCP COMPACT, f32", "tf.data service, f32", 5.0),
+    ("systole server + client, TCP COMPACT, f32", "tf.data service, uint8 wire, f32", None),
+    ("systole server + client, TCP, bf16", "tf.data service, bf16", 3.5),
+    ("systole server + client, unix:, bf16", "tf.data service, bf16", 3.5),
+    ("systole server + client, TCP COMPACT, bf16", "tf.data service, bf16", 3.5),
+    ("systole server + client, TCP COMPACT, bf16", "tf.data service, uint8 wire, bf16", None),
+    ("systole wire alone, TCP", "Arrow Flight", 2.0),
+    ("systole wire alone, unix:", "Arrow Flight", 2.0),
+    ("systole wire alone, TCP", "Arrow Flight, into the caller's memory", 2.0),
+    ("systole wire alone, unix:", "Arrow Flight, into the caller's memory", 2.0),
+    ("systole wire alone, unix:", "Arrow Flight, Unix socket, into the caller's memory", None),
+    ("systole wire alone, TCP", "Arrow Flight, a batch in one record batch", 2.0),
+    ("systole wire alone, unix:", "Arrow Flight, a batch in one record batch", 2.0),
+    ("systole wire alone, TCP", "tf.data service, ready tensors", 7.0),
+    ("systole wire alone, unix:", "tf.data service, ready tensors", 7.0),
 )
 
 # CPU time for an image: at most so many times that of the thriftiest of these peers.

@@ -34,6 +34,11 @@ def _window(shape):
     return tf.cast(tf.concat([corner, size], axis=0), tf.int32)
 
 
+def normalise(image, dtype):
+    image = tf.cast(image, tf.float32)
+    return tf.cast((image - measuring.MEAN) * (1 / measuring.STDDEV), _DTYPES[dtype])
+
+
 def _decode(record, dtype):
     features = tf.io.parse_single_example(record, _FEATURES)
     encoded = features["image"]
@@ -41,12 +46,14 @@ def _decode(record, dtype):
     image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
     image = tf.image.resize(image, [measuring.SIZE, measuring.SIZE])
     image = tf.image.random_flip_left_right(image)
-    image = (image - measuring.MEAN) * (1 / measuring.STDDEV)
-    return tf.cast(image, dtype), features["label"]
+    if dtype == "u8":
+        return tf.cast(tf.round(image), tf.uint8), features["label"]
+    return normalise(image, dtype), features["label"]
 
 
 def batches(files, batch, dtype):
-    """A dataset of (images, labels) without end."""
+    """A dataset of (images, labels) without end. `dtype`: f32, bf16, or u8 for what is not yet
+    normalised."""
     options = tf.data.Options()
     options.deterministic = False
     return (
@@ -55,7 +62,7 @@ def batches(files, batch, dtype):
         .repeat()
         .interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
         .shuffle(1024)
-        .map(lambda record: _decode(record, _DTYPES[dtype]), num_parallel_calls=tf.data.AUTOTUNE)
+        .map(lambda record: _decode(record, dtype), num_parallel_calls=tf.data.AUTOTUNE)
         .batch(batch, drop_remainder=True)
         .prefetch(tf.data.AUTOTUNE)
         .with_options(options))

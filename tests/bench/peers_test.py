@@ -81,6 +81,15 @@ class ProgramsTest(unittest.TestCase):
         for name in (sides.CPU_FIGURE, *sides.CPU_PEERS):
             self.assertEqual(by_name[name].dtype, "f32")
 
+    def test_the_names_of_our_servers_say_how_their_batches_come(self):
+        for side in sides.SIDES:
+            if side.command not in (sides.SERVED, sides.READY):
+                continue
+            with self.subTest(side.name):
+                self.assertEqual("unix:" in side.name, side.unix)
+                self.assertEqual("TCP" in side.name, not side.unix)
+                self.assertEqual("COMPACT" in side.name, side.compact)
+
 
 class RecordsTest(unittest.TestCase):
     def test_finds_each_jpeg_and_label(self):
@@ -108,6 +117,29 @@ class SanityTest(unittest.TestCase):
         for other in ({"mean": 0.3}, {"stddev": 1.2}):
             with self.subTest(other), self.assertRaisesRegex(run.Failed, "ours 0.000, 0.800"):
                 run.check_sanity(peer("p"), sample(**other), sample())
+
+
+    def test_values_of_another_size_are_refused(self):
+        bf16 = sides.Side("p", "environment", ("program.py",), dtype="bf16", wire=True)
+        with self.assertRaisesRegex(run.Failed, "602112 bytes, want 301056"):
+            run.check_sanity(bf16, sample(), None)
+
+
+class WayTest(unittest.TestCase):
+    """A client of ours that was refused shared memory goes on with bytes."""
+
+    def test_what_came_as_the_side_says_is_taken(self):
+        shared = sides.Side("s", None, sides.SERVED, unix=True)
+        run.check_way(shared, sample(shared_bytes=1, compact_steps=0))
+        compact = sides.Side("s", None, sides.SERVED, compact=True)
+        run.check_way(compact, sample(shared_bytes=0, compact_steps=1))
+
+    def test_what_came_another_way_is_refused(self):
+        shared = sides.Side("s", None, sides.SERVED, unix=True)
+        tcp = sides.Side("s", None, sides.SERVED)
+        for side, shared_bytes, compact_steps in ((shared, 0, 0), (tcp, 1, 0), (tcp, 0, 1)):
+            with self.subTest(side), self.assertRaisesRegex(run.Failed, "came by"):
+                run.check_way(side, sample(shared_bytes=shared_bytes, compact_steps=compact_steps))
 
 
 class TurnsTest(unittest.TestCase):

@@ -1,0 +1,33 @@
+// A server of ready batches in shared memory: what is measured against it is the transport of one
+// host alone.
+//
+// Thread-compatible. What cannot be made or started ends the program.
+#ifndef SYSTOLE_BENCH_READY_SLOTS_H_
+#define SYSTOLE_BENCH_READY_SLOTS_H_
+
+#include <memory>
+#include <string>
+
+#include "bench/ready_feed.h"
+
+namespace systole::bench {
+
+// Lends copies of `ready`, which must outlive it, at `address`, a "unix:PATH", with the real
+// server's sessions and window. A client that asks for bytes ends the program.
+class RunningSlotServer {
+ public:
+  RunningSlotServer(const ReadySteps& ready, const std::string& address);
+  ~RunningSlotServer();
+
+  const std::string& address() const { return server_.address; }
+
+ private:
+  class Service;
+
+  const std::unique_ptr<Service> service_;
+  const RunningServer server_;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_READY_SLOTS_H_
