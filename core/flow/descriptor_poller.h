@@ -19,21 +19,27 @@ namespace systole {
 
 class DescriptorPoller {
  public:
-  // Called on the poller's thread when its descriptor is readable or its peer is gone, again and
-  // again until it has read what there is. True: go on watching. It must not wait; descriptors take
-  // turns, so that one on which much arrives does not hold up the others.
+  // Called when its descriptor is readable or its peer is gone, again and again until it has read
+  // what there is. True: go on watching; false: that was the last call. All handlers of a poller
+  // run on its one thread, one at a time and without a lock held, so a handler needs none against
+  // itself or the others, and must not wait. Descriptors take turns, so that one on which much
+  // arrives does not hold up the others.
   using Handler = std::function<bool()>;
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
-  // Waits for a handler under way, then destroys all handlers. Not from a handler.
+  // Ends the thread; handlers whose turn comes before that are still called, one under way is
+  // waited for. Then destroys those that are left, on the caller's thread. Not from a handler, nor
+  // while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;
   DescriptorPoller& operator=(const DescriptorPoller&) = delete;
 
-  // Watches `fd` until `handler` returns false; the handler is destroyed then, after the last look
-  // at `fd`, which must stay open until that. May be called by a handler. REQUIRES: `fd` is not
-  // watched already.
+  // Watches `fd` from now on, maybe before this returns, until `handler` returns false; there is no
+  // other way to stop it. Nothing of the handler is under way then, and it is destroyed on the
+  // poller's thread, after the last look at `fd`, which must stay open until that: let the handler
+  // own it. After an error the handler is destroyed here, and was never called.
+  // Called on any thread, a handler's too. REQUIRES: `fd` is not watched already.
   absl::Status Add(int fd, Handler handler) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/feed_client.h"
 #include "core/batch/slice_layout.h"
+#include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
@@ -39,6 +41,9 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr int kCores = 2;
+
+// Slices of Spec() that a client may hold: as many as fit into 16 MiB.
+constexpr int64_t kWindowSlices = (int64_t{16} << 20) / (2 * 200 * 220 * 3 * 4 + 64);
 
 class SharedMemoryTest : public testing::Test {
  protected:
@@ -72,7 +77,7 @@ class SharedMemoryTest : public testing::Test {
 
   std::string address() const { return "unix:" + (folder_ / "socket"); }
 
-  // Per core a slice of 2 x 200 x 220 x 3 floats and a `valid`: 1 MiB.
+  // Per core a slice of 2 x 200 x 220 x 3 floats and a `valid`: some 1 MiB.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 "
@@ -275,18 +280,27 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
 }
 
 TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
-  const auto client = Client(SameHost::kAuto, /*steps=*/0);
-  ASSERT_NE(client, nullptr);
-  EXPECT_THAT(client->Next(), IsOk());
-  // It reads on until its own memory is full, and then nobody does anything.
-  const int64_t slice_bytes = client->layout().slice_bytes();
-  int64_t made = -1;
-  while (made != Status().examples_made()) {
-    made = Status().examples_made();
-    usleep(50'000);
-  }
-  // 16 MiB of slots, and what is made ahead.
-  EXPECT_LE(Status().memory_used_bytes(), (int64_t{16} << 20) + 16 * slice_bytes);
+  constexpr int64_t kExamplesPerSlice = 2;
+  constexpr int64_t kMadeAhead = 2 * kCores;
+  const absl::StatusOr<std::unique_ptr<FeedClient>> client =
+      FeedClient::Create(Spec(), {.servers = {address()}, .prefetch_bytes = int64_t{8} << 20});
+  ASSERT_THAT(client, IsOk());
+  const int64_t slice_bytes = (*client)->layout().slice_bytes();
+  EXPECT_THAT((*client)->Next(), IsOk());
+  // It takes steps until its own window is full and then reads no more; the server goes on until
+  // the slots lent are a window too.
+  const int64_t taken = ((*client)->window_steps() + 1) * kCores;
+  const int64_t made = (taken + kWindowSlices + kMadeAhead) * kExamplesPerSlice;
+  const int64_t shared = (taken + kWindowSlices) * (*client)->layout().payload_bytes();
+  while (Status().examples_made() < made || Status().payload_bytes_shared() < shared) usleep(1000);
+  EXPECT_EQ(Status().memory_used_bytes(), (kWindowSlices + kMadeAhead) * slice_bytes);
+  EXPECT_EQ(Status().payload_bytes_shared(), shared);
+  // And there it stays: a whole feed of another client later it is the same.
+  const auto other = Client(SameHost::kOff, 40);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(Drain(*other).size(), 40u * kCores);
+  EXPECT_EQ(Status().examples_made(), made + 40 * kCores * kExamplesPerSlice);
+  EXPECT_EQ(Status().payload_bytes_shared(), shared);
 }
 
 // A client by hand, which can do what ours does not.
@@ -307,6 +321,8 @@ class HandClient {
     context_.TryCancel();
     reader_->Finish();
   }
+  // Of a slice: floats and a `valid`.
+  static constexpr int64_t kPayloadBytes = 4 * (400 * 440 * 3 * 4 + 1);
   static v1::FeedSpec SpecOfFeed() {
     return SpecFromText(
         "dataset: 'test' seed: 3 global_batch: 4 num_cores: 1 "
@@ -328,19 +344,38 @@ class HandClient {
 
 TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
-  const v1::Chunk first = hoarder.Read();
-  const v1::Chunk second = hoarder.Read();
-  EXPECT_GT(first.slot(), 0u);
-  EXPECT_NE(second.slot(), first.slot());
-  // Another client's whole feed later there is still no third one for it.
+  struct Held {
+    SealedView view;
+    std::string bytes;
+  };
+  std::map<uint64_t, Held> held;
+  for (int64_t step = 0; step < 2; ++step) {  // Its window.
+    const v1::Chunk chunk = hoarder.Read();
+    EXPECT_EQ(chunk.step(), step);
+    const absl::StatusOr<std::optional<SlotSocket::Packet>> offer = hoarder.socket().Receive();
+    ASSERT_TRUE(offer.ok() && offer->has_value());
+    absl::StatusOr<SealedView> view = SealedView::Map((*offer)->passed.get(), chunk.slot_bytes());
+    ASSERT_THAT(view, IsOk());
+    const std::string bytes(reinterpret_cast<const char*>(view->data()),
+                            static_cast<size_t>(view->bytes()));
+    EXPECT_TRUE(held.emplace(chunk.slot(), Held{*std::move(view), bytes}).second);
+  }
+  // Another client's whole feed later it has got no more, and what it holds is as it was.
   const auto client = Client(SameHost::kAuto, 40);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 40u * kCores);
-  EXPECT_GT(client->stats().shared_payload_bytes, 0);
-  ASSERT_THAT(hoarder.socket().Send(EncodeSlotReturn(second.slot())), IsOk());
-  const v1::Chunk third = hoarder.Read();
-  EXPECT_EQ(third.step(), 2);
-  EXPECT_NE(third.slot(), first.slot());  // Which was not given back.
+  const int64_t payload = client->layout().payload_bytes();
+  EXPECT_EQ(client->stats().shared_payload_bytes, 40 * kCores * payload);
+  EXPECT_EQ(Status().payload_bytes_shared(), 40 * kCores * payload + 2 * HandClient::kPayloadBytes);
+  for (const auto& [slot, each] : held) {
+    EXPECT_EQ(std::memcmp(each.view.data(), each.bytes.data(), each.bytes.size()), 0) << slot;
+  }
+  // For each slot that it gives back it gets a slice.
+  ASSERT_THAT(hoarder.socket().Send(EncodeSlotReturn(held.begin()->first)), IsOk());
+  held.erase(held.begin());
+  const v1::Chunk next = hoarder.Read();
+  EXPECT_EQ(next.step(), 2);
+  EXPECT_EQ(held.count(next.slot()), 0u);
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
