@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/image/huffman_decoder.h"
 #include "core/image/jpeg_decoder.h"
 #include "core/image/jpeg_encoder.h"
 #include "core/status/check.h"
@@ -23,6 +25,7 @@
 #include "jpeglib.h"
 // After jpeglib.h:
 #include "jerror.h"
+#include "jpegint.h"
 
 namespace systole {
 namespace {
@@ -147,9 +150,40 @@ void RgbToGrey(const uint8_t* rgb, int width, uint8_t* grey) {
   }
 }
 
+// The one scan of an image whose header was read, ready to be decoded.
+HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
+  HuffmanScan scan;
+  scan.num_blocks = cinfo.blocks_in_MCU;
+  for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
+    const int component = cinfo.MCU_membership[i];
+    const jpeg_component_info& info = *cinfo.cur_comp_info[component];
+    scan.blocks[i] = {component, info.dc_tbl_no, info.ac_tbl_no, info.component_needed != FALSE};
+    const auto copy = [](const JHUFF_TBL& table, HuffmanCodes& codes) {
+      std::copy(std::begin(table.bits), std::end(table.bits), codes.counts);
+      std::copy(std::begin(table.huffval), std::end(table.huffval), codes.symbols);
+    };
+    copy(*cinfo.dc_huff_tbl_ptrs[info.dc_tbl_no], scan.dc_codes[info.dc_tbl_no]);
+    copy(*cinfo.ac_huff_tbl_ptrs[info.ac_tbl_no], scan.ac_codes[info.ac_tbl_no]);
+  }
+  scan.restart_interval = cinfo.restart_interval;
+  scan.bytes = absl::string_view(reinterpret_cast<const char*>(cinfo.src->next_input_byte),
+                                 cinfo.src->bytes_in_buffer);
+  return scan;
+}
+
 }  // namespace
 
 struct JpegDecoder::State {
+  // Stands in for libjpeg's entropy decoder: the one step that we do ourselves.
+  struct Entropy {
+    jpeg_entropy_decoder interface = {};  // What libjpeg calls.
+    HuffmanDecoder decoder;
+    JDIMENSION column = 0;  // Of the next MCU.
+    int64_t mcus_left = 0;
+    bool allowed = false;  // For this image.
+    bool gave_up = false;
+  };
+
   enum class Phase { kIdle, kHeader, kRows };
 
   jpeg_decompress_struct cinfo = {};
@@ -159,6 +193,7 @@ struct JpegDecoder::State {
   bool created = false;
   Phase phase = Phase::kIdle;
   absl::string_view jpeg;
+  Entropy entropy;
 
   CropRect crop;
   int skip_rows = 0;          // To decode and drop before the first row of the crop.
@@ -188,6 +223,8 @@ struct JpegDecoder::State {
   static void RowsStep(State* s);
   static void FinishStep(State* s);
   static void CheckScans(j_common_ptr cinfo);
+  static void ReplaceEntropyDecoder(State* s);
+  static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
 };
 
 absl::Status JpegDecoder::State::Error() const {
@@ -233,10 +270,48 @@ void JpegDecoder::State::HeaderStep(State* s) {
   jpeg_read_header(&s->cinfo, TRUE);
 }
 
+void JpegDecoder::State::ReplaceEntropyDecoder(State* s) {
+  jpeg_decompress_struct& cinfo = s->cinfo;
+  if (!s->entropy.allowed || cinfo.progressive_mode || cinfo.arith_code ||
+      cinfo.inputctl->has_multiple_scans) {
+    return;
+  }
+  s->entropy.decoder.Start(ScanOf(cinfo));
+  s->entropy.column = 0;
+  s->entropy.mcus_left = int64_t{cinfo.MCUs_per_row} * cinfo.MCU_rows_in_scan;
+  s->entropy.interface = *cinfo.entropy;
+  s->entropy.interface.decode_mcu = DecodeMcu;
+  cinfo.entropy = &s->entropy.interface;
+}
+
+// libjpeg asks for every MCU up to the crop's last row, without `blocks` above its first. It
+// transforms those between first_iMCU_col and last_iMCU_col.
+boolean JpegDecoder::State::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
+  auto* s = static_cast<State*>(cinfo->client_data);
+  Entropy& entropy = s->entropy;
+  const bool transformed = blocks != nullptr && entropy.column >= cinfo->master->first_iMCU_col &&
+                           entropy.column <= cinfo->master->last_iMCU_col;
+  if (++entropy.column == cinfo->MCUs_per_row) entropy.column = 0;
+  bool ok = transformed ? entropy.decoder.Decode(blocks) : entropy.decoder.Skip();
+  if (ok && --entropy.mcus_left == 0) {
+    const std::optional<size_t> end = entropy.decoder.End();
+    ok = end.has_value();
+    // libjpeg reads on from there.
+    cinfo->src->next_input_byte += end.value_or(0);
+    cinfo->src->bytes_in_buffer -= end.value_or(0);
+  }
+  if (!ok) {
+    entropy.gave_up = true;
+    std::longjmp(s->error.jump, 1);
+  }
+  return TRUE;
+}
+
 void JpegDecoder::State::StartStep(State* s) {
   jpeg_decompress_struct* cinfo = &s->cinfo;
   s->error.in_image_data = true;
   jpeg_start_decompress(cinfo);
+  ReplaceEntropyDecoder(s);
   if (WillSmooth(*cinfo)) {
     s->skip_rows = s->crop.y;
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
@@ -299,6 +374,8 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   // through the pointer to the last image's, which is freed: into this image's coefficients.
   s->cinfo.cconvert = nullptr;
   s->phase = State::Phase::kIdle;
+  s->entropy.allowed = !s->options.library_entropy_decoder;
+  s->entropy.gave_up = false;
   s->cinfo.image_width = 0;
   s->cinfo.output_scanline = 0;
   s->jpeg = jpeg;
@@ -345,7 +422,9 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
                                           static_cast<int>(s->cinfo.image_width)));
   s->phase = State::Phase::kIdle;
   s->crop = crop;
-  if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
+  if (!RunGuarded(&s->error, &State::StartStep, s)) {
+    return s->entropy.gave_up ? DecodeByLibrary(0) : s->Error();
+  }
   s->stride =
       static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
   if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
@@ -361,6 +440,15 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
   return absl::OkStatus();
 }
 
+// Starts the crop again and drops the `rows` that were returned before.
+absl::Status JpegDecoder::DecodeByLibrary(int rows) {
+  SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
+  state_->entropy.allowed = false;
+  SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop));
+  for (int i = 0; i < rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   State* s = state_.get();
   SYSTOLE_CHECK(max_rows > 0);
@@ -369,7 +457,9 @@ absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   }
   if (s->next_ready == s->rows_ready && !RunGuarded(&s->error, &State::RowsStep, s)) {
     s->phase = State::Phase::kIdle;
-    return s->Error();
+    if (!s->entropy.gave_up) return s->Error();
+    SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(s->skip_rows + s->crop.height - s->rows_left));
+    return NextRows(max_rows);
   }
   const uint8_t* row = s->rows.data() + s->next_ready * s->stride + s->skip_bytes;
   const int count = s->IsCmyk() ? 1 : std::min(max_rows, s->rows_ready - s->next_ready);

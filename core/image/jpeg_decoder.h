@@ -1,6 +1,7 @@
 // Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to decoding the whole image and cutting
 // the rectangle out, at the price of the rectangle: columns outside are not transformed, rows above
-// are only entropy-decoded, rows below are not touched. The one fence around libjpeg-turbo.
+// are only entropy-decoded, rows below are not touched. The one fence around libjpeg-turbo, whose
+// entropy decoder gives way to our own (huffman_decoder.h) for clean baseline images.
 //
 // Single-thread. Reusable: keeps libjpeg's state and its buffers from image to image.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
@@ -47,6 +48,9 @@ struct JpegDecoderOptions {
   // Most scans of a progressive image. Each costs a pass over all blocks, whatever its bytes, so
   // that 100 kB can buy hours; cameras and encoders write about 10.
   int max_scans = 64;
+  // Leaves the entropy decoding of baseline images to libjpeg too, for comparison: the same pixels,
+  // warnings and errors, later.
+  bool library_entropy_decoder = false;
 };
 
 struct ImageInfo {
@@ -104,6 +108,7 @@ class JpegDecoder {
 
  private:
   struct State;
+  absl::Status DecodeByLibrary(int rows);
   explicit JpegDecoder(std::unique_ptr<State> state);
 
   std::unique_ptr<State> state_;

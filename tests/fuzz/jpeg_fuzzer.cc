@@ -1,6 +1,7 @@
 // Any bytes as a JPEG: header, a crop, the whole image and the fused transform, strict and lenient.
 // Must never crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
-// libFuzzer). A crop of an image that decodes whole without a warning must equal the cut.
+// libFuzzer). A crop of an image that decodes whole without a warning must equal the cut, and our
+// entropy decoder must say what libjpeg's says: pixels, errors, warnings.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,18 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMaxPixels = 1 << 16;
+
+void CompareWithLibrary(JpegDecoder& own, JpegDecoder& library, absl::string_view jpeg) {
+  const absl::StatusOr<ImageInfo> info = own.ReadHeader(jpeg);
+  SYSTOLE_CHECK(library.ReadHeader(jpeg).status() == info.status());
+  if (!info.ok()) return;
+  const CropRect crop = {info->height / 4, info->width / 3, (info->height + 1) / 2,
+                         (info->width + 1) / 2};
+  std::vector<uint8_t> ours(size_t{3} * crop.width * crop.height), theirs(ours.size());
+  const absl::Status status = own.Decode(crop, absl::MakeSpan(ours));
+  SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
+  SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
+}
 
 void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
   const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
@@ -49,12 +62,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       *new JpegDecoder(*JpegDecoder::Create({.max_pixels = kMaxPixels, .max_scans = 12}));
   static JpegDecoder& lenient = *new JpegDecoder(
       *JpegDecoder::Create({.fail_on_warning = false, .max_pixels = kMaxPixels, .max_scans = 12}));
+  static JpegDecoder& library = *new JpegDecoder(*JpegDecoder::Create(
+      {.max_pixels = kMaxPixels, .max_scans = 12, .library_entropy_decoder = true}));
   static ImageTransformer& transformer = *new ImageTransformer(
       *ImageTransformer::Create({.output = {.height = 9, .width = 7, .type = PixelType::kBfloat16},
                                  .jpeg = {.max_pixels = kMaxPixels, .max_scans = 12}}));
   const absl::string_view jpeg(reinterpret_cast<const char*>(data), size);
   DecodeAndCompare(strict, jpeg);
   DecodeAndCompare(lenient, jpeg);
+  CompareWithLibrary(strict, library, jpeg);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {
     transformer

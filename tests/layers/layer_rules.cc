@@ -87,7 +87,7 @@ std::vector<Library> ForeignLibraries() {
       {"ISA-L", {"isa-l.h", "isa-l/"}, {"core/checksum/crc32c.cc"}, {}},
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
-      {"libjpeg", {"jpeglib.h", "jerror.h"}, {"core/image/jpeg_codec.cc"}, {}},
+      {"libjpeg", {"jpeglib.h", "jpegint.h", "jerror.h"}, {"core/image/jpeg_codec.cc"}, {}},
       // One .cc per program: each reads its own command line.
       {"CLI11", {"CLI/"}, {"client/cli/command_line.cc", "server/main.cc"}, {}},
       {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},

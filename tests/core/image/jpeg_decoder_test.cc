@@ -423,6 +423,71 @@ TEST(JpegDecoderTest, BadOptionsAreNamed) {
               StatusIs(kInvalid, HasSubstr("max_scans is 0")));
 }
 
+// What a decoder makes of a crop: rows, how it ended, warnings.
+struct Outcome {
+  std::vector<uint8_t> pixels;
+  absl::Status status;
+  int64_t warnings = 0;
+};
+
+Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop) {
+  Outcome outcome;
+  outcome.status = decoder.ReadHeader(jpeg).status();
+  if (outcome.status.ok()) outcome.status = decoder.StartCrop(crop);
+  for (int y = 0; y < crop.height && outcome.status.ok(); ++y) {
+    const absl::StatusOr<const uint8_t*> row = decoder.NextRow();
+    outcome.status = row.status();
+    if (row.ok()) outcome.pixels.insert(outcome.pixels.end(), *row, *row + crop.width * 3);
+  }
+  outcome.warnings = decoder.warnings();
+  return outcome;
+}
+
+TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
+  for (const bool strict : {true, false}) {
+    JpegDecoder own = MakeDecoder({.fail_on_warning = strict});
+    JpegDecoder library = MakeDecoder({.fail_on_warning = strict, .library_entropy_decoder = true});
+    int damaged = 0;
+    for (const JpegKind& kind : AllJpegKinds()) {
+      const std::string whole = MakeJpeg(kind, 83, 71, /*seed=*/5);
+      for (int i = 0; i < 120; ++i) {
+        CounterRng rng(/*seed=*/6, /*epoch=*/0, i, /*purpose=*/0);
+        std::string jpeg = whole;
+        const size_t at = static_cast<size_t>(rng.UniformInt(2, static_cast<int64_t>(jpeg.size())));
+        if (i % 4 == 0) jpeg.resize(at);
+        if (i % 4 == 1) jpeg[at] = static_cast<char>(rng.NextU32());
+        if (i % 4 == 2) jpeg.insert(at, static_cast<size_t>(rng.UniformInt(1, 9)), '\xff');
+        if (i % 4 == 3) jpeg.erase(at, static_cast<size_t>(rng.UniformInt(1, 99)));
+        const int y = static_cast<int>(rng.UniformInt(0, 71));
+        const int x = static_cast<int>(rng.UniformInt(0, 83));
+        const CropRect crop = {y, x, static_cast<int>(rng.UniformInt(1, 72 - y)),
+                               static_cast<int>(rng.UniformInt(1, 84 - x))};
+        const Outcome mine = DecodeCrop(own, jpeg, crop);
+        const Outcome theirs = DecodeCrop(library, jpeg, crop);
+        ASSERT_EQ(mine.status, theirs.status) << kind.name << " " << i;
+        ASSERT_EQ(mine.pixels, theirs.pixels) << kind.name << " " << i;
+        ASSERT_EQ(mine.warnings, theirs.warnings) << kind.name << " " << i;
+        if (!theirs.status.ok() || theirs.warnings > 0) ++damaged;
+      }
+    }
+    EXPECT_GT(damaged, 300);
+  }
+}
+
+TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
+  JpegDecoder own = MakeDecoder();
+  JpegDecoder library = MakeDecoder({.library_entropy_decoder = true});
+  const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
+  const std::string without_end = whole.substr(0, whole.size() - 2);
+  for (const std::string& jpeg :
+       {whole, without_end, without_end + std::string("\x00\xff\xd9", 3),
+        without_end + std::string(40, 'x') + "\xff\xd9", whole + "more", without_end + "\xff",
+        without_end + "\xff\xff\xd9", without_end + "\xff\xd1\xff\xd9"}) {
+    EXPECT_EQ(DecodeAll(own, jpeg).status(), DecodeAll(library, jpeg).status());
+    EXPECT_EQ(own.warnings(), library.warnings());
+  }
+}
+
 TEST(JpegDecoderTest, NoByteFlipCrashesOrEscapesAsAnotherCode) {
   const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
   JpegDecoder decoder = MakeDecoder({.max_pixels = 1 << 16});
