@@ -67,7 +67,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
   std::vector<int64_t> records;
   for (int64_t record = block.begin; record < block.end; ++record) records.push_back(record);
   return block.shard->ReadRecords(
-      records, kReadBytes, scratch,
+      records, RecordBytes::kCopied, kReadBytes, scratch,
       [&](size_t place, absl::StatusOr<absl::string_view> payload) -> absl::Status {
         absl::Status status = payload.status();
         if (status.ok() && !framing_only) {

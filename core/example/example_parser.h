@@ -42,7 +42,7 @@ class ExampleParser {
 
   // Sets out[i] to the feature names()[i], of kind kMissing if the record lacks it; `out` has
   // names().size() elements (CHECK). The views borrow `record` and the parser. On error `out` holds
-  // nothing of use.
+  // nothing of use. Looks at each length once: bytes that change meanwhile do no harm.
   absl::Status Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                      absl::Span<FeatureView> out) const;
 
@@ -53,7 +53,7 @@ class ExampleParser {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
-// One record, for looking around: every lookup scans it. Borrows the record.
+// One record, for looking around: every lookup scans it. Borrows the record, which must not change.
 class ExampleView {
  public:
   // Checks the whole record.

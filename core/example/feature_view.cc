@@ -2,12 +2,12 @@
 
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/example/wire_reader.h"
-#include "core/status/check.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -15,22 +15,17 @@ namespace {
 
 constexpr uint32_t kPacked = WireTag(1, kWireBytes);
 
-// Calls visit(tag, reader) for each field of a message that the decoder has accepted. `visit` takes
-// the value and returns true, or returns false to have it skipped.
+// Calls visit(tag, reader) for each field of a message; `visit` takes the value, or skips it, and
+// says whether that went well. False where it did not: the decoder had accepted the message, so it
+// has changed since, or `visit` has seen enough.
 template <typename Visit>
-void ForEachField(absl::string_view message, Visit visit) {
+bool ForEachField(absl::string_view message, Visit visit) {
   WireReader reader(message);
   while (!reader.done()) {
     uint32_t tag = 0;
-    SYSTOLE_CHECK(reader.ReadTag(&tag));
-    if (!visit(tag, reader)) SYSTOLE_CHECK(reader.SkipValue(tag));
+    if (!reader.ReadTag(&tag) || !visit(tag, reader)) return false;
   }
-}
-
-absl::string_view TakeBytes(WireReader& reader) {
-  absl::string_view bytes;
-  SYSTOLE_CHECK(reader.ReadBytes(&bytes));
-  return bytes;
+  return true;
 }
 
 // x86-64 and arm64 hold a float as the wire does.
@@ -64,25 +59,27 @@ absl::Status FeatureView::Expect(FeatureKind kind, int64_t count) const {
           : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));
 }
 
+absl::Status FeatureView::Changed() const {
+  return absl::DataLossError(
+      absl::StrCat("feature \"", absl::Utf8SafeCEscape(name_), "\" changed while it was read"));
+}
+
 template <typename Visit>
-void FeatureView::ForEachList(Visit visit) const {
-  if (entry_.empty()) {
-    visit(list_);
-    return;
-  }
+bool FeatureView::ForEachList(Visit visit) const {
+  if (entry_.empty()) return visit(list_);
   int64_t lists = 0;
-  ForEachField(entry_, [&](uint32_t entry_tag, WireReader& entry) {
-    if (entry_tag != WireTag(2, kWireBytes)) return false;
-    ForEachField(TakeBytes(entry), [&](uint32_t tag, WireReader& feature) {
+  return ForEachField(entry_, [&](uint32_t entry_tag, WireReader& entry) {
+    absl::string_view feature;
+    if (entry_tag != WireTag(2, kWireBytes)) return entry.SkipValue(entry_tag);
+    if (!entry.ReadBytes(&feature)) return false;
+    return ForEachField(feature, [&](uint32_t tag, WireReader& reader) {
       if (tag != WireTag(1, kWireBytes) && tag != WireTag(2, kWireBytes) &&
           tag != WireTag(3, kWireBytes)) {
-        return false;
+        return reader.SkipValue(tag);
       }
-      const absl::string_view list = TakeBytes(feature);
-      if (lists++ >= skipped_lists_) visit(list);
-      return true;
+      absl::string_view list;
+      return reader.ReadBytes(&list) && (lists++ < skipped_lists_ || visit(list));
     });
-    return true;
   });
 }
 
@@ -94,69 +91,70 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
             ? std::string("the record has no such feature")
             : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));
   }
-  absl::string_view found;
+  std::optional<absl::string_view> found;
   int64_t at = 0;
   ForEachList([&](absl::string_view list) {
-    WireReader reader(list);
-    while (at <= index && !reader.done()) {
-      uint32_t tag = 0;
-      SYSTOLE_CHECK(reader.ReadTag(&tag));
-      if (tag != WireTag(1, kWireBytes)) {
-        SYSTOLE_CHECK(reader.SkipValue(tag));
-      } else {
-        found = TakeBytes(reader);
-        ++at;
-      }
-    }
+    return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
+      if (tag != WireTag(1, kWireBytes)) return reader.SkipValue(tag);
+      absl::string_view value;
+      if (!reader.ReadBytes(&value)) return false;
+      if (at++ == index) found = value;
+      return !found.has_value();
+    });
   });
-  return found;
+  if (!found.has_value()) return Changed();
+  return *found;
 }
 
 absl::Status FeatureView::CopyInt64s(absl::Span<int64_t> out) const {
   SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kInt64, static_cast<int64_t>(out.size())));
-  int64_t* next = out.data();
+  size_t copied = 0;
   const auto take = [&](WireReader& reader) {
     uint64_t value = 0;
-    SYSTOLE_CHECK(reader.ReadVarint(&value));
-    *next++ = static_cast<int64_t>(value);
+    if (!reader.ReadVarint(&value) || copied == out.size()) return false;
+    out[copied++] = static_cast<int64_t>(value);
+    return true;
   };
-  ForEachList([&](absl::string_view list) {
-    ForEachField(list, [&](uint32_t tag, WireReader& reader) {
-      if (tag == kPacked) {
-        WireReader packed(TakeBytes(reader));
-        while (!packed.done()) take(packed);
-      } else if (tag == WireTag(1, kWireVarint)) {
-        take(reader);
-      } else {
-        return false;
+  const bool good = ForEachList([&](absl::string_view list) {
+    return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
+      if (tag == WireTag(1, kWireVarint)) return take(reader);
+      if (tag != kPacked) return reader.SkipValue(tag);
+      absl::string_view bytes;
+      if (!reader.ReadBytes(&bytes)) return false;
+      WireReader packed(bytes);
+      while (!packed.done()) {
+        if (!take(packed)) return false;
       }
       return true;
     });
   });
-  return absl::OkStatus();
+  return good && copied == out.size() ? absl::OkStatus() : Changed();
 }
 
 absl::Status FeatureView::CopyFloats(absl::Span<float> out) const {
   SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kFloat, static_cast<int64_t>(out.size())));
-  float* next = out.data();
-  ForEachList([&](absl::string_view list) {
-    ForEachField(list, [&](uint32_t tag, WireReader& reader) {
+  absl::Span<float> left = out;
+  const bool good = ForEachList([&](absl::string_view list) {
+    return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
       if (tag == kPacked) {
-        const absl::string_view packed = TakeBytes(reader);
-        if (packed.empty()) return true;  // memcpy must not see the null end of an empty span.
-        std::memcpy(next, packed.data(), packed.size());
-        next += packed.size() / sizeof(float);
-      } else if (tag == WireTag(1, kWireFixed32)) {
-        uint32_t bits = 0;
-        SYSTOLE_CHECK(reader.ReadFixed32(&bits));
-        *next++ = std::bit_cast<float>(bits);
-      } else {
-        return false;
+        absl::string_view packed;
+        if (!reader.ReadBytes(&packed)) return false;
+        const size_t count = packed.size() / sizeof(float);
+        if (count > left.size()) return false;
+        // memcpy must not see the null end of an empty span.
+        if (count > 0) std::memcpy(left.data(), packed.data(), count * sizeof(float));
+        left.remove_prefix(count);
+        return true;
       }
+      if (tag != WireTag(1, kWireFixed32)) return reader.SkipValue(tag);
+      uint32_t bits = 0;
+      if (!reader.ReadFixed32(&bits) || left.empty()) return false;
+      left.front() = std::bit_cast<float>(bits);
+      left.remove_prefix(1);
       return true;
     });
   });
-  return absl::OkStatus();
+  return good && left.empty() ? absl::OkStatus() : Changed();
 }
 
 }  // namespace systole

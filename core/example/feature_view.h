@@ -1,5 +1,7 @@
 // One feature of a tf.train.Example, seen in place: nothing is copied and nothing is allocated.
-// Made by ExampleParser and ExampleView, which have checked the bytes.
+// Made by ExampleParser and ExampleView, which have checked the bytes. Should they change
+// afterwards, as those of a mapped file can, the views returned still lie within the record, and
+// nothing is written outside of what was asked for; a change that shows is DataLoss.
 //
 // Thread-compatible. Borrows the record (and its name: from the record, or, if the feature is
 // missing, from whoever asked for it); both must outlive the view and the views it returns.
@@ -49,8 +51,10 @@ class FeatureView {
   friend class FeatureDecoder;
 
   // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
+  // False if visit() says so, or where the bytes are not what was checked.
   template <typename Visit>
-  void ForEachList(Visit visit) const;
+  bool ForEachList(Visit visit) const;
+  absl::Status Changed() const;
 
   absl::string_view name_;
   // The list's encoding, when it is in one piece, as every writer leaves it. Protobuf lets a list

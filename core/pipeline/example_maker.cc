@@ -162,7 +162,8 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
     }
     const Shard& shard = dataset.shards()[static_cast<size_t>(shard_number)];
     SYSTOLE_RETURN_IF_ERROR(shard.ReadRecords(
-        shard_records_, kReadBytes, record_scratch_,
+        shard_records_, plan->decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace,
+        kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
           const Wanted& wanted = wanted_[first + i];
           error.Add(wanted.slot, MakeOne(*plan, *scratch, epoch, wanted, payload, slice));

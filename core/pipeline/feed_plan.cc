@@ -150,6 +150,11 @@ uint64_t FingerprintOf(const v1::FeedSpec& spec) {
   return Xxh3(bytes);
 }
 
+bool IsImage(const OutputPlan& output) {
+  return output.source == OutputPlan::Source::kRawPixels ||
+         output.source == OutputPlan::Source::kJpeg;
+}
+
 }  // namespace
 
 std::string ContentVersion() {
@@ -164,6 +169,7 @@ FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Or
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
+      decodes_images_(std::any_of(outputs_.begin(), outputs_.end(), IsImage)),
       fingerprint_(FingerprintOf(spec_)) {}
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(

@@ -89,6 +89,9 @@ class FeedPlan {
   int num_cores() const { return spec_.num_cores(); }
   // Whether some output needs the record parsed as tf.train.Example.
   bool parses_examples() const { return !parser_.names().empty(); }
+  // Whether some output is made by the image stages: these look at a record's bytes more than once,
+  // so the bytes must stay as they are.
+  bool decodes_images() const { return decodes_images_; }
 
   // Hash of the spec in canonical form: outputs sorted by name, defaults written out.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -105,6 +108,7 @@ class FeedPlan {
   const SliceLayout layout_;
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;
+  const bool decodes_images_;
   const uint64_t fingerprint_;
 };
 

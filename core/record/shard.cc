@@ -150,9 +150,40 @@ absl::StatusOr<absl::string_view> Shard::ReadRecord(int64_t record, AlignedBuffe
   return CheckFrame(record, frame);
 }
 
-absl::Status Shard::ReadRecords(absl::Span<const int64_t> records, int64_t max_read_bytes,
+absl::Status Shard::ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
                                 AlignedBuffer& scratch, RecordCallback callback) const {
+  for (size_t place = 0; place < records.size(); ++place) {
+    const int64_t record = records[place];
+    const RecordSpan span = index_.span(record);
+    if (!mapped.failed() && !IsTooLarge(record)) {
+      const absl::StatusOr<absl::string_view> payload =
+          CheckFrame(record, mapped.bytes().substr(span.offset, span.size));
+      if (payload.ok() && !mapped.failed()) {
+        SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+        if (!mapped.failed()) continue;
+        SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
+        return absl::UnavailableError(
+            absl::StrCat(Place(record), " could not be read to its end; look at the machine's ",
+                         "storage, and try again"));
+      }
+    }
+    // What is wrong is said of a copy: of the record or, if the mapping failed, of the storage.
+    SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(record, scratch)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                                int64_t max_read_bytes, AlignedBuffer& scratch,
+                                RecordCallback callback) const {
   for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  if (bytes == RecordBytes::kInPlace) {
+    const MappedRead mapped(source_->mapping());
+    // An index covers its shard exactly, so every record lies within.
+    if (mapped.bytes().size() == index_.shard_bytes() && !mapped.bytes().empty()) {
+      return ReadInPlace(records, mapped, scratch, callback);
+    }
+  }
   for (size_t begin = 0; begin < records.size();) {
     // [begin, end) is one run of neighbours.
     size_t end = begin + 1;

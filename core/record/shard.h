@@ -17,6 +17,7 @@
 #include "core/record/record_format.h"
 #include "core/record/record_index.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/file_mapping.h"
 
 namespace systole {
 
@@ -25,6 +26,15 @@ struct ShardOptions {
   std::string index_dir = {};
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
+};
+
+// Where the bytes that a RecordCallback sees may lie.
+enum class RecordBytes {
+  // In `scratch`: a copy that nobody else can change.
+  kCopied,
+  // In the file itself if it can be mapped, checked like a copy, for one pass over them saved. For
+  // readers as file_mapping.h wants them.
+  kInPlace,
 };
 
 class Shard {
@@ -54,9 +64,16 @@ class Shard {
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
   // Reads several records, in the order given; neighbours in the shard that follow each other in
-  // `records` share one read of at most `max_read_bytes` (a larger record is read alone).
-  absl::Status ReadRecords(absl::Span<const int64_t> records, int64_t max_read_bytes,
-                           AlignedBuffer& scratch, RecordCallback callback) const;
+  // `records` share one read of at most `max_read_bytes` (a larger record is read alone). With
+  // kInPlace, in a shard whose storage fails under the callback, or that is cut there,
+  // ReadRecords ends with
+  //   FailedPrecondition  the shard has changed.
+  //   Unavailable         it has not; names the place.
+  // after a callback that saw bytes that are not the record's. A change that does not cut the shard
+  // is left to CheckUnchanged(), behind the last callback.
+  absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                           int64_t max_read_bytes, AlignedBuffer& scratch,
+                           RecordCallback callback) const;
 
   // The payload CRC stored in the record's footer, masked as it stands there; not checked. One
   // read of 4 bytes. DataLoss if the record is too short to have one.
@@ -91,7 +108,10 @@ class Shard {
   // The bytes of records [first, last] in one read.
   absl::StatusOr<absl::string_view> ReadFrames(int64_t first, int64_t last,
                                                AlignedBuffer& scratch) const;
-  // The payload in `frame`, the bytes of record `record`.
+  // ReadRecords() of a shard that can be read in place: `mapped` has bytes.
+  absl::Status ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
+                           AlignedBuffer& scratch, RecordCallback callback) const;
+  // The payload in `frame`, the bytes of record `record`, which may change meanwhile.
   absl::StatusOr<absl::string_view> CheckFrame(int64_t record, absl::string_view frame) const;
   // DataLoss, or FailedPrecondition if the shard has changed.
   absl::Status Damaged(int64_t record, absl::string_view cause) const;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/storage/file_mapping.h"
 
 namespace systole {
 
@@ -33,6 +34,10 @@ class ByteSource {
 
   // FailedPrecondition if what stands under this name now is not what was opened.
   virtual absl::Status CheckUnchanged() const = 0;
+
+  // Where the same bytes can be read in place, by MappedRead; null if they cannot. Valid as long as
+  // the source.
+  virtual FileMapping* mapping() const { return nullptr; }
 
   // For messages: the path of a file. Valid as long as the source.
   virtual absl::string_view name() const = 0;

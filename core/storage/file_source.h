@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/file_mapping.h"
 
 namespace systole {
 
@@ -40,6 +41,7 @@ class FileSource final : public ByteSource {
   // Two system calls, no reading. A file taken away counts as changed: no other server could open
   // it.
   absl::Status CheckUnchanged() const override;
+  FileMapping* mapping() const override { return &mapping_; }
   absl::string_view name() const override { return path_; }
 
   // As it was when the file was opened.
@@ -47,11 +49,12 @@ class FileSource final : public ByteSource {
 
  private:
   FileSource(std::string path, int fd, const FileIdentity& identity)
-      : path_(std::move(path)), fd_(fd), identity_(identity) {}
+      : path_(std::move(path)), fd_(fd), identity_(identity), mapping_(fd, identity.size_bytes) {}
 
   const std::string path_;
   const int fd_;
   const FileIdentity identity_;
+  mutable FileMapping mapping_;
 };
 
 // The identity of the regular file that stands at `path` now. Errors as FileSource::Open.

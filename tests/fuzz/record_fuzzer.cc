@@ -61,7 +61,7 @@ void RunOnShard(const std::string& bytes) {
   std::vector<int64_t> all(index.num_records());
   for (int64_t i = 0; i < index.num_records(); ++i) all[i] = i;
   const absl::Status read =
-      shard->ReadRecords(all, /*max_read_bytes=*/64, scratch,
+      shard->ReadRecords(all, RecordBytes::kCopied, /*max_read_bytes=*/64, scratch,
                          [&](size_t place, absl::StatusOr<absl::string_view> payload) {
                            SYSTOLE_CHECK(payload.ok() != is_damaged[place]);
                            return absl::OkStatus();

@@ -85,7 +85,7 @@ TEST(ShardTest, RecordThatIsNotThereIsInvalid) {
     EXPECT_THAT(shard.ReadRecord(record, scratch), no_record);
     EXPECT_THAT(shard.StoredPayloadCrc(record), no_record);
     EXPECT_THAT(shard.ReadRecords(
-                    {record}, 100, scratch,
+                    {record}, RecordBytes::kCopied, 100, scratch,
                     [](size_t, absl::StatusOr<absl::string_view>) { return absl::OkStatus(); }),
                 no_record);
   }
@@ -260,7 +260,7 @@ std::vector<std::string> ReadAll(const Shard& shard, const std::vector<int64_t>&
   std::vector<std::string> calls;
   AlignedBuffer scratch;
   EXPECT_THAT(
-      shard.ReadRecords(records, max_read_bytes, scratch,
+      shard.ReadRecords(records, RecordBytes::kCopied, max_read_bytes, scratch,
                         [&](size_t place, absl::StatusOr<absl::string_view> payload) {
                           calls.push_back(absl::StrCat(
                               place, ":",
@@ -319,7 +319,7 @@ TEST(ReadRecordsTest, CallbackEndsIt) {
   for (const int64_t max_read_bytes : {0, 1000}) {
     int calls = 0;
     AlignedBuffer scratch;
-    EXPECT_THAT(shard.ReadRecords({0, 1, 2}, max_read_bytes, scratch,
+    EXPECT_THAT(shard.ReadRecords({0, 1, 2}, RecordBytes::kCopied, max_read_bytes, scratch,
                                   [&](size_t place, absl::StatusOr<absl::string_view>) {
                                     ++calls;
                                     return place == 1 ? absl::CancelledError("enough")

@@ -1,0 +1,122 @@
+#include "core/storage/file_mapping.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+// What SIGBUS did before. Written before the handler is in place.
+struct sigaction previous_action;
+
+// The calling thread's newest read. Reached by the handler without a call: a thread's first look at
+// a variable of a library that was loaded late would allocate it.
+[[gnu::tls_model("initial-exec")]] thread_local const MappedRead* newest_read = nullptr;
+
+// A SIGBUS that is not ours.
+void PassOn(int signal, siginfo_t* info, void* context) {
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
+    previous_action.sa_sigaction(signal, info, context);
+    return;
+  }
+  const bool sent = info->si_code <= 0;  // By a process; else the kernel, of an access.
+  if (previous_action.sa_handler == SIG_IGN && sent) return;
+  if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+    return;
+  }
+  // The access is tried again on return and has its default end then, with the core dump where it
+  // belongs. A signal that was sent has to be sent again.
+  struct sigaction default_action = {};
+  default_action.sa_handler = SIG_DFL;
+  ::sigaction(SIGBUS, &default_action, nullptr);
+  if (sent) ::raise(SIGBUS);
+}
+
+}  // namespace
+
+char* FileMapping::Data() {
+  char* data = data_.load(std::memory_order_acquire);
+  if (data == nullptr) {
+    static const bool guarded = MappedRead::InstallHandler();
+    void* const mapped =
+        guarded && bytes_ > 0 ? ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd_, 0) : MAP_FAILED;
+    if (data_.compare_exchange_strong(data, static_cast<char*>(mapped))) {
+      data = static_cast<char*>(mapped);
+    } else if (mapped != MAP_FAILED) {
+      ::munmap(mapped, bytes_);  // Another thread was faster.
+    }
+  }
+  return data == MAP_FAILED ? nullptr : data;
+}
+
+FileMapping::~FileMapping() {
+  char* const data = data_.load();
+  if (data != nullptr && data != MAP_FAILED) ::munmap(data, bytes_);
+}
+
+bool FileMapping::ReplaceByZeros(uintptr_t address) {
+  char* const data = data_.load();
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  // Readers stay within the file's bytes.
+  if (address < begin || address - begin >= bytes_) return false;
+  failed_.store(true);  // First: whoever sees a zero must find it.
+  // All of it at once, so that a mapping fails at most once however long it is. Takes no memory.
+  //   The system call itself, which may be made in a signal handler, and no function that others
+  // may stand before: ThreadSanitizer's mmap() counts as a write to bytes that other threads read.
+  // They do read them just then, and are meant to: they get the file's bytes or zeros, and look at
+  // the mark before they believe either. Its arguments are whole registers: none may be an int.
+  constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
+         -1;
+}
+
+bool MappedRead::InstallHandler() {
+  if (::sigaction(SIGBUS, nullptr, &previous_action) != 0) return false;
+  struct sigaction action = {};
+  // On the alternate stack, where a thread has one: what comes after us may need it.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
+    const int saved_errno = errno;
+    const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+    for (const MappedRead* read = newest_read; read != nullptr; read = read->outer_) {
+      if (info->si_code > 0 && read->mapping_->ReplaceByZeros(address)) {
+        errno = saved_errno;
+        return;
+      }
+    }
+    PassOn(signal, info, context);
+  };
+  return ::sigaction(SIGBUS, &action, nullptr) == 0;
+}
+
+MappedRead::MappedRead(FileMapping* mapping) : mapping_(mapping), outer_(newest_read) {
+  if (mapping == nullptr || mapping->failed_) return;
+  const char* const data = mapping->Data();
+  if (data == nullptr) return;
+  bytes_ = absl::string_view(data, mapping->bytes_);
+  newest_read = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // Before anything is read.
+}
+
+MappedRead::~MappedRead() {
+  if (bytes_.empty()) return;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  SYSTOLE_CHECK(newest_read == this);
+  newest_read = outer_;
+}
+
+bool MappedRead::failed() const {
+  // What was read, was read before the mark is looked at.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return mapping_ != nullptr && mapping_->failed_.load(std::memory_order_acquire);
+}
+
+}  // namespace systole

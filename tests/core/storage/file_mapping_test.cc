@@ -1,0 +1,258 @@
+#include "core/storage/file_mapping.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/status/check.h"
+#include "core/storage/file_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kPage = 4096;
+
+// A file without a name, closed at the end: what a death test leaves behind is nothing.
+class AnonymousFile {
+ public:
+  explicit AnonymousFile(const std::string& bytes) : fd_(::memfd_create("mapped", MFD_CLOEXEC)) {
+    SYSTOLE_CHECK(::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  }
+  ~AnonymousFile() { ::close(fd_); }
+  int fd() const { return fd_; }
+  void Cut(uint64_t bytes) const {
+    SYSTOLE_CHECK(::ftruncate(fd_, static_cast<off_t>(bytes)) == 0);
+  }
+
+ private:
+  const int fd_;
+};
+
+// One byte of each page: what a reader touches, in the least number of steps.
+std::string FirstOfEachPage(absl::string_view bytes) {
+  std::string seen;
+  for (size_t at = 0; at < bytes.size(); at += kPage) {
+    seen.push_back(*static_cast<const volatile char*>(bytes.data() + at));
+  }
+  return seen;
+}
+
+std::string ThreePages() {
+  return std::string(kPage, 'a') + std::string(kPage, 'b') + std::string(kPage, 'c');
+}
+
+TEST(FileMappingTest, BytesAreTheFilesToTheLastOne) {
+  const AnonymousFile file("0123456789");
+  FileMapping mapping(file.fd(), 10);
+  const MappedRead mapped(&mapping);
+  EXPECT_EQ(mapped.bytes(), "0123456789");
+  EXPECT_FALSE(mapped.failed());
+}
+
+TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
+  const AnonymousFile empty("");
+  FileMapping of_nothing(empty.fd(), 0);
+  EXPECT_EQ(MappedRead(&of_nothing).bytes(), "");
+  EXPECT_EQ(MappedRead(nullptr).bytes(), "");
+  EXPECT_FALSE(MappedRead(nullptr).failed());
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  FileMapping of_pipe(ends[0], 10);
+  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");
+  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");  // Not tried again, and no other answer.
+  EXPECT_FALSE(MappedRead(&of_pipe).failed());
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST(FileMappingTest, SourceIsMappedFromItsFirstReadToItsEnd) {
+  const TempFolder folder;
+  absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(folder.Write("a", "abc"));
+  ASSERT_THAT(source, IsOk());
+  EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
+  EXPECT_EQ(MappedRead((*source)->mapping()).bytes(), "abc");
+  EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "a"));
+  source->reset();
+  EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
+}
+
+TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
+  const AnonymousFile file(ThreePages());
+  FileMapping mapping(file.fd(), 3 * kPage);
+  const MappedRead mapped(&mapping);
+  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), "abc");
+  file.Cut(kPage);
+  EXPECT_FALSE(mapped.failed());
+  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // Still there.
+  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data() + 3 * kPage - 1), '\0');
+  EXPECT_TRUE(mapped.failed());
+  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // All of it is gone at once.
+}
+
+TEST(FileMappingTest, WhatFailedOnceIsNotReadAgain) {
+  const AnonymousFile file(ThreePages());
+  FileMapping mapping(file.fd(), 3 * kPage);
+  {
+    const MappedRead mapped(&mapping);
+    file.Cut(0);
+    EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
+  }
+  const MappedRead again(&mapping);
+  EXPECT_EQ(again.bytes(), "");
+  EXPECT_TRUE(again.failed());
+}
+
+TEST(FileMappingTest, FaultMarksItsOwnMappingAlone) {
+  const AnonymousFile cut(ThreePages());
+  const AnonymousFile whole(ThreePages());
+  FileMapping cut_mapping(cut.fd(), 3 * kPage);
+  FileMapping whole_mapping(whole.fd(), 3 * kPage);
+  const MappedRead outer(&cut_mapping);
+  {
+    const MappedRead inner(&whole_mapping);
+    cut.Cut(0);
+    EXPECT_EQ(FirstOfEachPage(outer.bytes()), std::string(3, '\0'));
+    EXPECT_EQ(FirstOfEachPage(inner.bytes()), "abc");
+    EXPECT_FALSE(inner.failed());
+  }
+  EXPECT_TRUE(outer.failed());
+}
+
+TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
+  for (int round = 0; round < 20; ++round) {
+    const AnonymousFile file(std::string(64 * kPage, 'x'));
+    FileMapping mapping(file.fd(), 64 * kPage);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        // Until the cut shows: no thread may see a zero that is not marked.
+        for (bool zero = false; !zero;) {
+          const MappedRead mapped(&mapping);
+          if (mapped.bytes().empty()) return;
+          zero = FirstOfEachPage(mapped.bytes()).find('\0') != std::string::npos;
+          EXPECT_EQ(zero && !mapped.failed(), false);
+        }
+      });
+    }
+    file.Cut(0);
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+// Touches a page that is not there, in a mapping that is none of ours.
+void FaultElsewhere() {
+  const AnonymousFile file(ThreePages());
+  const void* const pages = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.fd(), 0);
+  file.Cut(0);
+  FirstOfEachPage(absl::string_view(static_cast<const char*>(pages), kPage));
+}
+
+// Installs our handler and reads.
+void ReadMapped() {
+  const AnonymousFile file(ThreePages());
+  FileMapping mapping(file.fd(), 3 * kPage);
+  SYSTOLE_CHECK(FirstOfEachPage(MappedRead(&mapping).bytes()) == "abc");
+}
+
+class FileMappingDeathTest : public testing::Test {
+ protected:
+  // A process of its own, in which no handler is installed yet.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(FileMappingDeathTest, FaultThatIsNotOursEndsTheProcessAsBefore) {
+  const auto fault = [] {
+    ::signal(SIGBUS, SIG_DFL);  // Not the sanitizers'.
+    ReadMapped();
+    FaultElsewhere();
+  };
+  EXPECT_EXIT(fault(), testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(FileMappingDeathTest, FaultBesideAReadEndsTheProcessAsBefore) {
+  const auto fault = [] {
+    ::signal(SIGBUS, SIG_DFL);
+    const AnonymousFile file(ThreePages());
+    FileMapping mapping(file.fd(), 3 * kPage);
+    const char* kept = MappedRead(&mapping).bytes().data();
+    file.Cut(0);
+    FirstOfEachPage(absl::string_view(kept, kPage));
+  };
+  EXPECT_EXIT(fault(), testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(FileMappingDeathTest, SignalThatWasSentEndsTheProcessAsBefore) {
+  const auto send = [] {
+    ::signal(SIGBUS, SIG_DFL);
+    ReadMapped();
+    ::kill(::getpid(), SIGBUS);
+  };
+  EXPECT_EXIT(send(), testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(FileMappingDeathTest, SignalThatWasIgnoredStaysIgnored) {
+  const auto send = [] {
+    ::signal(SIGBUS, SIG_IGN);
+    ReadMapped();
+    ::kill(::getpid(), SIGBUS);
+    std::_Exit(3);
+  };
+  EXPECT_EXIT(send(), testing::ExitedWithCode(3), "");
+}
+
+TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
+  const auto plain = [] {
+    ::signal(SIGBUS, [](int) { std::_Exit(4); });
+    ReadMapped();
+    FaultElsewhere();
+  };
+  EXPECT_EXIT(plain(), testing::ExitedWithCode(4), "");
+  const auto with_info = [] {
+    struct sigaction action = {};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int, siginfo_t* info, void*) {
+      std::_Exit(info->si_code == BUS_ADRERR ? 5 : 6);
+    };
+    ::sigaction(SIGBUS, &action, nullptr);
+    ReadMapped();
+    FaultElsewhere();
+  };
+  EXPECT_EXIT(with_info(), testing::ExitedWithCode(5), "");
+}
+
+TEST_F(FileMappingDeathTest, ForkedChildIsGuardedToo) {
+  // As the child of a test: the exit code is the child's.
+  const auto fork_and_cut = [] {
+    const AnonymousFile file(ThreePages());
+    FileMapping mapping(file.fd(), 3 * kPage);
+    const MappedRead mapped(&mapping);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      file.Cut(0);
+      std::_Exit(FirstOfEachPage(mapped.bytes()) == std::string(3, '\0') && mapped.failed() ? 7
+                                                                                            : 8);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::_Exit(WIFEXITED(status) ? WEXITSTATUS(status) : 9);
+  };
+  EXPECT_EXIT(fork_and_cut(), testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace systole
