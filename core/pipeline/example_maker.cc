@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/numeric/normalise.h"
+#include "core/pipeline/first_error.h"
 #include "core/pipeline/output_compiler.h"
 #include "core/random/counter_rng.h"
 #include "core/status/status_macros.h"
@@ -116,7 +117,10 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const int64_t example_bytes =
         ExampleBytes(plan->layout().tensors()[static_cast<size_t>(output.tensor)]);
     if (output.layout != v1::NHWC && example_scratch_.size() < example_bytes) {
-      SYSTOLE_ASSIGN_OR_RETURN(example_scratch_, AlignedBuffer::Create(example_bytes));
+      absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(example_bytes);
+      // Says nothing of a record, as ResourceExhausted would.
+      if (!larger.ok()) return absl::UnavailableError(larger.status().message());
+      example_scratch_ = *std::move(larger);
     }
     scratch.transformers.emplace_back();
     if (output.source != OutputPlan::Source::kJpeg &&
@@ -173,7 +177,7 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
     error.Add(lowest_slot, shard.CheckUnchanged());
     first += shard_records_.size();
   }
-  return error.status;
+  return error.status();
 }
 
 absl::Status ExampleMaker::MakeOne(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,

@@ -38,7 +38,7 @@ class ExampleMaker {
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
-  //   Unavailable         no memory to read or decode it.
+  //   Unavailable         no memory to read, decode or place it.
   // and what else the storage says of a read that failed. None of these last is ever masked.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
@@ -56,18 +56,6 @@ class ExampleMaker {
     int64_t record = 0;
     int64_t slot = 0;
     ShardPlace place;
-  };
-
-  // Of several errors the one of the lowest slot stays.
-  struct FirstError {
-    int64_t slot = 0;
-    absl::Status status;
-
-    void Add(int64_t error_slot, const absl::Status& error) {
-      if (error.ok() || (!status.ok() && slot <= error_slot)) return;
-      slot = error_slot;
-      status = error;
-    }
   };
 
   // Makes the example of one record, whose payload has been read, or could not be.

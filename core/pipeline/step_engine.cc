@@ -16,6 +16,7 @@
 #include "core/flow/worker_pool.h"
 #include "core/memory/buffer_pool.h"
 #include "core/pipeline/example_maker.h"
+#include "core/pipeline/first_error.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
@@ -50,22 +51,16 @@ struct PendingSlice {
   std::atomic<bool> dropped = false;  // The stream is gone: tasks not yet begun do nothing.
 
   Mutex mu;
-  absl::Status status ABSL_GUARDED_BY(mu);
-  // The slot of `status`: of several errors the first in the slice is reported, whoever finishes
-  // first.
-  int64_t error_slot ABSL_GUARDED_BY(mu) = std::numeric_limits<int64_t>::max();
+  FirstError error ABSL_GUARDED_BY(mu);
   bool ready = false;  // Guarded by Engine::mu_.
 
-  // Of several errors the one of the lowest slot stays.
-  void SetError(int64_t slot, absl::Status error) ABSL_LOCKS_EXCLUDED(mu) {
+  void AddError(int64_t slot, absl::Status status) ABSL_LOCKS_EXCLUDED(mu) {
     MutexLock lock(mu);
-    if (slot >= error_slot) return;
-    error_slot = slot;
-    status = std::move(error);
+    error.Add(slot, std::move(status));
   }
   absl::Status GetStatus() ABSL_LOCKS_EXCLUDED(mu) {
     MutexLock lock(mu);
-    return status;
+    return error.status();
   }
 };
 
@@ -253,7 +248,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
         // The system has less memory than the budget promises: this stream ends, others go on. Its
         // consumer is told at its next Next(); one that waits now was promised an answer.
         auto failed = std::make_shared<PendingSlice>();
-        failed->SetError(0, buffer.status());
+        failed->AddError(0, buffer.status());
         next->next_to_make = next->num_slices;
         next->pending.push_back(failed);
         pool_->Submit([self = shared_from_this(), next, failed] { self->Publish(next, failed); });
@@ -348,7 +343,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       CoreSlice& slice = *pending->slice;
       const absl::Status status =
           maker.Make(stream->plan, slice.step(), slice.core(), begin, end, slice.mutable_data());
-      if (!status.ok()) pending->SetError(begin, status);
+      if (!status.ok()) pending->AddError(begin, status);
       examples_made_ += end - begin;
     }
     if (--pending->tasks_left == 0) Publish(stream, pending);

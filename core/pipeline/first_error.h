@@ -1,0 +1,34 @@
+// Of the errors of several examples the one that is reported, whatever order they come in: that of
+// the lowest slot in the slice.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_PIPELINE_FIRST_ERROR_H_
+#define SYSTOLE_CORE_PIPELINE_FIRST_ERROR_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+class FirstError {
+ public:
+  // OK is no error. Of two errors of one slot the first to come stays.
+  void Add(int64_t slot, absl::Status error) {
+    if (error.ok() || (!status_.ok() && slot_ <= slot)) return;
+    slot_ = slot;
+    status_ = std::move(error);
+  }
+
+  // OK if there was none.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  int64_t slot_ = 0;  // Of status_, if that is an error.
+  absl::Status status_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_FIRST_ERROR_H_
