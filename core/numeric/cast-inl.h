@@ -81,6 +81,15 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
+// Stores two vectors one behind the other: where one narrowing for both is no gain, or needs wider
+// vectors than the scalar target has.
+template <class Store, class D>
+HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D> low,
+                              hwy::HWY_NAMESPACE::Vec<D> high, typename Store::Value* out) {
+  store(d, low, out);
+  store(d, high, out + hwy::HWY_NAMESPACE::Lanes(d));
+}
+
 // Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two, the
 // second goes behind the first: one narrowing for both is cheaper than one for each.
 struct StoreUint8 {
@@ -95,8 +104,7 @@ struct StoreUint8 {
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
                              Value* out) const {
 #if HWY_TARGET == HWY_SCALAR
-    (*this)(d, low, out);
-    (*this)(d, high, out + 1);
+    StoreOneByOne(*this, d, low, high, out);
 #else
     namespace hn = hwy::HWY_NAMESPACE;
     const hn::Repartition<uint16_t, D> d16;
@@ -116,8 +124,7 @@ struct StoreFloat32 {
   template <class D>
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
                              Value* out) const {
-    StoreAnywhere(low, d, out);
-    StoreAnywhere(high, d, out + hwy::HWY_NAMESPACE::Lanes(d));
+    StoreOneByOne(*this, d, low, high, out);
   }
 };
 struct StoreBf16 {
@@ -144,8 +151,7 @@ struct StoreNumberBf16 {
   HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
                              Value* out) const {
 #if HWY_TARGET == HWY_SCALAR
-    (*this)(d, low, out);
-    (*this)(d, high, out + 1);
+    StoreOneByOne(*this, d, low, high, out);
 #else
     namespace hn = hwy::HWY_NAMESPACE;
     (void)d;
