@@ -151,6 +151,9 @@ absl::Status Run(const Flags& flags) {
   } else if (server->port() == 0) {
     spdlog::info("batches are sent, not shared: {}", std::string(server->sharing().message()));
   }
+  if (!server->open_files().ok()) {
+    spdlog::warn("{}", std::string(server->open_files().message()));
+  }
 
   int signal = 0;
   sigwait(&stop_signals, &signal);

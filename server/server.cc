@@ -19,6 +19,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/slots/slot_socket.h"
+#include "server/open_files.h"
 
 namespace systole {
 namespace {
@@ -74,19 +75,35 @@ absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& 
                              .max_lent_bytes = options.service.engine.memory_budget_bytes / 2});
 }
 
+// How many files this process may open; 0 if that is not known.
+uint64_t OpenFilesLimit() {
+  rlimit open_files = {};
+  return ::getrlimit(RLIMIT_NOFILE, &open_files) == 0 ? open_files.rlim_cur : 0;
+}
+
 // What is asked for, within what this process' descriptors allow.
 FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
-  rlimit open_files = {};
-  const bool known = ::getrlimit(RLIMIT_NOFILE, &open_files) == 0;
   options.engine.max_sealed_slices =
-      std::min(options.engine.max_sealed_slices, MaxSlotsFor(known ? open_files.rlim_cur : 0));
+      std::min(options.engine.max_sealed_slices, MaxSlotsFor(OpenFilesLimit()));
   return options;
+}
+
+int64_t CountShards(const Catalogue& catalogue) {
+  int64_t shards = 0;
+  for (const auto& [name, dataset] : catalogue.datasets()) {
+    shards += static_cast<int64_t>(dataset->shards().size());
+  }
+  return shards;
 }
 
 }  // namespace
 
-Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing)
-    : service_(std::move(service)), sharing_(std::move(sharing)), address_(std::move(listen)) {}
+Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing,
+               absl::Status open_files)
+    : service_(std::move(service)),
+      sharing_(std::move(sharing)),
+      open_files_(std::move(open_files)),
+      address_(std::move(listen)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const ServerOptions& options) {
@@ -105,10 +122,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
 
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
   const absl::Status sharing = slots.status();
+  const absl::Status open_files = CheckOpenFiles({.shards = CountShards(catalogue),
+                                                  .streams = options.service.max_streams,
+                                                  .shares = sharing.ok()},
+                                                 OpenFilesLimit());
   auto server = absl::WrapUnique(
       new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(options.service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
-                 options.listen, sharing));
+                 options.listen, sharing, open_files));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);

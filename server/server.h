@@ -48,6 +48,9 @@ class Server {
   // OK if clients on this machine get batches through shared memory; otherwise why not.
   const absl::Status& sharing() const { return sharing_; }
 
+  // OK if this process may open as many files as it may come to need (server/open_files.h).
+  const absl::Status& open_files() const { return open_files_; }
+
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
   // Returns when all calls are over: true, or, after `timeout`, false. After a false some client
   // has stopped reading; the destructor then waits until the kernel gives that client up, so a
@@ -55,10 +58,12 @@ class Server {
   bool Drain(absl::Duration timeout);
 
  private:
-  Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing);
+  Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing,
+         absl::Status open_files);
 
   const std::unique_ptr<FeedService> service_;
   const absl::Status sharing_;
+  const absl::Status open_files_;
   std::string address_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

@@ -8,13 +8,6 @@
 #include "proto/slots/slot_messages.h"
 
 namespace systole {
-namespace {
-
-// Clients that have connected and not yet asked. More than may ask at one moment; beyond, the one
-// that has been there longest is hung up on.
-constexpr size_t kMaxGuests = 256;
-
-}  // namespace
 
 int MaxSlotsFor(uint64_t open_files) {
   return static_cast<int>(std::min<uint64_t>(kMaxSlots, open_files / 4));

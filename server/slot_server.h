@@ -5,6 +5,7 @@
 #ifndef SYSTOLE_SERVER_SLOT_SERVER_H_
 #define SYSTOLE_SERVER_SLOT_SERVER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -25,6 +26,10 @@ namespace systole {
 // many as clients map, but no more than a quarter of the descriptors. A server without any left
 // cannot accept a connection any more.
 int MaxSlotsFor(uint64_t open_files);
+
+// Clients that have connected and not yet asked. More than may ask at one moment; beyond, the one
+// that has been there longest is hung up on.
+inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
   // Sessions at once: each costs a descriptor and what its client holds. A client beyond gets

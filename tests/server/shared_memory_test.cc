@@ -239,6 +239,8 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   Restart({});
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(server_->open_files(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("may open 160 files")));
   // Four clients that give nothing back could hold 16 slots each.
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (int i = 0; i < 4; ++i) {
