@@ -91,8 +91,9 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       Advance(*flow, [slice_bytes](Flow& f) { f.lent -= slice_bytes; });
     });
     flow_->lent += slice_bytes;
-    if (session_->Lend(slot, owner) != v1::NO_REASON) {
-      // The client is gone, and its stream is about to end.
+    if (const v1::NotShared why = session_->Lend(slot, owner); why != v1::NO_REASON) {
+      // The client is gone, and its stream is about to end. Any other reason would be measured.
+      SYSTOLE_CHECK(why == v1::SESSION_OVER);
       unlent_ = std::move(owner);
       step_ = end_;
       Next();
