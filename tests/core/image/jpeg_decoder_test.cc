@@ -1,5 +1,7 @@
 #include "core/image/jpeg_decoder.h"
 
+#include <malloc.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "core/image/crop.h"
+#include "core/image/jpeg_encoder.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -248,6 +251,116 @@ TEST(JpegDecoderTest, RowsComeInAnyNumberAtATime) {
   }
 }
 
+// What a decoder makes of a crop: rows, how it ended, warnings.
+struct Outcome {
+  std::vector<uint8_t> pixels;
+  absl::Status status;
+  int64_t warnings = 0;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop) {
+  Outcome outcome;
+  outcome.status = decoder.ReadHeader(jpeg).status();
+  if (outcome.status.ok()) outcome.status = decoder.StartCrop(crop);
+  for (int y = 0; y < crop.height && outcome.status.ok(); ++y) {
+    const absl::StatusOr<const uint8_t*> row = decoder.NextRow();
+    outcome.status = row.status();
+    if (row.ok()) outcome.pixels.insert(outcome.pixels.end(), *row, *row + crop.width * 3);
+  }
+  outcome.warnings = decoder.warnings();
+  return outcome;
+}
+
+constexpr char kHuffmanTables[] = "\xff\xc4";
+constexpr char kQuantizationTables[] = "\xff\xdb";
+
+std::string WithoutSegment(std::string jpeg, size_t at) {
+  const int length = static_cast<uint8_t>(jpeg[at + 2]) * 256 + static_cast<uint8_t>(jpeg[at + 3]);
+  return jpeg.erase(at, 2 + length);
+}
+
+std::string WithoutSegments(std::string jpeg, const char* marker) {
+  for (size_t at; (at = jpeg.find(marker)) != std::string::npos;) jpeg = WithoutSegment(jpeg, at);
+  return jpeg;
+}
+
+// `jpeg` without each of its segments with tables, and without all of either kind.
+std::vector<std::string> WithoutTables(const std::string& jpeg) {
+  std::vector<std::string> all;
+  for (const char* marker : {kHuffmanTables, kQuantizationTables}) {
+    all.push_back(WithoutSegments(jpeg, marker));
+    for (size_t at = jpeg.find(marker); at != std::string::npos; at = jpeg.find(marker, at + 2)) {
+      all.push_back(WithoutSegment(jpeg, at));
+    }
+  }
+  return all;
+}
+
+TEST(JpegDecoderTest, ImagesWithoutTablesDoNotGetThoseOfAnEarlierImage) {
+  const CropRect crop = {5, 3, 30, 40};
+  for (const bool library : {false, true}) {
+    const JpegDecoderOptions options = {.library_entropy_decoder = library};
+    for (const JpegKind& kind : AllJpegKinds()) {
+      const std::string whole = MakeJpeg(kind, 48, 40, 3);
+      const std::string coarse =
+          *EncodeJpeg(TestPixels(48, 40, 3, 1), 48, 40, 3, {.quality = 5, .progressive = true});
+      for (const std::string& jpeg : WithoutTables(whole)) {
+        JpegDecoder fresh = MakeDecoder(options);
+        const Outcome alone = DecodeCrop(fresh, jpeg, crop);
+        JpegDecoder decoder = MakeDecoder(options);
+        for (const std::string& past : {whole, coarse, coarse.substr(0, coarse.size() / 2)}) {
+          DecodeAll(decoder, past).status().IgnoreError();
+          EXPECT_EQ(DecodeCrop(decoder, jpeg, crop), alone) << kind.name << ": " << alone.status;
+        }
+      }
+    }
+  }
+}
+
+TEST(JpegDecoderTest, MissingHuffmanTablesAreTheStandardOnes) {
+  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);  // With the standard ones.
+  JpegDecoder decoder = MakeDecoder();
+  const auto pixels = DecodeAll(decoder, jpeg);
+  ASSERT_THAT(pixels, IsOk());
+  const auto optimized = EncodeJpeg(*pixels, 48, 40, 3, {.progressive = true});
+  ASSERT_THAT(optimized, IsOk());
+  EXPECT_THAT(DecodeAll(decoder, *optimized), IsOk());
+  EXPECT_THAT(DecodeAll(decoder, WithoutSegments(jpeg, kHuffmanTables)), IsOkAndHolds(*pixels));
+}
+
+TEST(JpegDecoderTest, OtherMissingTablesAreDataLoss) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);
+  const std::string progressive = MakeJpeg({.name = "", .progressive = true}, 48, 40, 3);
+  ASSERT_THAT(DecodeAll(decoder, jpeg), IsOk());
+  ASSERT_THAT(DecodeAll(decoder, progressive), IsOk());
+  EXPECT_THAT(DecodeAll(decoder, WithoutSegments(jpeg, kQuantizationTables)),
+              StatusIs(kDataLoss, HasSubstr("Quantization table 0x00 was not defined")));
+  EXPECT_THAT(DecodeAll(decoder, WithoutSegments(progressive, kHuffmanTables)),
+              StatusIs(kDataLoss, HasSubstr("Huffman table 0x00 was not defined")));
+}
+
+// Under AddressSanitizer, whose memory mallinfo2 does not see, a leak is LeakSanitizer's to find.
+TEST(JpegDecoderTest, ImagesLeaveNoMemoryBehind) {
+  JpegDecoder decoder = MakeDecoder();
+  const std::string jpeg = MakeJpeg(k420, 8, 8, 3);
+  const std::string without_codes = WithoutSegments(jpeg, kHuffmanTables);
+  const std::string damaged = WithoutSegments(jpeg, kQuantizationTables);
+  const auto decode = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_THAT(DecodeAll(decoder, jpeg), IsOk());
+      ASSERT_THAT(DecodeAll(decoder, without_codes), IsOk());
+      ASSERT_FALSE(DecodeAll(decoder, damaged).ok());
+    }
+  };
+  decode(10);
+  const size_t before = mallinfo2().uordblks;
+  decode(5000);
+  EXPECT_LT(mallinfo2().uordblks, before + 50'000);
+}
+
 // Every error path.
 
 TEST(JpegDecoderTest, OtherFormatsAreNamed) {
@@ -296,6 +409,8 @@ TEST(JpegDecoderTest, DamageIsDataLossUnlessWarningsAreAccepted) {
   JpegDecoder lenient = MakeDecoder({.fail_on_warning = false});
   EXPECT_THAT(DecodeAll(lenient, jpeg), IsOk());
   EXPECT_GT(lenient.warnings(), 0);
+  EXPECT_THAT(DecodeAll(lenient, "GIF8"), StatusIs(kDataLoss, HasSubstr("GIF")));
+  EXPECT_EQ(lenient.warnings(), 0);
 }
 
 TEST(JpegDecoderTest, TruncatedTailIsFilledWhenWarningsAreAccepted) {
@@ -372,13 +487,12 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
 
 TEST(JpegDecoderTest, LackOfMemoryIsNotTheImagesFault) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 64, 256, 3);
-  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
   JpegDecoder decoder = MakeDecoder();
-  unsetenv("JPEGMEM");
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
   EXPECT_THAT(DecodeAll(decoder, jpeg),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("JPEGMEM")));
-  JpegDecoder enough = MakeDecoder();
-  EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
+  unsetenv("JPEGMEM");
+  EXPECT_THAT(DecodeAll(decoder, jpeg), IsOk());
 }
 
 TEST(JpegDecoderTest, TwoComponentsAreRefused) {
@@ -421,26 +535,6 @@ TEST(JpegDecoderTest, BadOptionsAreNamed) {
               StatusIs(kInvalid, HasSubstr("max_pixels is 0")));
   EXPECT_THAT(JpegDecoder::Create({.max_scans = 0}).status(),
               StatusIs(kInvalid, HasSubstr("max_scans is 0")));
-}
-
-// What a decoder makes of a crop: rows, how it ended, warnings.
-struct Outcome {
-  std::vector<uint8_t> pixels;
-  absl::Status status;
-  int64_t warnings = 0;
-};
-
-Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop) {
-  Outcome outcome;
-  outcome.status = decoder.ReadHeader(jpeg).status();
-  if (outcome.status.ok()) outcome.status = decoder.StartCrop(crop);
-  for (int y = 0; y < crop.height && outcome.status.ok(); ++y) {
-    const absl::StatusOr<const uint8_t*> row = decoder.NextRow();
-    outcome.status = row.status();
-    if (row.ok()) outcome.pixels.insert(outcome.pixels.end(), *row, *row + crop.width * 3);
-  }
-  outcome.warnings = decoder.warnings();
-  return outcome;
 }
 
 TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
