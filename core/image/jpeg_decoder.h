@@ -3,8 +3,8 @@
 // are only entropy-decoded, rows below are not touched. The one fence around libjpeg-turbo, whose
 // entropy decoder gives way to our own (huffman_decoder.h) for clean baseline images.
 //
-// Single-thread. Reusable: keeps its buffers from image to image, and nothing that an image could
-// tell a later one's pixels or errors by.
+// Single-thread. Reusable: keeps its buffers from image to image; the pixels and errors of an image
+// do not depend on those before it.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
 

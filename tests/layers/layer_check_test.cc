@@ -114,6 +114,8 @@ TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
 TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
   EXPECT_THAT(IncludeViolations("core/image/crop.cc", "#include <jpeglib.h>\n"),
               ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
+  EXPECT_THAT(IncludeViolations("core/image/jpeg_decoder.h", "#include <jpeglib.h>\n"),
+              ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
   EXPECT_THAT(IncludeViolations("core/record/x.cc", "#include <isa-l/crc.h>\n"),
               ElementsAre(HasSubstr("ISA-L belongs behind its fence")));
   EXPECT_THAT(IncludeViolations("core/checksum/xxh3.h", "#include <xxhash.h>\n"),

@@ -1,31 +1,20 @@
-// The only file that includes jpeglib.h: decoder and encoder.
-//
-// libjpeg reports errors by a callback that must not return. We leave it by longjmp, so every
-// function between RunGuarded's setjmp and the callback (the steps below) has only trivial locals:
-// nothing that longjmp would fail to destroy.
+#include "core/image/jpeg_decoder.h"
+
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/image/huffman_decoder.h"
-#include "core/image/jpeg_decoder.h"
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg_entropy.h"
+#include "core/image/jpeg_errors.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 // Last: needs <cstdio>, defines many macros.
 #include "jpeglib.h"
-// After jpeglib.h:
-#include "jerror.h"
-#include "jpegint.h"
 
 namespace systole {
 namespace {
@@ -36,73 +25,6 @@ constexpr int kMarginColumns = 2;
 // Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
 // cache.
 constexpr int kRowsPerCall = 8;
-
-struct ErrorState {
-  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-  absl::StatusCode code;
-  bool fail_on_warning;
-  bool in_image_data;  // Past the header.
-};
-
-[[noreturn]] void Raise(j_common_ptr cinfo, absl::StatusCode code) {
-  auto* error = reinterpret_cast<ErrorState*>(cinfo->err);
-  (*cinfo->err->format_message)(cinfo, error->message);
-  error->code = code;
-  std::longjmp(error->jump, 1);
-}
-
-// No memory, or no more than the environment's JPEGMEM allows. Says nothing of the image.
-bool IsLackOfMemory(int message_code) {
-  return message_code == JERR_OUT_OF_MEMORY || message_code == JERR_NO_BACKING_STORE;
-}
-
-[[noreturn]] void OnError(j_common_ptr cinfo) {
-  Raise(cinfo, IsLackOfMemory(cinfo->err->msg_code) ? absl::StatusCode::kUnavailable
-                                                    : absl::StatusCode::kDataLoss);
-}
-
-// Warnings that cannot touch a pixel: an unknown colour transform or profile, a newer JFIF version,
-// and, before the image data, padding between markers.
-bool IsHarmless(const ErrorState& error) {
-  switch (error.manager.msg_code) {
-    case JWRN_ADOBE_XFORM:
-    case JWRN_BOGUS_ICC:
-    case JWRN_JFIF_MAJOR:
-      return true;
-    case JWRN_EXTRANEOUS_DATA:
-      return !error.in_image_data;
-    default:
-      return false;
-  }
-}
-
-void OnMessage(j_common_ptr cinfo, int level) {
-  if (level >= 0) return;  // Trace output.
-  auto* error = reinterpret_cast<ErrorState*>(cinfo->err);
-  ++cinfo->err->num_warnings;
-  if (error->fail_on_warning && !IsHarmless(*error)) Raise(cinfo, absl::StatusCode::kDataLoss);
-}
-
-void NeverPrint(j_common_ptr) {}
-
-// `error` must be zeroed apart from what the caller set.
-jpeg_error_mgr* InitErrors(ErrorState* error) {
-  jpeg_std_error(&error->manager);
-  error->manager.error_exit = OnError;
-  error->manager.emit_message = OnMessage;
-  error->manager.output_message = NeverPrint;
-  return &error->manager;
-}
-
-// Runs step(state); false if libjpeg raised an error, which is then in `error`.
-template <typename State>
-bool RunGuarded(ErrorState* error, void (*step)(State*), State* state) {
-  if (setjmp(error->jump) != 0) return false;
-  step(state);
-  return true;
-}
 
 bool StartsWith(absl::string_view bytes, absl::string_view magic) {
   return bytes.substr(0, magic.size()) == magic;
@@ -150,49 +72,19 @@ void RgbToGrey(const uint8_t* rgb, int width, uint8_t* grey) {
   }
 }
 
-// The one scan of an image whose header was read, ready to be decoded.
-HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
-  HuffmanScan scan;
-  scan.num_blocks = cinfo.blocks_in_MCU;
-  for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
-    const int component = cinfo.MCU_membership[i];
-    const jpeg_component_info& info = *cinfo.cur_comp_info[component];
-    scan.blocks[i] = {component, info.dc_tbl_no, info.ac_tbl_no, info.component_needed != FALSE};
-    const auto copy = [](const JHUFF_TBL& table, HuffmanCodes& codes) {
-      std::copy(std::begin(table.bits), std::end(table.bits), codes.counts);
-      std::copy(std::begin(table.huffval), std::end(table.huffval), codes.symbols);
-    };
-    copy(*cinfo.dc_huff_tbl_ptrs[info.dc_tbl_no], scan.dc_codes[info.dc_tbl_no]);
-    copy(*cinfo.ac_huff_tbl_ptrs[info.ac_tbl_no], scan.ac_codes[info.ac_tbl_no]);
-  }
-  scan.restart_interval = cinfo.restart_interval;
-  scan.bytes = absl::string_view(reinterpret_cast<const char*>(cinfo.src->next_input_byte),
-                                 cinfo.src->bytes_in_buffer);
-  return scan;
-}
-
 }  // namespace
 
 struct JpegDecoder::State {
-  // Stands in for libjpeg's entropy decoder: the one step that we do ourselves.
-  struct Entropy {
-    jpeg_entropy_decoder interface = {};  // What libjpeg calls.
-    HuffmanDecoder decoder;
-    JDIMENSION column = 0;  // Of the next MCU.
-    int64_t mcus_left = 0;
-    bool allowed = false;  // For this image.
-    bool gave_up = false;
-  };
-
   enum class Phase { kIdle, kHeader, kRows };
 
   jpeg_decompress_struct cinfo = {};
-  ErrorState error = {};
+  JpegErrors error = {};
   jpeg_progress_mgr progress = {};
   JpegDecoderOptions options;
   Phase phase = Phase::kIdle;
   absl::string_view jpeg;
-  Entropy entropy;
+  JpegEntropyDecoder entropy;
+  bool own_entropy = false;  // For this image.
 
   CropRect crop;
   int skip_rows = 0;          // To decode and drop before the first row of the crop.
@@ -220,8 +112,6 @@ struct JpegDecoder::State {
   static void RowsStep(State* s);
   static void FinishStep(State* s);
   static void CheckScans(j_common_ptr cinfo);
-  static void ReplaceEntropyDecoder(State* s);
-  static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
 };
 
 absl::Status JpegDecoder::State::Error() const {
@@ -266,48 +156,11 @@ void JpegDecoder::State::HeaderStep(State* s) {
   jpeg_read_header(&s->cinfo, TRUE);
 }
 
-void JpegDecoder::State::ReplaceEntropyDecoder(State* s) {
-  jpeg_decompress_struct& cinfo = s->cinfo;
-  if (!s->entropy.allowed || cinfo.progressive_mode || cinfo.arith_code ||
-      cinfo.inputctl->has_multiple_scans) {
-    return;
-  }
-  s->entropy.decoder.Start(ScanOf(cinfo));
-  s->entropy.column = 0;
-  s->entropy.mcus_left = int64_t{cinfo.MCUs_per_row} * cinfo.MCU_rows_in_scan;
-  s->entropy.interface = *cinfo.entropy;
-  s->entropy.interface.decode_mcu = DecodeMcu;
-  cinfo.entropy = &s->entropy.interface;
-}
-
-// libjpeg asks for every MCU up to the crop's last row, without `blocks` above its first. It
-// transforms those between first_iMCU_col and last_iMCU_col.
-boolean JpegDecoder::State::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
-  auto* s = static_cast<State*>(cinfo->client_data);
-  Entropy& entropy = s->entropy;
-  const bool transformed = blocks != nullptr && entropy.column >= cinfo->master->first_iMCU_col &&
-                           entropy.column <= cinfo->master->last_iMCU_col;
-  if (++entropy.column == cinfo->MCUs_per_row) entropy.column = 0;
-  bool ok = transformed ? entropy.decoder.Decode(blocks) : entropy.decoder.Skip();
-  if (ok && --entropy.mcus_left == 0) {
-    const std::optional<size_t> end = entropy.decoder.End();
-    ok = end.has_value();
-    // libjpeg reads on from there.
-    cinfo->src->next_input_byte += end.value_or(0);
-    cinfo->src->bytes_in_buffer -= end.value_or(0);
-  }
-  if (!ok) {
-    entropy.gave_up = true;
-    std::longjmp(s->error.jump, 1);
-  }
-  return TRUE;
-}
-
 void JpegDecoder::State::StartStep(State* s) {
   jpeg_decompress_struct* cinfo = &s->cinfo;
   s->error.in_image_data = true;
   jpeg_start_decompress(cinfo);
-  ReplaceEntropyDecoder(s);
+  if (s->own_entropy) s->entropy.Replace(cinfo);
   if (WillSmooth(*cinfo)) {
     s->skip_rows = s->crop.y;
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
@@ -373,8 +226,8 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   jpeg_destroy_decompress(&s->cinfo);
   s->error.manager.num_warnings = 0;
   s->phase = State::Phase::kIdle;
-  s->entropy.allowed = !s->options.library_entropy_decoder;
-  s->entropy.gave_up = false;
+  s->own_entropy = !s->options.library_entropy_decoder;
+  s->entropy.Reset();
   s->jpeg = jpeg;
   if (jpeg.size() < 3 || !StartsWith(jpeg, "\xff\xd8\xff")) {
     return absl::DataLossError(absl::StrCat("image of ", jpeg.size(), " bytes is not a JPEG; ",
@@ -420,7 +273,7 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
   s->phase = State::Phase::kIdle;
   s->crop = crop;
   if (!RunGuarded(&s->error, &State::StartStep, s)) {
-    return s->entropy.gave_up ? DecodeByLibrary(0) : s->Error();
+    return s->entropy.gave_up() ? DecodeByLibrary(0) : s->Error();
   }
   s->stride =
       static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
@@ -440,7 +293,7 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
 // Starts the crop again and drops the `rows` that were returned before.
 absl::Status JpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
-  state_->entropy.allowed = false;
+  state_->own_entropy = false;
   SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop));
   for (int i = 0; i < rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
   return absl::OkStatus();
@@ -454,7 +307,7 @@ absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   }
   if (s->next_ready == s->rows_ready && !RunGuarded(&s->error, &State::RowsStep, s)) {
     s->phase = State::Phase::kIdle;
-    if (!s->entropy.gave_up) return s->Error();
+    if (!s->entropy.gave_up()) return s->Error();
     SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(s->skip_rows + s->crop.height - s->rows_left));
     return NextRows(max_rows);
   }
@@ -500,93 +353,6 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
 }
 
 int64_t JpegDecoder::warnings() const { return state_->error.manager.num_warnings; }
-
-namespace {
-
-struct EncoderState {
-  jpeg_compress_struct cinfo = {};
-  ErrorState error = {};
-  JpegEncoderOptions options;
-  const uint8_t* pixels = nullptr;
-  int channels = 0;
-  unsigned char* bytes = nullptr;  // Owned; malloc'ed by libjpeg.
-  unsigned long size = 0;          // NOLINT: libjpeg's type.
-
-  ~EncoderState() {
-    jpeg_destroy_compress(&cinfo);
-    std::free(bytes);
-  }
-
-  static void EncodeStep(EncoderState* s);
-};
-
-void SetSampling(JpegSampling sampling, jpeg_component_info* luma) {
-  luma->h_samp_factor = sampling == JpegSampling::k411                                     ? 4
-                        : sampling == JpegSampling::k422 || sampling == JpegSampling::k420 ? 2
-                                                                                           : 1;
-  luma->v_samp_factor = sampling == JpegSampling::k420 || sampling == JpegSampling::k440 ? 2 : 1;
-}
-
-void EncoderState::EncodeStep(EncoderState* s) {
-  jpeg_compress_struct* cinfo = &s->cinfo;
-  const JDIMENSION width = cinfo->image_width;
-  const JDIMENSION height = cinfo->image_height;
-  jpeg_create_compress(cinfo);
-  jpeg_mem_dest(cinfo, &s->bytes, &s->size);
-  cinfo->image_width = width;
-  cinfo->image_height = height;
-  cinfo->input_components = s->channels;
-  cinfo->in_color_space = s->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(cinfo);
-  jpeg_set_quality(cinfo, s->options.quality, TRUE);
-  if (s->channels == 3) SetSampling(s->options.sampling, &cinfo->comp_info[0]);
-  if (s->options.progressive) jpeg_simple_progression(cinfo);
-  cinfo->restart_in_rows = s->options.restart_rows;
-  jpeg_start_compress(cinfo, TRUE);
-  const size_t row_bytes = static_cast<size_t>(width) * s->channels;
-  while (cinfo->next_scanline < height) {
-    // libjpeg's interface is not const-correct; it only reads.
-    JSAMPROW row = const_cast<JSAMPROW>(s->pixels + cinfo->next_scanline * row_bytes);
-    jpeg_write_scanlines(cinfo, &row, 1);
-  }
-  jpeg_finish_compress(cinfo);
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> EncodeJpeg(absl::Span<const uint8_t> pixels, int width, int height,
-                                       int channels, const JpegEncoderOptions& options) {
-  if (channels != 1 && channels != 3) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("EncodeJpeg: channels is ", channels, ", want 1 (grey) or 3 (RGB)"));
-  }
-  if (width < 1 || width > JPEG_MAX_DIMENSION || height < 1 || height > JPEG_MAX_DIMENSION) {
-    return absl::InvalidArgumentError(absl::StrCat("EncodeJpeg: image is ", width, "x", height,
-                                                   " pixels, want 1 to ", JPEG_MAX_DIMENSION,
-                                                   " each"));
-  }
-  if (static_cast<int64_t>(pixels.size()) != int64_t{width} * height * channels) {
-    return absl::InvalidArgumentError(absl::StrCat("EncodeJpeg: ", pixels.size(),
-                                                   " bytes of pixels, want ",
-                                                   int64_t{width} * height * channels));
-  }
-  if (options.quality < 1 || options.quality > 100 || options.restart_rows < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("JpegEncoderOptions: quality is ", options.quality, ", want 1 to 100; ",
-                     "restart_rows is ", options.restart_rows, ", want 0 or more"));
-  }
-  EncoderState state;
-  state.options = options;
-  state.pixels = pixels.data();
-  state.channels = channels;
-  state.cinfo.image_width = static_cast<JDIMENSION>(width);
-  state.cinfo.image_height = static_cast<JDIMENSION>(height);
-  state.cinfo.err = InitErrors(&state.error);
-  if (!RunGuarded(&state.error, &EncoderState::EncodeStep, &state)) {
-    return absl::Status(state.error.code, absl::StrCat("EncodeJpeg: ", state.error.message));
-  }
-  return std::string(reinterpret_cast<const char*>(state.bytes), state.size);
-}
 
 #define SYSTOLE_STRINGIZE_(x) #x
 #define SYSTOLE_STRINGIZE(x) SYSTOLE_STRINGIZE_(x)

@@ -1,0 +1,51 @@
+// HuffmanDecoder in the place of libjpeg's entropy decoder. For the decoder of this room.
+//
+// Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
+
+#include <cstdint>
+#include <cstdio>
+
+#include "core/image/huffman_decoder.h"
+// Last: needs <cstdio>, defines many macros.
+#include "jpeglib.h"
+// After jpeglib.h:
+#include "jpegint.h"
+
+namespace systole {
+
+class JpegEntropyDecoder {
+ public:
+  JpegEntropyDecoder() = default;
+  JpegEntropyDecoder(const JpegEntropyDecoder&) = delete;
+  JpegEntropyDecoder& operator=(const JpegEntropyDecoder&) = delete;
+
+  // Before each image.
+  void Reset() { gave_up_ = false; }
+
+  // After jpeg_start_decompress: libjpeg calls this object from now on, unless the image is of a
+  // kind that HuffmanDecoder does not know. `cinfo->err` must be a JpegErrors's manager.
+  void Replace(j_decompress_ptr cinfo);
+
+  // An oddity ended a step, without a message: the image must be decoded anew by libjpeg alone.
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  struct Interface {
+    jpeg_entropy_decoder functions;  // First: libjpeg hands back a pointer to it.
+    JpegEntropyDecoder* self;
+  };
+
+  static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
+
+  Interface interface_ = {};
+  HuffmanDecoder decoder_;
+  JDIMENSION column_ = 0;  // Of the next MCU.
+  int64_t mcus_left_ = 0;
+  bool gave_up_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
