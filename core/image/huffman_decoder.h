@@ -11,12 +11,10 @@
 #ifndef SYSTOLE_CORE_IMAGE_HUFFMAN_DECODER_H_
 #define SYSTOLE_CORE_IMAGE_HUFFMAN_DECODER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -68,33 +66,10 @@ class HuffmanDecoder {
   // not follow the last MCU.
   std::optional<size_t> End();
 
+  struct State;  // Of huffman_decoder.cc.
+
  private:
-  struct DcTable;
-  struct AcTable;
-  class Bits;
-
-  template <bool kStore>
-  bool TakeMcu(int16_t (*const* blocks)[64]);
-  bool BeginMcu();
-  void StartInterval();
-  bool Restart();
-  void Fill();
-  int64_t BitsLeft() const;
-
-  HuffmanScan scan_;
-  std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables_;
-  std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables_;
-  size_t next_byte_ = 0;                 // Of scan_.bytes: not yet in the buffer.
-  bool at_marker_ = false;               // There: a marker,
-  bool at_end_ = false;                  // or nothing.
-  std::vector<uint8_t> buffer_;          // Entropy-coded bytes without stuffing, followed by zeros.
-  const uint8_t* buffer_end_ = nullptr;  // Of the bytes in it.
-  uint64_t window_ = 0;                  // See Bits.
-  int window_bits_ = 0;
-  const uint8_t* next_ = nullptr;
-  int dc_predictors_[4] = {};
-  int64_t mcus_to_restart_ = 0;
-  int next_restart_ = 0;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace systole

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/status_matchers.h"
 
 namespace systole {
 namespace {
@@ -206,9 +208,13 @@ Block Small() {
   return block;
 }
 
-TEST(HuffmanDecoderTest, WhatIsWrittenIsRead) {
+TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
+  const std::vector<std::string> targets = SupportedSimdTargets();
   HuffmanDecoder decoder;  // One for all: tables must not outlive their codes.
   for (int round = 0; round < 60; ++round) {
+    const std::string& target = targets[static_cast<size_t>(round) % targets.size()];
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
     CounterRng rng = Rng(round);
     HuffmanScan scan;
     scan.num_blocks = static_cast<int>(rng.UniformInt(1, 11));
@@ -249,6 +255,24 @@ TEST(HuffmanDecoderTest, WhatIsWrittenIsRead) {
       ASSERT_EQ(Decode(decoder, scan.num_blocks), expected) << "round " << round << ", MCU " << m;
     }
     EXPECT_EQ(decoder.End(), bytes.size() - 2);
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+// With codes of one bit a lookup may hold a run of zeros and a value of eight bits.
+TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
+  HuffmanScan scan;
+  scan.num_blocks = 1;
+  scan.dc_codes[0] = ScanWriter::Codes({1}, {0});
+  scan.ac_codes[0] = ScanWriter::Codes({1, 1}, {kSixteenZeros, 0x08});
+  for (const int value : {128, 255, -128, -129, -255}) {
+    Block block = {};
+    for (int k = 49; k < 64; ++k) block[kZigzag[k]] = static_cast<int16_t>(value);
+    const std::string bytes = Write({{block}}, scan);
+    scan.bytes = bytes;
+    HuffmanDecoder decoder;
+    decoder.Start(scan);
+    EXPECT_EQ(Decode(decoder, 1), Mcu{block}) << value;
   }
 }
 
