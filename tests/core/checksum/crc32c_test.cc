@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace systole {
 namespace {
+
+using ::testing::Each;
 
 // Bit by bit, straight from the definition.
 uint32_t SlowCrc32c(absl::string_view bytes) {
@@ -96,6 +99,34 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
   // A TFRecord with an empty payload is 00*8 29 03 98 07 d8 ea 82 a2.
   EXPECT_EQ(MaskCrc32c(Crc32c(std::string(8, '\0'))), 0x07980329u);
   EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
+}
+
+// What stands above the lower 128 bits of each vector register.
+__attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
+  asm volatile(
+      "vextractf128 $1, %%ymm0, 0x00(%0)\n\tvextractf128 $1, %%ymm1, 0x10(%0)\n\t"
+      "vextractf128 $1, %%ymm2, 0x20(%0)\n\tvextractf128 $1, %%ymm3, 0x30(%0)\n\t"
+      "vextractf128 $1, %%ymm4, 0x40(%0)\n\tvextractf128 $1, %%ymm5, 0x50(%0)\n\t"
+      "vextractf128 $1, %%ymm6, 0x60(%0)\n\tvextractf128 $1, %%ymm7, 0x70(%0)\n\t"
+      "vextractf128 $1, %%ymm8, 0x80(%0)\n\tvextractf128 $1, %%ymm9, 0x90(%0)\n\t"
+      "vextractf128 $1, %%ymm10, 0xa0(%0)\n\tvextractf128 $1, %%ymm11, 0xb0(%0)\n\t"
+      "vextractf128 $1, %%ymm12, 0xc0(%0)\n\tvextractf128 $1, %%ymm13, 0xd0(%0)\n\t"
+      "vextractf128 $1, %%ymm14, 0xe0(%0)\n\tvextractf128 $1, %%ymm15, 0xf0(%0)"
+      :
+      : "r"(&to[0][0])
+      : "memory");
+}
+
+// Else SSE code that runs afterwards is slow.
+TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
+  if (!__builtin_cpu_supports("avx")) return;  // There are none.
+  const std::string bytes = Bytes(4096);
+  for (const size_t size : {16, 64, 300, 784, 4096}) {
+    uint8_t upper[16][16];
+    const uint32_t crc = Crc32c(absl::string_view(bytes).substr(0, size));
+    StoreUpperParts(upper);
+    for (const auto& part : upper) EXPECT_THAT(part, Each(0)) << "size " << size << " crc " << crc;
+  }
 }
 
 // ISA-L's length is an int. The mapping is never written, so it costs page tables, not memory.
