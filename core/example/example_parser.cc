@@ -1,7 +1,6 @@
 #include "core/example/example_parser.h"
 
 #include <map>
-#include <optional>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -30,43 +29,31 @@ absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<std::string> nam
 absl::Status ExampleParser::Parse(absl::string_view record, absl::Span<FeatureView> out) const {
   SYSTOLE_CHECK(out.size() == names_.size());
   for (size_t i = 0; i < names_.size(); ++i) out[i] = FeatureView(names_[i]);
-  FeatureDecoder decoder(record);
-  while (true) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<FeatureView> feature, decoder.Next());
-    if (!feature) return absl::OkStatus();
-    const auto found = index_.find(feature->name());
-    if (found != index_.end()) out[found->second] = *feature;  // The last of a name wins.
-  }
+  return FeatureDecoder(record).Decode([&](const FeatureView& feature) {
+    const auto found = index_.find(feature.name());
+    if (found != index_.end()) out[found->second] = feature;  // The last of a name wins.
+  });
 }
 
 absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record) {
-  FeatureDecoder decoder(record);
-  while (true) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<FeatureView> feature, decoder.Next());
-    if (!feature) return ExampleView(record);
-  }
+  SYSTOLE_RETURN_IF_ERROR(FeatureDecoder(record).Decode([](const FeatureView&) {}));
+  return ExampleView(record);
 }
 
 FeatureView ExampleView::Find(absl::string_view name) const {
   FeatureView found(name);
-  FeatureDecoder decoder(record_);
-  while (true) {
-    const absl::StatusOr<std::optional<FeatureView>> feature = decoder.Next();
-    SYSTOLE_CHECK(feature.ok());  // Parse() saw it all.
-    if (!*feature) return found;
-    if ((*feature)->name() == name) found = **feature;
-  }
+  const absl::Status status = FeatureDecoder(record_).Decode([&](const FeatureView& feature) {
+    if (feature.name() == name) found = feature;
+  });
+  SYSTOLE_CHECK(status.ok());  // Parse() saw it all.
+  return found;
 }
 
 std::vector<FeatureView> ExampleView::Features() const {
   std::map<absl::string_view, FeatureView> by_name;
-  FeatureDecoder decoder(record_);
-  while (true) {
-    const absl::StatusOr<std::optional<FeatureView>> feature = decoder.Next();
-    SYSTOLE_CHECK(feature.ok());  // Parse() saw it all.
-    if (!*feature) break;
-    by_name[(*feature)->name()] = **feature;
-  }
+  const absl::Status status = FeatureDecoder(record_).Decode(
+      [&](const FeatureView& feature) { by_name[feature.name()] = feature; });
+  SYSTOLE_CHECK(status.ok());  // Parse() saw it all.
   std::vector<FeatureView> features;
   features.reserve(by_name.size());
   for (const auto& [name, view] : by_name) features.push_back(view);

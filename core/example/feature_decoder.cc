@@ -41,29 +41,44 @@ absl::Status FeatureDecoder::Error() const {
                                           bad_position_ - record_.data(), " of ", record_.size()));
 }
 
-absl::StatusOr<std::optional<FeatureView>> FeatureDecoder::Next() {
-  uint32_t tag = 0;
-  absl::string_view bytes;
-  while (true) {
-    const bool in_features = !features_.done();
-    WireReader& reader = in_features ? features_ : example_;
-    if (reader.done()) return std::nullopt;
-    bool good = reader.ReadTag(&tag);
-    if (good && tag != kField1Bytes) {
-      good = reader.SkipValue(tag);
-    } else if (good && (good = reader.ReadBytes(&bytes))) {
-      if (in_features) {
-        FeatureView view;
-        if (!DecodeEntry(bytes, &view)) return Error();
-        return view;
-      }
-      features_ = WireReader(bytes, kFeaturesDepth);
-    }
-    if (!good) {
-      Fail(reader);
-      return Error();
+absl::Status FeatureDecoder::Error(const WireReader& reader) {
+  Fail(reader);
+  return Error();
+}
+
+absl::Status FeatureDecoder::Decode(absl::FunctionRef<void(const FeatureView&)> visit) {
+  WireReader reader(record_);
+  while (!reader.done()) {
+    uint32_t tag = 0;
+    absl::string_view features;
+    if (!reader.ReadTag(&tag)) return Error(reader);
+    if (tag == kField1Bytes) {
+      if (!reader.ReadBytes(&features)) return Error(reader);
+      if (!DecodeFeatures(features, visit)) return Error();
+    } else if (!reader.SkipValue(tag)) {
+      return Error(reader);
     }
   }
+  return absl::OkStatus();
+}
+
+bool FeatureDecoder::DecodeFeatures(absl::string_view features,
+                                    absl::FunctionRef<void(const FeatureView&)> visit) {
+  WireReader reader(features, kFeaturesDepth);
+  while (!reader.done()) {
+    uint32_t tag = 0;
+    if (!reader.ReadTag(&tag)) return Fail(reader);
+    if (tag == kField1Bytes) {
+      absl::string_view entry;
+      if (!reader.ReadBytes(&entry)) return Fail(reader);
+      FeatureView view;
+      if (!DecodeEntry(entry, &view)) return false;
+      visit(view);
+    } else if (!reader.SkipValue(tag)) {
+      return Fail(reader);
+    }
+  }
+  return true;
 }
 
 bool FeatureDecoder::DecodeEntry(absl::string_view entry, FeatureView* view) {

@@ -6,10 +6,9 @@
 #define SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
 
 #include <cstdint>
-#include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/example/feature_view.h"
 #include "core/example/wire_reader.h"
@@ -18,14 +17,17 @@ namespace systole {
 
 class FeatureDecoder {
  public:
-  explicit FeatureDecoder(absl::string_view record) : record_(record), example_(record) {}
+  explicit FeatureDecoder(absl::string_view record) : record_(record) {}
 
-  // The next map entry, or nullopt at the end. A name may come again: then the later entry counts.
-  // DataLoss, naming the byte, if the record is no Example; nothing may be asked after it.
-  absl::StatusOr<std::optional<FeatureView>> Next();
+  // Calls `visit` with each map entry. A name may come again: then the later entry counts.
+  // DataLoss, naming the byte, if the record is no Example; some entries may have been visited by
+  // then. Called once.
+  absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:
   // Each returns false at malformed bytes, with bad_ set.
+  bool DecodeFeatures(absl::string_view features,
+                      absl::FunctionRef<void(const FeatureView&)> visit);
   bool DecodeEntry(absl::string_view entry, FeatureView* view);
   bool DecodeFeature(absl::string_view feature, FeatureView* view, int64_t* lists, int64_t* pieces);
   bool CountList(FeatureKind kind, absl::string_view list, int64_t* count);
@@ -33,10 +35,9 @@ class FeatureDecoder {
   bool Fail(const WireReader& reader) { return Fail(reader.position(), reader.error()); }
   bool Fail(const char* position, const char* error);
   absl::Status Error() const;
+  absl::Status Error(const WireReader& reader);
 
   absl::string_view record_;
-  WireReader example_;
-  WireReader features_;  // The Features message being walked.
   const char* bad_position_ = nullptr;
   const char* bad_ = "";
 };

@@ -9,7 +9,7 @@ bool WireReader::Fail(const char* error) {
   return false;
 }
 
-bool WireReader::ReadTag(uint32_t* tag) {
+bool WireReader::ReadAnyTag(uint32_t* tag) {
   uint32_t value = 0;
   const char* p = next_;
   for (int shift = 0; shift < 35; shift += 7) {
@@ -51,7 +51,7 @@ bool WireReader::ReadFixed32(uint32_t* value) {
   return true;
 }
 
-bool WireReader::ReadBytes(absl::string_view* bytes) {
+bool WireReader::ReadAnyBytes(absl::string_view* bytes) {
   uint64_t size = 0;
   const char* p = next_;
   for (int shift = 0; shift < 35; shift += 7) {

@@ -46,6 +46,9 @@ class WireReader {
   const char* position() const { return next_; }
 
  private:
+  // The same for tags and lengths of any size, malformed ones too.
+  bool ReadAnyTag(uint32_t* tag);
+  bool ReadAnyBytes(absl::string_view* bytes);
   bool Fail(const char* error);
   bool Skip(uint64_t bytes);
   bool SkipGroup(uint32_t tag);
@@ -56,6 +59,35 @@ class WireReader {
   const char* error_ = "";
   int depth_;
 };
+
+// Nearly every tag has one byte and nearly every length one or two: these are read here, without a
+// call.
+inline bool WireReader::ReadTag(uint32_t* tag) {
+  if (next_ != end_) {
+    const uint32_t byte = static_cast<uint8_t>(*next_);
+    if (byte >= WireTag(1, 0) && byte < 0x80) {
+      ++next_;
+      *tag = byte;
+      return true;
+    }
+  }
+  return ReadAnyTag(tag);
+}
+
+inline bool WireReader::ReadBytes(absl::string_view* bytes) {
+  if (end_ - next_ >= 2) {
+    const uint32_t low = static_cast<uint8_t>(next_[0]);
+    const uint32_t high = static_cast<uint8_t>(next_[1]);
+    const char* const begin = next_ + (low < 0x80 ? 1 : 2);
+    const uint32_t size = low < 0x80 ? low : (low & 0x7f) | high << 7;
+    if ((low < 0x80 || high < 0x80) && size <= end_ - begin) {
+      *bytes = absl::string_view(begin, size);
+      next_ = begin + size;
+      return true;
+    }
+  }
+  return ReadAnyBytes(bytes);
+}
 
 // How many varints `bytes` holds, or -1 if it ends inside one or one is longer than 10 bytes.
 int64_t CountVarints(absl::string_view bytes);

@@ -45,6 +45,48 @@ TEST(WireReaderTest, BytesAreAViewOfTheInput) {
   EXPECT_EQ(reader.position(), bytes.data() + 4);
 }
 
+TEST(WireReaderTest, ReadsLengthsOfOneTwoAndMoreBytes) {
+  for (const size_t size : {0, 1, 127, 128, 784, 16'383, 16'384, 3'000'000}) {
+    const std::string bytes = Varint(size) + std::string(size, 'x') + "behind";
+    WireReader reader(bytes);
+    absl::string_view view;
+    ASSERT_TRUE(reader.ReadBytes(&view)) << size;
+    EXPECT_EQ(view, std::string(size, 'x'));
+    EXPECT_EQ(bytes.substr(static_cast<size_t>(reader.position() - bytes.data())), "behind");
+    // One byte less than it says.
+    const size_t short_by_one = bytes.size() - 7;
+    WireReader cut(absl::string_view(bytes).substr(0, short_by_one));
+    EXPECT_FALSE(cut.ReadBytes(&view)) << size;
+    EXPECT_STREQ(cut.error(),
+                 size == 0 ? "a length is cut short" : "a length exceeds the bytes around it");
+    EXPECT_EQ(cut.position(), bytes.data());
+  }
+  absl::string_view view;
+  EXPECT_FALSE(WireReader("\x80").ReadBytes(&view));
+  EXPECT_TRUE(
+      WireReader(absl::string_view("\x80\0", 2)).ReadBytes(&view));  // Longer than it need be.
+  EXPECT_EQ(view, "");
+}
+
+TEST(WireReaderTest, ReadsTagsOfOneAndMoreBytes) {
+  for (const uint32_t field : {1u, 15u, 16u, 2047u, 2048u, (1u << 29) - 1}) {
+    const std::string bytes = Varint(WireTag(field, kWireBytes));
+    WireReader reader(bytes);
+    uint32_t tag = 0;
+    ASSERT_TRUE(reader.ReadTag(&tag)) << field;
+    EXPECT_EQ(tag, WireTag(field, kWireBytes));
+    EXPECT_TRUE(reader.done());
+    EXPECT_FALSE(reader.ReadTag(&tag));
+    EXPECT_STREQ(reader.error(), "a field's tag is cut short");
+  }
+  for (const char zero : {'\0', '\x07'}) {  // Field 0, of the first and of the last wire type.
+    WireReader reader(absl::string_view(&zero, 1));
+    uint32_t tag = 0;
+    EXPECT_FALSE(reader.ReadTag(&tag));
+    EXPECT_STREQ(reader.error(), "a field has number 0");
+  }
+}
+
 TEST(WireReaderTest, FailureStaysWhereTheBadItemBegins) {
   const std::string bytes = Field(1, "ab") + "\x0a\x09z";
   WireReader reader(bytes);
