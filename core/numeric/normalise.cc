@@ -156,9 +156,9 @@ struct InterleavedFactors {
   float bias[kMaxLanes * (kMaxNormaliseChannels + 1)];
 };
 
-// Checks everything the kernels rely on and lays the factors out in the order of the values.
-absl::StatusOr<Factors> Prepare(size_t values, int channels, const Normalisation& normalisation,
-                                PixelType type, size_t out_bytes, InterleavedFactors& memory) {
+// Checks everything the kernels rely on.
+absl::Status CheckCall(size_t values, int channels, const Normalisation& normalisation,
+                       PixelType type, size_t out_bytes) {
   SYSTOLE_RETURN_IF_ERROR(CheckFactors(channels, normalisation));
   if (values % channels != 0) {
     return absl::InvalidArgumentError(
@@ -169,6 +169,12 @@ absl::StatusOr<Factors> Prepare(size_t values, int channels, const Normalisation
                                                    values * PixelTypeBytes(type), " for ", values,
                                                    " values"));
   }
+  return absl::OkStatus();
+}
+
+// Lays the factors out in the order of the values.
+Factors LayOutFactors(int channels, const Normalisation& normalisation,
+                      InterleavedFactors& memory) {
   const bool uniform = normalisation.scale.size() == 1 && normalisation.bias.size() == 1;
   const int repeated = uniform ? 1 : channels;
   const Factors factors = {PeriodOf(repeated), memory.scale, memory.bias};
@@ -230,13 +236,13 @@ absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double
 absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out) {
-  InterleavedFactors memory;
-  SYSTOLE_ASSIGN_OR_RETURN(const Factors factors,
-                           Prepare(in.size(), channels, normalisation, type, out.size(), memory));
+  SYSTOLE_RETURN_IF_ERROR(CheckCall(in.size(), channels, normalisation, type, out.size()));
   if (type == PixelType::kUint8 && IsIdentity(normalisation)) {
     if (!in.empty()) std::memcpy(out.data(), in.data(), in.size());
     return absl::OkStatus();
   }
+  InterleavedFactors memory;
+  const Factors factors = LayOutFactors(channels, normalisation, memory);
   HWY_DYNAMIC_DISPATCH(NormaliseUint8Kernel)(in.data(), in.size(), factors, 0, type, out.data());
   return absl::OkStatus();
 }
@@ -244,9 +250,9 @@ absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
 absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out) {
+  SYSTOLE_RETURN_IF_ERROR(CheckCall(in.size(), channels, normalisation, type, out.size()));
   InterleavedFactors memory;
-  SYSTOLE_ASSIGN_OR_RETURN(const Factors factors,
-                           Prepare(in.size(), channels, normalisation, type, out.size(), memory));
+  const Factors factors = LayOutFactors(channels, normalisation, memory);
   HWY_DYNAMIC_DISPATCH(NormaliseFloatKernel)(in.data(), in.size(), factors, 0, type, out.data());
   return absl::OkStatus();
 }
