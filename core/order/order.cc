@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,6 +28,71 @@ absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_vie
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
 }
+
+// The order of one epoch.
+class EpochOrder {
+ public:
+  // Borrows `spec`.
+  EpochOrder(const OrderSpec& spec, int64_t epoch) : spec_(spec), epoch_(epoch) {
+    switch (spec.mode) {
+      case ShuffleMode::kNone:
+        break;
+      case ShuffleMode::kGlobal:
+        permutation_.emplace(spec.num_records, spec.seed, epoch, kGlobalTweak);
+        break;
+      case ShuffleMode::kWindow:
+        block_ = std::min(spec.block_records, spec.num_records);
+        num_blocks_ = (spec.num_records - 1) / block_ + 1;
+        permutation_.emplace(num_blocks_, spec.seed, epoch, kBlockTweak);
+        last_begin_ = permutation_->InverseAt(num_blocks_ - 1) * block_;
+        break;
+    }
+  }
+
+  int64_t RecordAt(int64_t position) const {
+    switch (spec_.mode) {
+      case ShuffleMode::kNone:
+        return position;
+      case ShuffleMode::kGlobal:
+        return permutation_->At(position);
+      case ShuffleMode::kWindow:
+        return WindowRecordAt(position);
+    }
+    return position;
+  }
+
+ private:
+  int64_t WindowRecordAt(int64_t position) const {
+    // First undo the shuffle inside the window: where did this position come from among the blocks?
+    const int64_t window = position / spec_.window_records;
+    const int64_t window_begin = window * spec_.window_records;
+    const int64_t window_size = std::min(spec_.window_records, spec_.num_records - window_begin);
+    const KeyedPermutation in_window(window_size, spec_.seed, epoch_,
+                                     kWindowTweak + static_cast<uint64_t>(window));
+    int64_t place = window_begin + in_window.At(position - window_begin);
+
+    // Then find the block there. All blocks are equally long but the last, which after the
+    // permutation may stand anywhere: behind it every block begins that much earlier.
+    const int64_t last_size = spec_.num_records - (num_blocks_ - 1) * block_;
+    int64_t earlier_blocks = 0;
+    if (place >= last_begin_) {
+      if (place < last_begin_ + last_size) {
+        return (num_blocks_ - 1) * block_ + (place - last_begin_);
+      }
+      place -= last_size;  // As if the last block were not there.
+      earlier_blocks = 1;
+    }
+    return permutation_->At(place / block_ + earlier_blocks) * block_ + place % block_;
+  }
+
+  const OrderSpec& spec_;
+  const int64_t epoch_;
+  std::optional<KeyedPermutation> permutation_;  // Of records (kGlobal) or blocks (kWindow).
+  // kWindow only: records per block, blocks, and the position at which the last one begins.
+  int64_t block_ = 0;
+  int64_t num_blocks_ = 0;
+  int64_t last_begin_ = 0;
+};
 
 }  // namespace
 
@@ -76,51 +142,28 @@ int64_t Order::records_per_epoch() const {
 int64_t Order::RecordAt(int64_t epoch, int64_t position) const {
   SYSTOLE_CHECK(epoch >= 0);
   SYSTOLE_CHECK(position >= 0 && position < spec_.num_records);
-  switch (spec_.mode) {
-    case ShuffleMode::kNone:
-      return position;
-    case ShuffleMode::kGlobal:
-      return KeyedPermutation(spec_.num_records, spec_.seed, epoch, kGlobalTweak).At(position);
-    case ShuffleMode::kWindow:
-      return WindowRecordAt(epoch, position);
-  }
-  return position;
-}
-
-int64_t Order::WindowRecordAt(int64_t epoch, int64_t position) const {
-  // First undo the shuffle inside the window: where did this position come from among the blocks?
-  const int64_t window = position / spec_.window_records;
-  const int64_t window_begin = window * spec_.window_records;
-  const int64_t window_size = std::min(spec_.window_records, spec_.num_records - window_begin);
-  const KeyedPermutation in_window(window_size, spec_.seed, epoch,
-                                   kWindowTweak + static_cast<uint64_t>(window));
-  int64_t place = window_begin + in_window.At(position - window_begin);
-
-  // Then find the block there. All blocks are equally long but the last, which after the
-  // permutation may stand anywhere: behind it every block begins that much earlier.
-  const int64_t block = std::min(spec_.block_records, spec_.num_records);
-  const int64_t num_blocks = (spec_.num_records - 1) / block + 1;
-  const int64_t last_size = spec_.num_records - (num_blocks - 1) * block;
-  const KeyedPermutation blocks(num_blocks, spec_.seed, epoch, kBlockTweak);
-  const int64_t last_begin = blocks.InverseAt(num_blocks - 1) * block;
-  int64_t earlier_blocks = 0;
-  if (place >= last_begin) {
-    if (place < last_begin + last_size) return (num_blocks - 1) * block + (place - last_begin);
-    place -= last_size;  // As if the last block were not there.
-    earlier_blocks = 1;
-  }
-  return blocks.At(place / block + earlier_blocks) * block + place % block;
+  return EpochOrder(spec_, epoch).RecordAt(position);
 }
 
 Place Order::PlaceOf(int64_t step, int64_t slot) const {
-  SYSTOLE_CHECK(step >= 0);
-  SYSTOLE_CHECK(slot >= 0 && slot < spec_.global_batch);
   Place place;
-  place.epoch = step / steps_per_epoch_;
-  // Below num_records + global_batch <= 2^63, so it does not overflow.
-  place.position = (step % steps_per_epoch_) * spec_.global_batch + slot;
-  if (place.position < spec_.num_records) place.record = RecordAt(place.epoch, place.position);
+  PlacesOf(step, slot, absl::MakeSpan(&place, 1));
   return place;
+}
+
+void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const {
+  SYSTOLE_CHECK(step >= 0);
+  SYSTOLE_CHECK(first_slot >= 0 && first_slot <= spec_.global_batch);
+  SYSTOLE_CHECK(static_cast<int64_t>(out.size()) <= spec_.global_batch - first_slot);
+  const int64_t epoch = step / steps_per_epoch_;
+  const EpochOrder order(spec_, epoch);
+  // Below num_records + global_batch <= 2^63, so it does not overflow.
+  int64_t position = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
+  for (Place& place : out) {
+    place = {.epoch = epoch, .position = position, .record = {}};
+    if (position < spec_.num_records) place.record = order.RecordAt(position);
+    ++position;
+  }
 }
 
 uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 namespace systole {
 
@@ -74,6 +75,10 @@ class Order {
   // What stands in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
   Place PlaceOf(int64_t step, int64_t slot) const;
 
+  // The same for the slots from `first_slot` on, as many as `out` has elements. Sets up the epoch's
+  // order once, which is a third of the cost of one lookup.
+  void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
+
   // Names what decides which record stands where: the dataset, seed, shuffle with its parameters,
   // record count, global batch and tail. Not the number of epochs: more may be appended to a run.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
@@ -81,8 +86,6 @@ class Order {
  private:
   Order(const OrderSpec& spec, int64_t steps_per_epoch)
       : spec_(spec), steps_per_epoch_(steps_per_epoch) {}
-
-  int64_t WindowRecordAt(int64_t epoch, int64_t position) const;
 
   OrderSpec spec_;
   int64_t steps_per_epoch_;

@@ -19,6 +19,7 @@
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/order/order.h"
 #include "core/order/shard_map.h"
 #include "core/pipeline/feed_plan.h"
 
@@ -75,6 +76,7 @@ class ExampleMaker {
   absl::Status FillNumbers(const OutputPlan& output, const FeatureView& feature,
                            absl::Span<uint8_t> out);
 
+  std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
   AlignedBuffer record_scratch_;

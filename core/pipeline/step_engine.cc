@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kMinExamplesPerTask = 8;
 // Bytes of records that a task of small ones is made up to: below, handing over and reading cost
 // more than the work.
-constexpr int64_t kTaskBytes = 64 << 10;
+constexpr int64_t kTaskBytes = 256 << 10;
 
 int64_t ExamplesPerTask(const Dataset& dataset) {
   return std::max(kMinExamplesPerTask, kTaskBytes / dataset.mean_record_bytes());

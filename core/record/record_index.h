@@ -54,6 +54,9 @@ class RecordIndex {
     return {.offset = begin, .size = ends_[record] - begin};
   }
 
+  // Has the processor load what span() looks at into its cache meanwhile. REQUIRES: as there.
+  void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
+
   // Records known to be unreadable, by number. Known to a scan (payloads only if it verified them);
   // empty in an index that was read from its file.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }

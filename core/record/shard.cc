@@ -13,6 +13,10 @@
 namespace systole {
 namespace {
 
+// The part of a record that Prefetch() asks for: further on the processor sees by itself what comes
+// next.
+constexpr uint64_t kPrefetchBytes = 2 << 10;
+
 // What a read that failed leaves as. The codes that say something of the record are Shard's alone:
 // an errno of the moment such as ENOMEM comes as ResourceExhausted too.
 absl::Status ReadFailure(const absl::Status& status) {
@@ -209,6 +213,13 @@ absl::Status Shard::ReadRecords(absl::Span<const int64_t> records, RecordBytes b
     begin = end;
   }
   return absl::OkStatus();
+}
+
+void Shard::Prefetch(int64_t record) const {
+  const FileMapping* const mapping = source_->mapping();
+  if (mapping == nullptr) return;
+  const RecordSpan span = index_.span(record);
+  mapping->Prefetch(span.offset, std::min(span.size, kPrefetchBytes));
 }
 
 absl::StatusOr<uint32_t> Shard::StoredPayloadCrc(int64_t record) const {

@@ -75,6 +75,10 @@ class Shard {
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const;
 
+  // Has the processor load the beginning of record `record` into its cache meanwhile, if the record
+  // can be read in place. Only a hint. REQUIRES: 0 <= record < num_records().
+  void Prefetch(int64_t record) const;
+
   // The payload CRC stored in the record's footer, masked as it stands there; not checked. One
   // read of 4 bytes. DataLoss if the record is too short to have one.
   absl::StatusOr<uint32_t> StoredPayloadCrc(int64_t record) const;

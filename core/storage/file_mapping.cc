@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/status/check.h"
@@ -39,7 +40,17 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   if (sent) ::raise(SIGBUS);
 }
 
+constexpr uint64_t kCacheLineBytes = 64;
+
 }  // namespace
+
+void FileMapping::Prefetch(uint64_t offset, uint64_t bytes) const {
+  const char* const data = data_.load(std::memory_order_acquire);
+  if (data == nullptr || data == MAP_FAILED) return;
+  if (offset >= bytes_) return;
+  const char* const end = data + offset + std::min(bytes, bytes_ - offset);
+  for (const char* p = data + offset; p < end; p += kCacheLineBytes) __builtin_prefetch(p);
+}
 
 char* FileMapping::Data() {
   char* data = data_.load(std::memory_order_acquire);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -198,6 +199,30 @@ TEST(OrderTest, StepsFarOutAreComputedAlone) {
   EXPECT_TRUE(last.record.has_value());
 }
 
+TEST(OrderTest, PlacesOfManySlotsAreThoseOfEach) {
+  OrderSpec none = Global(50, 16, Tail::kPad), window = Window(50, 4, 12);
+  none.mode = ShuffleMode::kNone;
+  window.global_batch = 16;
+  window.tail = Tail::kPad;
+  for (const OrderSpec& spec : {none, Global(50, 16, Tail::kPad), window}) {
+    const Order order = Make(spec);
+    for (const int64_t step : {0, 3, 4, 11}) {  // The last of an epoch is padded.
+      for (const int64_t first_slot : {0, 5, 16}) {
+        std::vector<Place> places(static_cast<size_t>(16 - first_slot));
+        order.PlacesOf(step, first_slot, absl::MakeSpan(places));
+        for (size_t i = 0; i < places.size(); ++i) {
+          const Place one = order.PlaceOf(step, first_slot + static_cast<int64_t>(i));
+          EXPECT_EQ(places[i].epoch, one.epoch);
+          EXPECT_EQ(places[i].position, one.position);
+          EXPECT_EQ(places[i].record, one.record);
+          EXPECT_EQ(places[i].position, step % 4 * 16 + first_slot + static_cast<int64_t>(i));
+          EXPECT_EQ(places[i].record.has_value(), places[i].position < 50);
+        }
+      }
+    }
+  }
+}
+
 TEST(OrderTest, LargestNumbersDoNotOverflow) {
   const int64_t max = int64_t{1} << 62;
   for (const OrderSpec& spec : {Global(max, max - 1, Tail::kPad), Global(max, max, Tail::kPad)}) {
@@ -307,6 +332,8 @@ TEST(OrderDeathTest, PlacesOutsideAreTheCallersBug) {
   EXPECT_DEATH(order.RecordAt(-1, 0), "epoch");
   EXPECT_DEATH(order.PlaceOf(-1, 0), "step");
   EXPECT_DEATH(order.PlaceOf(0, 10), "slot");
+  std::vector<Place> eleven(11);
+  EXPECT_DEATH(order.PlacesOf(0, 0, absl::MakeSpan(eleven)), "slot");
 }
 
 }  // namespace

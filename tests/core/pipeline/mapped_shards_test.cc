@@ -95,6 +95,22 @@ TEST(MappedShardsTest, BytesAreThoseOfCopies) {
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-2.tfrecord"));
 }
 
+TEST(MappedShardsTest, TasksOfManyRecordsOfSeveralShardsAreThoseOfCopies) {
+  const TempFolder folder;
+  std::vector<std::string> shards = TestShards({30, 1, 0, 40, 17});
+  shards[3] = WithFlippedBit(std::move(shards[3]), 8 * shards[3].size() / 2);
+  for (const char* mode : {"NONE", "GLOBAL"}) {
+    const std::string numbers =
+        absl::StrCat("shuffle { mode: ", mode,
+                     " } global_batch: 50 num_cores: 1 epochs: 2 tail: PAD on_corrupt: MASK ");
+    const std::shared_ptr<Dataset> files = OpenFiles(folder, shards);
+    const std::vector<std::string> digests = Digests(MakePlan(numbers, kPlainOutputs, files));
+    EXPECT_EQ(digests.size(), 4u);
+    EXPECT_EQ(digests, Digests(MakePlan(numbers, kPlainOutputs, OpenTestDataset(shards))));
+    EXPECT_EQ(files->damage().masked_examples(), 2);
+  }
+}
+
 TEST(MappedShardsTest, FeedsWithAnImageReadCopies) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> files = OpenFiles(folder, TestShards({6}));

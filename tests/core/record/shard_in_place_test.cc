@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/record/shard.h"
+#include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/shard_builder.h"
@@ -71,6 +73,21 @@ TEST(ReadInPlaceTest, RecordsOfAFileLieInItsMappingAndOthersAreCopied) {
   EXPECT_EQ(scratch.size(), 0);  // Nothing was copied.
   EXPECT_THAT(shard.ReadRecords({1}, RecordBytes::kCopied, 0, scratch, ignore), IsOk());
   EXPECT_GT(scratch.size(), 10'000);
+}
+
+TEST(ReadInPlaceTest, PrefetchChangesNothing) {
+  const TempFolder folder;
+  FourRecords().WriteTo(folder / "a.tfrecord");
+  const Shard file = MustOpen(folder / "a.tfrecord");
+  const absl::StatusOr<Shard> copy =
+      Shard::Create(std::make_unique<MemorySource>(ReadWholeFile(folder / "a.tfrecord")));
+  ASSERT_THAT(copy, IsOk());
+  for (const Shard* shard : {&file, &*copy}) {
+    for (int i = 0; i < 2; ++i) {  // Not mapped yet, then mapped.
+      for (const int64_t record : {0, 1, 2, 3}) shard->Prefetch(record);
+      EXPECT_THAT(Calls(*shard, {3, 1}, RecordBytes::kInPlace), ElementsAre("0:d", "1:b"));
+    }
+  }
 }
 
 TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {

@@ -80,6 +80,31 @@ TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
   ::close(ends[1]);
 }
 
+TEST(FileMappingTest, PrefetchTakesAnyRangeAndMapsNothing) {
+  const TempFolder folder;
+  absl::StatusOr<std::unique_ptr<FileSource>> source =
+      FileSource::Open(folder.Write("a", ThreePages()));
+  ASSERT_THAT(source, IsOk());
+  FileMapping& mapping = *(*source)->mapping();
+  const auto prefetch = [&] {
+    for (const uint64_t offset : {uint64_t{0}, kPage, 3 * kPage - 1, 3 * kPage, ~uint64_t{0}}) {
+      for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kPage})
+        mapping.Prefetch(offset, bytes);
+    }
+    mapping.Prefetch(1, ~uint64_t{0});
+  };
+  prefetch();
+  EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
+  const MappedRead mapped(&mapping);
+  prefetch();
+  ASSERT_EQ(::truncate((folder / "a").c_str(), 0), 0);
+  prefetch();  // Of pages that are gone: nobody was told zeros.
+  EXPECT_FALSE(mapped.failed());
+  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
+  prefetch();
+  EXPECT_TRUE(mapped.failed());
+}
+
 TEST(FileMappingTest, SourceIsMappedFromItsFirstReadToItsEnd) {
   const TempFolder folder;
   absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(folder.Write("a", "abc"));
