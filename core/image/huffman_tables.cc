@@ -34,12 +34,10 @@ LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
 
 LongCodes::Code LongCodes::Find(uint64_t window) const {
   const uint32_t top = static_cast<uint32_t>(window >> 48);
-  for (int n = 1; n <= 16; ++n) {
-    if (top < limit[n]) {
-      return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
-    }
-  }
-  return {};
+  int n = 1;  // Without a branch: it could not be predicted.
+  for (int shorter = 1; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+  if (n > 16) return {};
+  return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
 }
 
 DcTable::DcTable(const HuffmanCodes& codes) : long_codes(codes), lookup{} {

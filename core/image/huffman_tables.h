@@ -101,7 +101,8 @@ class AcEntry {
   AcEntry() = default;
   static AcEntry Long() { return AcEntry(At(kLong, kFirstRun)); }
   static AcEntry End(int bits) {
-    return AcEntry(At(bits, kBits) | kEnds | At(1, kFirstRun) | At(bits, kCodeBits));
+    return AcEntry(At(bits, kBits) | kEnds | At(1, kFirstRun) | At(64 - bits, kShift) |
+                   At(bits, kCodeBits));
   }
   // `index` begins with the code.
   static AcEntry One(int index, int symbol, int code_bits) {
@@ -117,11 +118,13 @@ class AcEntry {
   // REQUIRES: bits() of both together at most kLookupBits, `second` in [-128, 127].
   static AcEntry Two(AcEntry a, AcEntry b, int first, int second) {
     return AcEntry(At(a.bits() + b.bits(), kBits) | At(a.first_run(), kFirstRun) |
-                   At(b.first_run(), kSecondRun) | AtFirst(first) | At(second, kSecond));
+                   At(b.first_run(), kSecondRun) | At(64 - a.bits(), kShift) | AtFirst(first) |
+                   At(second, kSecond));
   }
   AcEntry WithEnd(AcEntry end) const { return AcEntry((packed_ + At(end.bits(), kBits)) | kEnds); }
 
   int bits() const { return static_cast<int>(packed_ & 63); }  // Of all of it.
+  int first_bits() const { return 64 - Get(kShift); }          // Of the first symbol alone.
   bool ends_block() const { return (packed_ & kEnds) != 0; }
   bool is_long() const { return first_run() == kLong; }
   int first_run() const { return Get(kFirstRun); }    // From the coefficient before, or kLong.
@@ -136,8 +139,8 @@ class AcEntry {
   int16_t second() const { return static_cast<int8_t>(Get(kSecond)); }
 
  private:
-  // Where a byte of `packed_` begins. kFirst has two of them, the first value less its bits at
-  // kShift: all of it if they are none. kBits has a flag above the number.
+  // Where a byte of `packed_` begins. kFirst has two of them, the first value less its last kSize
+  // bits, which kShift moves down: all of it if they are none. kBits has a flag above the number.
   enum Place {
     kBits = 0,
     kFirstRun = 8,
@@ -240,20 +243,7 @@ HWY_INLINE bool AcTable::Take(BitReader& bits, int16_t* block) const {
       const size_t index = bits.index();
       // Once what is to be looked up is known: nobody waits for these bits.
       if (i == 0) bits.Refill();
-      if constexpr (kStore) {
-        const AcEntry entry = lookup[index];
-        const int first = k + entry.first_run();
-        const int second = first + entry.second_run();
-        if (second < 63) [[likely]] {
-          // In this order: where there is no second, it is overwritten.
-          block[kNaturalOrder[second]] = entry.second();
-          block[kNaturalOrder[first]] = entry.first(bits.window);
-          bits.Drop(entry.bits());
-          if (entry.ends_block()) return true;
-          k = second;
-          continue;
-        }
-      } else {
+      if constexpr (!kStore) {
         const SkipEntry entry = skip[index];
         const int last = k + entry.run;
         if (last < 63) [[likely]] {
@@ -266,7 +256,28 @@ HWY_INLINE bool AcTable::Take(BitReader& bits, int16_t* block) const {
           return true;
         }
       }
-      // A long symbol, or the block becomes full, perhaps in the middle of the entry.
+      const AcEntry entry = lookup[index];
+      const int first = k + entry.first_run();
+      if constexpr (kStore) {
+        const int second = first + entry.second_run();
+        if (second < 63) [[likely]] {
+          // In this order: where there is no second, it is overwritten.
+          block[kNaturalOrder[second]] = entry.second();
+          block[kNaturalOrder[first]] = entry.first(bits.window);
+          bits.Drop(entry.bits());
+          if (entry.ends_block()) return true;
+          k = second;
+          continue;
+        }
+      }
+      if (first <= 63) {
+        // The block becomes full, and what follows in the entry may be another's.
+        if constexpr (kStore) block[kNaturalOrder[first]] = entry.first(bits.window);
+        bits.Drop(entry.first_bits());
+        if (first == 63) return true;
+        k = first;
+        continue;
+      }
       bits.Refill();
       const Symbol symbol = Find(bits.window);
       if (symbol.bits == 0) return false;
