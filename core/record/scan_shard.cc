@@ -48,6 +48,10 @@ class ContentHasher {
   size_t entries_bytes_ = 0;
 };
 
+// The most records for which room is made before they are seen, 32 MiB of it: a shard may begin
+// with small ones that are not like the rest.
+constexpr uint64_t kMostReserved = 4 << 20;
+
 class Scanner {
  public:
   Scanner(const ByteSource& source, ReadWindow window, bool verify_payloads)
@@ -58,18 +62,21 @@ class Scanner {
 
   absl::StatusOr<ScannedShard> Scan() {
     uint64_t offset = 0;
+    bool reserved = false;
     while (offset < size_) {
       SYSTOLE_ASSIGN_OR_RETURN(const Header header, ReadHeader(offset));
       if (header.length.has_value()) {
         SYSTOLE_RETURN_IF_ERROR(TakeRecord(offset, *header.length));
         offset = TakeHeldRecords(offset + kRecordFramingBytes + *header.length);
+        if (!std::exchange(reserved, true)) Reserve(offset);
       } else {
         SYSTOLE_ASSIGN_OR_RETURN(const uint64_t next, FindRecord(offset + 1));
         SYSTOLE_RETURN_IF_ERROR(TakeDamage(offset, next, header.cause));
         offset = next;
       }
     }
-    ends_.shrink_to_fit();
+    // Worth a copy only if it gives back something.
+    if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
     return ScannedShard{.index = RecordIndex(std::move(ends_), std::move(damaged_)),
                         .content_hash = hasher_.Digest()};
   }
@@ -79,6 +86,12 @@ class Scanner {
     std::optional<uint64_t> length;  // Of a payload that ends within the shard.
     std::string cause;               // Why there is none.
   };
+
+  // Makes room for as many records as there are if all of the shard is like its first `seen_bytes`.
+  // Growing step by step would copy them time and again, into pages that are new to the process.
+  void Reserve(uint64_t seen_bytes) {
+    ends_.reserve(std::min<uint64_t>(ends_.size() * (size_ / seen_bytes + 1), kMostReserved));
+  }
 
   // Looks at `bytes` bytes at `offset`, where framing is expected.
   absl::StatusOr<const char*> Look(uint64_t offset, uint64_t bytes) {

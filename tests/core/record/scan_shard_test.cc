@@ -54,6 +54,26 @@ TEST(ScanShardTest, FindsEveryRecordOfAGoodShard) {
   }
 }
 
+TEST(ScanShardTest, ShardNeedNotBeLikeItsBeginning) {
+  constexpr int kSmall = 1000;  // 16 KB of empty records: more than one read.
+  const std::string large(3'000'000, 'x');
+  for (const bool verify : {false, true}) {
+    ShardBuilder small_first, large_first;
+    for (int i = 0; i < kSmall; ++i) small_first.Add("");
+    small_first.Add(large);
+    large_first.Add(large);
+    for (int i = 0; i < kSmall; ++i) large_first.Add("");
+    const ScanOptions options = {.verify_payloads = verify, .read_bytes = 4096};
+    std::vector<uint64_t> expected;
+    for (int i = 0; i < kSmall; ++i) expected.insert(expected.end(), {16u * i, 16});
+    expected.insert(expected.end(), {16u * kSmall, 3'000'016});
+    EXPECT_EQ(Scan(small_first.Build(), options).begins_and_sizes, expected);
+    expected = {0, 3'000'016};
+    for (int i = 0; i < kSmall; ++i) expected.insert(expected.end(), {3'000'016 + 16u * i, 16});
+    EXPECT_EQ(Scan(large_first.Build(), options).begins_and_sizes, expected);
+  }
+}
+
 TEST(ScanShardTest, EmptyShardHasNoRecords) {
   const Found found = Scan("");
   EXPECT_THAT(found.begins_and_sizes, IsEmpty());
