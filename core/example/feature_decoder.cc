@@ -90,9 +90,8 @@ bool FeatureDecoder::DecodeEntry(absl::string_view entry, FeatureView* view) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return Fail(reader);
     if (tag == kField1Bytes) {
-      if (!reader.ReadBytes(&bytes)) return Fail(reader);
-      if (!IsUtf8(bytes)) return Fail(bytes.data(), "a feature's name is not UTF-8");
-      view->name_ = bytes;
+      if (!reader.ReadBytes(&view->name_)) return Fail(reader);
+      if (!IsUtf8(view->name_)) return Fail(view->name_.data(), "a feature's name is not UTF-8");
     } else if (tag == kField2Bytes) {
       if (!reader.ReadBytes(&bytes)) return Fail(reader);
       if (!DecodeFeature(bytes, view, &lists, &pieces)) return false;

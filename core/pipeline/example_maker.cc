@@ -151,10 +151,9 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
     if (place.record.has_value()) {
-      wanted_.push_back(
-          {.record = *place.record, .slot = slot, .place = dataset.map().Find(*place.record)});
-      const ShardPlace& in_shard = wanted_.back().place;
+      const ShardPlace in_shard = dataset.map().Find(*place.record);
       dataset.shards()[static_cast<size_t>(in_shard.shard)].index().PrefetchSpan(in_shard.index);
+      wanted_.push_back({.record = *place.record, .slot = slot, .place = in_shard});
     } else {
       ClearExample(layout, slot, slice);
     }
