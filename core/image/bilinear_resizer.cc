@@ -153,13 +153,24 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
   }
 }
 
+// Past the caches, to aligned rows of whole blocks.
+struct StreamFloat32 {
+  using Value = float;
+  template <class D>
+  HWY_INLINE void operator()(D d, hn::Vec<D> low, hn::Vec<D> high, Value* out) const {
+    hn::Stream(low, d, out);
+    hn::Stream(high, d, out + hn::Lanes(d));
+  }
+};
+
 void FinishRowKernel(const float* top, const float* bottom, float weight, const float* scale,
-                     const float* bias, size_t values, PixelType type, uint8_t* out) {
+                     const float* bias, size_t values, PixelType type, bool stream, uint8_t* out) {
   switch (type) {
     case PixelType::kUint8:
       return FinishAs(top, bottom, weight, scale, bias, values, out, StoreUint8());
     case PixelType::kFloat32:
-      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat32());
+      return stream ? FinishAs(top, bottom, weight, scale, bias, values, out, StreamFloat32())
+                    : FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat32());
     case PixelType::kBfloat16:
       return FinishAs(top, bottom, weight, scale, bias, values, out, StoreNumberBf16());
   }
@@ -181,6 +192,10 @@ HWY_EXPORT(FinishRowKernel);
 // Output rows fetched into the cache before they are written. A slice is larger than the caches: a
 // store to it waits for memory, and the next lines' stores wait behind it.
 constexpr int kPrefetchedRows = 8;
+constexpr size_t kCacheLineBytes = 64;
+// Images of float32 whose batches are larger than any cache are written past the caches: nobody
+// finds them there, and a store that has to fetch its line first costs twice the memory traffic.
+constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
 // 255 times this plus this is still a number: no output is infinite or NaN.
@@ -335,6 +350,9 @@ absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
   next_line_ = 0;
   next_out_ = 0;
   out_ = out;
+  stream_ = options_.type == PixelType::kFloat32 && options_.element_stride == 1 &&
+            output_bytes_ >= kMinStreamedBytes && values_ % kBlock == 0 &&
+            reinterpret_cast<uintptr_t>(out.data()) % kCacheLineBytes == 0;
   for (int row = 0; row < kPrefetchedRows; ++row) PrefetchRow(row);
   return absl::OkStatus();
 }
@@ -350,6 +368,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) WriteRow(rows_[next_out_]);
   }
+  // Before another thread may be told of them.
+  if (stream_ && done()) hwy::FlushStream();
 }
 
 // Makes one line, or two if `next_row` is not null.
@@ -370,8 +390,7 @@ void BilinearResizer::MakeLines(const uint8_t* row, const uint8_t* next_row) {
 
 // Dense outputs only: a row of a strided one touches as many cache lines as it has values.
 void BilinearResizer::PrefetchRow(int out_row) const {
-  if (out_row >= options_.height || options_.element_stride != 1) return;
-  constexpr size_t kCacheLineBytes = 64;
+  if (out_row >= options_.height || options_.element_stride != 1 || stream_) return;
   const size_t row_bytes = values_ * PixelTypeBytes(options_.type);
   const uint8_t* row = out_.data() + out_row * row_bytes;
   for (size_t i = 0; i < row_bytes; i += kCacheLineBytes) hwy::Prefetch(row + i);
@@ -385,7 +404,7 @@ void BilinearResizer::WriteRow(const Tap& tap) {
   uint8_t* dense = options_.element_stride == 1 ? out : packed_row_.data();
   HWY_DYNAMIC_DISPATCH(FinishRowKernel)
   (lines_[tap.lower % kLines].data(), lines_[tap.upper % kLines].data(), tap.weight,
-   scale_pattern_.data(), bias_pattern_.data(), values_, options_.type, dense);
+   scale_pattern_.data(), bias_pattern_.data(), values_, options_.type, stream_, dense);
   ++next_out_;
   if (dense == out) return;
   for (size_t i = 0; i < values_; ++i) {

@@ -117,6 +117,7 @@ class BilinearResizer {
   int next_line_ = 0;  // Line to be made.
   int next_out_ = 0;   // Output row.
   absl::Span<uint8_t> out_;
+  bool stream_ = false;  // `out_` is written past the caches.
 };
 
 }  // namespace systole

@@ -205,6 +205,29 @@ TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
+// Large images of whole cache lines are written past the caches.
+TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
+  constexpr int kSide = 224, kInSide = 150;
+  constexpr size_t kBytes = size_t{kSide} * kSide * 3 * sizeof(float);
+  const std::vector<uint8_t> pixels = Noise(size_t{kInSide} * kInSide * 3, 6);
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    auto resizer =
+        BilinearResizer::Create({.height = kSide, .width = kSide, .type = PixelType::kFloat32});
+    ASSERT_THAT(resizer, IsOk());
+    std::vector<uint8_t> buffer(kBytes + 128, 0xee);
+    uint8_t* line = buffer.data() + 64 - reinterpret_cast<uintptr_t>(buffer.data()) % 64;
+    Resize(*resizer, pixels, kInSide, kInSide, 3, true, absl::MakeSpan(line, kBytes));
+    const std::vector<uint8_t> aligned(line, line + kBytes);
+    EXPECT_EQ(line[-1], 0xee);
+    EXPECT_EQ(line[kBytes], 0xee);
+    Resize(*resizer, pixels, kInSide, kInSide, 3, true, absl::MakeSpan(line + 4, kBytes));
+    EXPECT_EQ(std::memcmp(line + 4, aligned.data(), kBytes), 0);
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
 TEST(BilinearResizerTest, LargestSizesStayInsideTheImage) {
   for (const Shape& shape : {Shape{1, 65535, 1, 16384}, Shape{1, 16383, 1, 16384},
                              Shape{1, 3, 1, 16384}, Shape{1, 65535, 1, 1}, Shape{1, 65534, 1, 3}}) {
