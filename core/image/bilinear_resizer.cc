@@ -193,8 +193,8 @@ HWY_EXPORT(FinishRowKernel);
 // store to it waits for memory, and the next lines' stores wait behind it.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
-// Images of float32 whose batches are larger than any cache are written past the caches: nobody
-// finds them there, and a store that has to fetch its line first costs twice the memory traffic.
+// Images of float32 from this size on are written past the caches: their batches have left them
+// before anyone looks, and a store that has to fetch its line first costs twice the memory traffic.
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
@@ -240,10 +240,6 @@ absl::StatusOr<BilinearResizer> BilinearResizer::Create(BilinearResizerOptions o
   }
   SYSTOLE_RETURN_IF_ERROR(CheckFactor(options.scale, options.channels, "scale"));
   SYSTOLE_RETURN_IF_ERROR(CheckFactor(options.bias, options.channels, "bias"));
-  if (options.element_stride < 1 || options.element_stride > (int64_t{1} << 24)) {
-    return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.element_stride is ",
-                                                   options.element_stride, ", want 1 to 2^24"));
-  }
   return BilinearResizer(std::move(options));
 }
 
@@ -253,9 +249,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
       padded_values_((values_ + kBlock - 1) / kBlock * kBlock),
       scale_pattern_(Pattern(options_.scale, options_.channels)),
       bias_pattern_(Pattern(options_.bias, options_.channels)) {
-  const int64_t value_bytes = PixelTypeBytes(options_.type);
-  const int64_t last = int64_t{options_.height} * values_ - 1;
-  output_bytes_ = (last * options_.element_stride + 1) * value_bytes;
+  output_bytes_ = int64_t{options_.height} * values_ * PixelTypeBytes(options_.type);
   // The padding's entries stay as they are here: byte 0 of the row, weight 0.
   lower_offset_.resize(padded_values_);
   upper_offset_.resize(padded_values_);
@@ -264,7 +258,6 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
   lower_shuffle_.resize(padded_values_, kWiden);
   upper_shuffle_.resize(padded_values_, kWiden);
   for (auto& line : lines_) line.resize(padded_values_);
-  if (options_.element_stride > 1) packed_row_.resize(values_ * value_bytes);
   next_out_ = options_.height;  // Nothing is owed before Start.
 }
 
@@ -350,7 +343,7 @@ absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
   next_line_ = 0;
   next_out_ = 0;
   out_ = out;
-  stream_ = options_.type == PixelType::kFloat32 && options_.element_stride == 1 &&
+  stream_ = options_.type == PixelType::kFloat32 && !options_.read_soon &&
             output_bytes_ >= kMinStreamedBytes && values_ % kBlock == 0 &&
             reinterpret_cast<uintptr_t>(out.data()) % kCacheLineBytes == 0;
   for (int row = 0; row < kPrefetchedRows; ++row) PrefetchRow(row);
@@ -368,8 +361,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) WriteRow(rows_[next_out_]);
   }
-  // Before another thread may be told of them.
-  if (stream_ && done()) hwy::FlushStream();
+  // Before another thread may be told of them, or gets the memory of an image that is given up.
+  if (stream_) hwy::FlushStream();
 }
 
 // Makes one line, or two if `next_row` is not null.
@@ -388,37 +381,25 @@ void BilinearResizer::MakeLines(const uint8_t* row, const uint8_t* next_row) {
   if (next_row != nullptr) HWY_DYNAMIC_DISPATCH(GatherLineKernel)(next_row, tables, next_line);
 }
 
-// Dense outputs only: a row of a strided one touches as many cache lines as it has values.
+uint8_t* BilinearResizer::OutputRow(int row) const {
+  return out_.data() + row * values_ * PixelTypeBytes(options_.type);
+}
+
 void BilinearResizer::PrefetchRow(int out_row) const {
-  if (out_row >= options_.height || options_.element_stride != 1 || stream_) return;
-  const size_t row_bytes = values_ * PixelTypeBytes(options_.type);
-  const uint8_t* row = out_.data() + out_row * row_bytes;
-  for (size_t i = 0; i < row_bytes; i += kCacheLineBytes) hwy::Prefetch(row + i);
+  if (out_row >= options_.height || stream_) return;
+  const uint8_t* const end = OutputRow(out_row + 1);
+  for (const uint8_t* line = OutputRow(out_row); line < end; line += kCacheLineBytes) {
+    hwy::Prefetch(line);
+  }
 }
 
 void BilinearResizer::WriteRow(const Tap& tap) {
   PrefetchRow(next_out_ + kPrefetchedRows);
-  const size_t value_bytes = PixelTypeBytes(options_.type);
-  const size_t stride_bytes = options_.element_stride * value_bytes;
-  uint8_t* out = out_.data() + next_out_ * values_ * stride_bytes;
-  uint8_t* dense = options_.element_stride == 1 ? out : packed_row_.data();
   HWY_DYNAMIC_DISPATCH(FinishRowKernel)
   (lines_[tap.lower % kLines].data(), lines_[tap.upper % kLines].data(), tap.weight,
-   scale_pattern_.data(), bias_pattern_.data(), values_, options_.type, stream_, dense);
+   scale_pattern_.data(), bias_pattern_.data(), values_, options_.type, stream_,
+   OutputRow(next_out_));
   ++next_out_;
-  if (dense == out) return;
-  for (size_t i = 0; i < values_; ++i) {
-    switch (value_bytes) {  // A copy of constant size is one store.
-      case 1:
-        out[i * stride_bytes] = dense[i];
-        break;
-      case 2:
-        std::memcpy(out + i * stride_bytes, dense + i * 2, 2);
-        break;
-      default:
-        std::memcpy(out + i * stride_bytes, dense + i * 4, 4);
-    }
-  }
 }
 
 }  // namespace systole

@@ -33,10 +33,8 @@ struct BilinearResizerOptions {
   std::vector<float> bias = {0.0f};
   // kUint8 rounds half to even (TensorFlow's resize would hand out floats).
   PixelType type = PixelType::kUint8;
-  // Distance of one value to the next in the output, in values. 1 = a dense [height, width,
-  // channels]; N = this example's part of a [height, width, channels, N] batch (layout HWCN),
-  // slower.
-  int64_t element_stride = 1;
+  // The output is scratch that is read at once: it stays in the caches, however large.
+  bool read_soon = false;
 };
 
 class BilinearResizer {
@@ -47,12 +45,12 @@ class BilinearResizer {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<BilinearResizer> Create(BilinearResizerOptions options);
 
-  // Bytes from the output's first value to the end of its last.
+  // [height, width, channels] values.
   int64_t output_bytes() const { return output_bytes_; }
 
   // Begins an image of in_height x in_width pixels (1 to 65535 each) whose rows will be mirrored
   // left to right if `flip` (the *result* is mirrored: equal to flipping after resizing). `out`
-  // stays borrowed until the last row is written; bytes between strided values are not touched.
+  // stays borrowed until the last row is written.
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out);
 
@@ -79,6 +77,7 @@ class BilinearResizer {
   void BuildRows(int in_height);
   void MakeLines(const uint8_t* row, const uint8_t* next_row);
   void WriteRow(const Tap& tap);
+  uint8_t* OutputRow(int row) const;
   void PrefetchRow(int out_row) const;
 
   BilinearResizerOptions options_;
@@ -111,7 +110,6 @@ class BilinearResizer {
   // still needs is kept while two more are made.
   static constexpr int kLines = 4;
   AlignedVector<float> lines_[kLines];
-  std::vector<uint8_t> packed_row_;  // A finished row before it is spread out (element_stride > 1).
 
   int next_in_ = 0;    // Input row.
   int next_line_ = 0;  // Line to be made.

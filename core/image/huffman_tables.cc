@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "core/status/check.h"
+
 namespace systole::huffman {
 namespace {
 
@@ -34,7 +36,7 @@ LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
 
 LongCodes::Code LongCodes::Find(uint64_t window) const {
   const uint32_t top = static_cast<uint32_t>(window >> 48);
-  int n = 1;  // Without a branch: it could not be predicted.
+  int n = 1;
   for (int shorter = 1; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
   if (n > 16) return {};
   return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
@@ -84,6 +86,8 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
       skipped.bits = static_cast<uint8_t>(skipped.bits + next.bits());
       skipped.run = static_cast<uint8_t>(skipped.run + run);
     }
+    // What BitReader counts on.
+    SYSTOLE_CHECK(entry.bits() <= kMaxEntryBits && skipped.bits <= kMaxEntryBits);
   }
 }
 

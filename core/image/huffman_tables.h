@@ -115,7 +115,7 @@ class AcEntry {
                    At(size, kSize) | AtFirst(negative ? 1 - (1 << size) : 0) |
                    At(code_bits, kCodeBits));
   }
-  // REQUIRES: bits() of both together at most kLookupBits, `second` in [-128, 127].
+  // REQUIRES: bits() of both together at most kLookupBits, |second| <= 127.
   static AcEntry Two(AcEntry a, AcEntry b, int first, int second) {
     return AcEntry(At(a.bits() + b.bits(), kBits) | At(a.first_run(), kFirstRun) |
                    At(b.first_run(), kSecondRun) | At(64 - a.bits(), kShift) | AtFirst(first) |
@@ -130,8 +130,7 @@ class AcEntry {
   int first_run() const { return Get(kFirstRun); }    // From the coefficient before, or kLong.
   int second_run() const { return Get(kSecondRun); }  // From the first; 0 if there is no second.
   int code_bits() const { return Get(kCodeBits); }    // Not of Two().
-  // The values, `window` being the bits that the entry was found with. Without a branch: what a
-  // photograph holds cannot be predicted.
+  // The values, `window` being the bits that the entry was found with.
   int16_t first(uint64_t window) const {
     const uint64_t bits = window >> Get(kShift) & ((uint64_t{1} << Get(kSize)) - 1);
     return static_cast<int16_t>(bits + (packed_ >> kFirst));
@@ -149,7 +148,7 @@ class AcEntry {
     kSize = 32,
     kFirst = 40,
     kSecond = 56,
-    kCodeBits = kSecond,
+    kCodeBits = kSecond,  // Of one symbol; its second() is worth nothing.
   };
   static constexpr uint64_t kEnds = 128;
 

@@ -161,9 +161,9 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
   std::sort(wanted_.begin(), wanted_.end(),
             [](const Wanted& a, const Wanted& b) { return a.record < b.record; });
 
-  const auto prefetch = [&](size_t begin) {
-    const size_t end = std::min(begin + kPrefetchedRecords, wanted_.size());
-    for (size_t i = begin; i < end; ++i) {
+  const auto prefetch = [&](size_t first) {
+    const size_t last = std::min(first + kPrefetchedRecords, wanted_.size());
+    for (size_t i = first; i < last; ++i) {
       const ShardPlace& place = wanted_[i].place;
       dataset.shards()[static_cast<size_t>(place.shard)].Prefetch(place.index);
     }

@@ -364,6 +364,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
     if (plan.dtype == DType::kUint8 && !plan.normalize)
       plan.round_to_uint8 = false;  // Done anyway.
     image.type = plan.round_to_uint8 ? PixelType::kUint8 : PixelTypeOf(plan.dtype);
+    image.read_soon = plan.layout != v1::NHWC;  // Other layouts are made from this one.
     if (plan.normalize && !plan.round_to_uint8) {
       image.scale = plan.scale;
       image.bias = plan.bias;

@@ -1,6 +1,6 @@
 // Where every record of one shard lies: what makes a TFRecord file readable in any order. The
-// records of an index cover their shard without gap or overlap, so it stores one offset (8 bytes) a
-// record.
+// records of an index cover their shard without gap or overlap, so it stores one offset a record (8
+// bytes; up to an eighth more after a scan).
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_RECORD_RECORD_INDEX_H_

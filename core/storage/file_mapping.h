@@ -38,7 +38,7 @@ class FileMapping {
   FileMapping& operator=(const FileMapping&) = delete;
 
   // Has the processor load these bytes into its cache meanwhile, where they are mapped already and
-  // in memory. Only a hint: reads nothing, never waits, and may be given any range.
+  // in memory. Only a hint: reads nothing, may wait for page tables, and may be given any range.
   void Prefetch(uint64_t offset, uint64_t bytes) const;
 
  private:

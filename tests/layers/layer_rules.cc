@@ -89,7 +89,8 @@ std::vector<Library> ForeignLibraries() {
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.
       {"libjpeg",
-       {"jpeglib.h", "jpegint.h", "jerror.h"},
+       {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg_entropy.h",
+        "core/image/jpeg_errors.h"},
        {"core/image/jpeg_decoder.cc", "core/image/jpeg_encoder.cc", "core/image/jpeg_entropy.",
         "core/image/jpeg_errors."},
        {}},

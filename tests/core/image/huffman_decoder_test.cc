@@ -313,6 +313,29 @@ int McusOf(const HuffmanScan& scan, int most) {
   return most;
 }
 
+// A skipped block that is full may be followed by bits that would be its end.
+TEST(HuffmanDecoderTest, ASkippedFullBlockLeavesTheNextBlocksCode) {
+  HuffmanScan scan = SmallScan("");  // 00 is the end of a block and no difference.
+  Block full = {};
+  for (int k = 1; k < 64; ++k) full[kZigzag[k]] = 1;
+  const std::string bytes = Write({{full}, {full}}, scan);
+  scan.bytes = bytes;
+  EXPECT_EQ(McusOf(scan, 2), 2);
+}
+
+// Entries of as many bits as they may have, one behind another, use up what a refill brings.
+TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
+  HuffmanScan scan;
+  scan.num_blocks = 1;
+  scan.dc_codes[0] = ScanWriter::Codes({1}, {0});
+  scan.ac_codes[0] = ScanWriter::Codes({1, 2, 3}, {0x07, 0x0d, kEnd});
+  Block block = {};
+  for (int k = 1; k < 63; ++k) block[kZigzag[k]] = static_cast<int16_t>(k % 2 == 1 ? -100 : 5001);
+  const std::string bytes = Write({{block}, {block}}, scan);
+  scan.bytes = bytes;
+  EXPECT_EQ(McusOf(scan, 2), 2);
+}
+
 TEST(HuffmanDecoderTest, AnInvalidCodeIsGivenUp) {
   EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, the end.
   EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);  // 00 111: AC.

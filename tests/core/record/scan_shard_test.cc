@@ -54,6 +54,16 @@ TEST(ScanShardTest, FindsEveryRecordOfAGoodShard) {
   }
 }
 
+TEST(ScanShardTest, AShardThatClaimsToBeHugeGetsNoRoomForIt) {
+  ShardBuilder builder;
+  for (int i = 0; i < 40'000; ++i) builder.Add("");  // 640 KB: more than one read.
+  ErrorSource source(builder.Build());
+  source.ClaimSize(uint64_t{1} << 60);
+  for (const bool verify : {false, true}) {
+    EXPECT_FALSE(ScanShard(source, {.verify_payloads = verify}).ok());
+  }
+}
+
 TEST(ScanShardTest, ShardNeedNotBeLikeItsBeginning) {
   constexpr int kSmall = 1000;  // 16 KB of empty records: more than one read.
   const std::string large(3'000'000, 'x');

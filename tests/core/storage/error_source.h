@@ -32,6 +32,8 @@ class ErrorSource final : public ByteSource {
   }
   // Size() fails.
   void FailSize(absl::Status status) { size_status_ = std::move(status); }
+  // Size() claims so many bytes, more than there are.
+  void ClaimSize(uint64_t bytes) { claimed_size_ = bytes; }
   // Reads see nothing at and beyond `offset`; Size() stays: a file cut after it was opened.
   void CutAt(uint64_t offset) { cut_offset_ = offset; }
   // CheckUnchanged() returns `status`.
@@ -48,6 +50,7 @@ class ErrorSource final : public ByteSource {
   }
   absl::StatusOr<uint64_t> Size() const override {
     if (!size_status_.ok()) return size_status_;
+    if (claimed_size_ > 0) return claimed_size_;
     return memory_.Size();
   }
   absl::Status CheckUnchanged() const override { return changed_status_; }
@@ -61,6 +64,7 @@ class ErrorSource final : public ByteSource {
   MemorySource memory_;
   uint64_t fail_offset_ = 0;
   absl::Status fail_status_;
+  uint64_t claimed_size_ = 0;
   absl::Status size_status_;
   absl::Status changed_status_;
   uint64_t cut_offset_ = std::numeric_limits<uint64_t>::max();

@@ -80,7 +80,7 @@ TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
   ::close(ends[1]);
 }
 
-TEST(FileMappingTest, PrefetchTakesAnyRangeAndMapsNothing) {
+TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   const TempFolder folder;
   absl::StatusOr<std::unique_ptr<FileSource>> source =
       FileSource::Open(folder.Write("a", ThreePages()));
