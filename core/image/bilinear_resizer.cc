@@ -361,7 +361,12 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) WriteRow(rows_[next_out_]);
   }
-  // Before another thread may be told of them, or gets the memory of an image that is given up.
+  if (done()) Finish();
+}
+
+void BilinearResizer::Finish() {
+  next_out_ = options_.height;
+  // Before another thread may be told of the rows, or gets the memory of those given up.
   if (stream_) hwy::FlushStream();
 }
 

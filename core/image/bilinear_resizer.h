@@ -63,6 +63,9 @@ class BilinearResizer {
   // Whether the output is complete; the last input rows may not be needed for that.
   bool done() const { return next_out_ == options_.height; }
 
+  // Gives the image up: done() without its last rows. Needed before another thread may use `out`.
+  void Finish();
+
  private:
   // One output coordinate: the two source coordinates and the weight of the upper one.
   struct Tap {

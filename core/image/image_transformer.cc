@@ -27,8 +27,12 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
   SYSTOLE_RETURN_IF_ERROR(decoder_.StartCrop(crop));
   SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop.height, crop.width, flip, out));
   while (!resizer_.done()) {
-    SYSTOLE_ASSIGN_OR_RETURN(const DecodedRows rows, decoder_.NextRows(crop.height));
-    resizer_.AddRows(rows.data, rows.stride_bytes, rows.count);
+    const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop.height);
+    if (!rows.ok()) {
+      resizer_.Finish();
+      return rows.status();
+    }
+    resizer_.AddRows(rows->data, rows->stride_bytes, rows->count);
   }
   return absl::OkStatus();
 }
