@@ -20,7 +20,7 @@ __attribute__((target("sse4.2"))) uint32_t StepU64(uint32_t crc_register, uint64
 // ISA-L's code for AVX-512 leaves the upper parts of the vector registers in use. All SSE code that
 // comes after it, the compiler's own and xxHash's, then takes up to four times as long: each
 // instruction has to keep what stands above its 128 bits.
-__attribute__((target("avx"))) void LeaveUpperParts() { _mm256_zeroupper(); }
+__attribute__((target("avx"))) void ClearUpperParts() { _mm256_zeroupper(); }
 
 }  // namespace
 
@@ -34,7 +34,7 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
     crc_register = crc32_iscsi(data, static_cast<int>(piece), crc_register);
     bytes.remove_prefix(piece);
   }
-  if (__builtin_cpu_supports("avx")) LeaveUpperParts();
+  if (__builtin_cpu_supports("avx")) ClearUpperParts();
   return ~crc_register;
 }
 

@@ -41,25 +41,24 @@ absl::Status FeatureDecoder::Error() const {
                                           bad_position_ - record_.data(), " of ", record_.size()));
 }
 
-absl::Status FeatureDecoder::Error(const WireReader& reader) {
-  Fail(reader);
-  return Error();
+absl::Status FeatureDecoder::Decode(absl::FunctionRef<void(const FeatureView&)> visit) {
+  return DecodeExample(visit) ? absl::OkStatus() : Error();
 }
 
-absl::Status FeatureDecoder::Decode(absl::FunctionRef<void(const FeatureView&)> visit) {
+bool FeatureDecoder::DecodeExample(absl::FunctionRef<void(const FeatureView&)> visit) {
   WireReader reader(record_);
   while (!reader.done()) {
     uint32_t tag = 0;
-    absl::string_view features;
-    if (!reader.ReadTag(&tag)) return Error(reader);
+    if (!reader.ReadTag(&tag)) return Fail(reader);
     if (tag == kField1Bytes) {
-      if (!reader.ReadBytes(&features)) return Error(reader);
-      if (!DecodeFeatures(features, visit)) return Error();
+      absl::string_view features;
+      if (!reader.ReadBytes(&features)) return Fail(reader);
+      if (!DecodeFeatures(features, visit)) return false;
     } else if (!reader.SkipValue(tag)) {
-      return Error(reader);
+      return Fail(reader);
     }
   }
-  return absl::OkStatus();
+  return true;
 }
 
 bool FeatureDecoder::DecodeFeatures(absl::string_view features,

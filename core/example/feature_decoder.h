@@ -26,6 +26,7 @@ class FeatureDecoder {
 
  private:
   // Each returns false at malformed bytes, with bad_ set.
+  bool DecodeExample(absl::FunctionRef<void(const FeatureView&)> visit);
   bool DecodeFeatures(absl::string_view features,
                       absl::FunctionRef<void(const FeatureView&)> visit);
   bool DecodeEntry(absl::string_view entry, FeatureView* view);
@@ -35,7 +36,6 @@ class FeatureDecoder {
   bool Fail(const WireReader& reader) { return Fail(reader.position(), reader.error()); }
   bool Fail(const char* position, const char* error);
   absl::Status Error() const;
-  absl::Status Error(const WireReader& reader);
 
   absl::string_view record_;
   const char* bad_position_ = nullptr;

@@ -150,11 +150,6 @@ uint64_t FingerprintOf(const v1::FeedSpec& spec) {
   return Xxh3(bytes);
 }
 
-bool IsImage(const OutputPlan& output) {
-  return output.source == OutputPlan::Source::kRawPixels ||
-         output.source == OutputPlan::Source::kJpeg;
-}
-
 }  // namespace
 
 std::string ContentVersion() {
@@ -169,8 +164,12 @@ FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Or
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
-      decodes_images_(std::any_of(outputs_.begin(), outputs_.end(), IsImage)),
       fingerprint_(FingerprintOf(spec_)) {}
+
+bool FeedPlan::decodes_images() const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [](const OutputPlan& output) { return output.is_image(); });
+}
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {

@@ -44,6 +44,9 @@ struct OutputPlan {
   };
   enum class Crop { kWhole, kRandomResized, kCentre };
 
+  // Made by the image stages: cropped, resized or flipped.
+  bool is_image() const { return source == Source::kRawPixels || source == Source::kJpeg; }
+
   Source source = Source::kRecordId;
   // Index into FeedPlan::parser().names(), or -1: the whole record.
   int feature = -1;
@@ -91,7 +94,7 @@ class FeedPlan {
   bool parses_examples() const { return !parser_.names().empty(); }
   // Whether some output is made by the image stages: these look at a record's bytes more than once,
   // so the bytes must stay as they are.
-  bool decodes_images() const { return decodes_images_; }
+  bool decodes_images() const;
 
   // Hash of the spec in canonical form: outputs sorted by name, defaults written out.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -108,7 +111,6 @@ class FeedPlan {
   const SliceLayout layout_;
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;
-  const bool decodes_images_;
   const uint64_t fingerprint_;
 };
 

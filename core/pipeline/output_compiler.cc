@@ -20,10 +20,6 @@ absl::Status Refuse(const v1::Output& output, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "': ", what));
 }
 
-bool IsImage(OutputPlan::Source source) {
-  return source == OutputPlan::Source::kJpeg || source == OutputPlan::Source::kRawPixels;
-}
-
 // "image (bytes), label (int64)".
 std::string ListFeatures(const Dataset& dataset) {
   return absl::StrJoin(
@@ -359,7 +355,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, plan));
 
   plan.layout = output.layout();
-  if (IsImage(plan.source)) {
+  if (plan.is_image()) {
     BilinearResizerOptions& image = plan.image.output;
     if (plan.dtype == DType::kUint8 && !plan.normalize)
       plan.round_to_uint8 = false;  // Done anyway.

@@ -19,6 +19,7 @@
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/record/must_open.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -29,12 +30,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Shard MustOpen(const std::string& path, const ShardOptions& options = {}) {
-  absl::StatusOr<Shard> shard = Shard::Open(path, options);
-  EXPECT_THAT(shard, IsOk());
-  return *std::move(shard);
-}
 
 // Four records of 10,000 bytes each: every one on pages of its own.
 ShardBuilder FourRecords() {

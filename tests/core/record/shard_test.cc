@@ -13,6 +13,7 @@
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/record/must_open.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/core/storage/error_source.h"
 #include "tests/core/storage/temp_folder.h"
@@ -27,12 +28,6 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-Shard MustOpen(const std::string& path, const ShardOptions& options = {}) {
-  absl::StatusOr<Shard> shard = Shard::Open(path, options);
-  EXPECT_THAT(shard, IsOk());
-  return *std::move(shard);
-}
 
 // A shard over an ErrorSource, which stays reachable.
 struct Faulty {

@@ -1,0 +1,25 @@
+// Opens a shard that a test needs to be good.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_
+#define SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/record/shard.h"
+#include "gmock/gmock.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+
+inline Shard MustOpen(const std::string& path, const ShardOptions& options = {}) {
+  absl::StatusOr<Shard> shard = Shard::Open(path, options);
+  EXPECT_THAT(shard, IsOk());
+  return *std::move(shard);
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_
