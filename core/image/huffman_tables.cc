@@ -20,6 +20,36 @@ void ForCodes(const HuffmanCodes& codes, std::array<Entry, kLookupSize>& lookup,
   }
 }
 
+// The bits that were looked up with `index`.
+uint64_t WindowOf(int index) { return static_cast<uint64_t>(index) << (64 - kLookupBits); }
+
+// What is to be added to the first `bits` of `window` for `value`.
+uint16_t LessBits(int value, uint64_t window, int bits) {
+  return static_cast<uint16_t>(static_cast<uint64_t>(value) - (window >> (64 - bits)));
+}
+
+constexpr AcEntry kLongEntry = {.first_run = kLong, .run = kLong};
+
+bool IsEnd(const AcEntry& entry) { return entry.run == kEndOfBlock + 1; }
+
+// Of a lookup whose index begins with the code.
+AcEntry OneSymbol(int index, uint8_t symbol, int code_bits) {
+  const bool end = IsEndOfBlock(symbol);
+  const int size = end ? 0 : SizeOf(symbol);
+  const int bits = code_bits + size;
+  // The sign must be there, the value's first bit.
+  if (bits > kMaxEntryBits || (size > 0 && code_bits == kLookupBits)) return kLongEntry;
+  const int run = end ? 1 : RunOf(symbol);
+  const uint64_t window = WindowOf(index);
+  return {.bits = static_cast<uint8_t>(bits),
+          .first_run = static_cast<uint8_t>(run),
+          .run = static_cast<uint8_t>(run + (end ? kEndOfBlock : 0)),
+          .first_shift = static_cast<uint8_t>(64 - bits),
+          .first = LessBits(ValueAt(window, code_bits, size), window, bits),
+          .second = 0,
+          .code_bits = static_cast<uint8_t>(code_bits)};
+}
+
 }  // namespace
 
 LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
@@ -36,58 +66,71 @@ LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
 
 LongCodes::Code LongCodes::Find(uint64_t window) const {
   const uint32_t top = static_cast<uint32_t>(window >> 48);
-  int n = 1;
-  for (int shorter = 1; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
-  if (n > 16) return {};
+  int n = 0;
+  if (top >= limit[kLookupBits]) [[likely]] {
+    n = kLookupBits + 1;
+    for (int shorter = kLookupBits + 1; shorter <= 16; ++shorter)
+      n += top >= limit[shorter] ? 1 : 0;
+    if (n > 16) return {};
+  } else {  // With a value too long for a lookup.
+    n = 1;
+    for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+  }
   return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
 }
 
 DcTable::DcTable(const HuffmanCodes& codes) : long_codes(codes), lookup{} {
-  ForCodes(codes, lookup, [](int, uint8_t size, int code_bits) {
-    return DcEntry{static_cast<uint8_t>(code_bits + size), static_cast<uint8_t>(code_bits), size};
+  ForCodes(codes, lookup, [](int index, uint8_t size, int code_bits) {
+    // The sign must be there, the value's first bit.
+    return code_bits == kLookupBits ? DcEntry{} : EntryOf(WindowOf(index), code_bits, size);
   });
+}
+
+DcEntry DcTable::EntryOf(uint64_t window, int code_bits, int size) {
+  const int bits = code_bits + size;
+  return {static_cast<uint8_t>(bits), LessBits(ValueAt(window, code_bits, size), window, bits)};
 }
 
 AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
   std::array<AcEntry, kLookupSize> one;
-  one.fill(AcEntry::Long());
-  ForCodes(codes, one, [](int index, uint8_t symbol, int code_bits) {
-    return IsEndOfBlock(symbol) ? AcEntry::End(code_bits) : AcEntry::One(index, symbol, code_bits);
-  });
+  one.fill(kLongEntry);
+  ForCodes(codes, one, OneSymbol);
   // The symbol after the first `used` bits of index i, long if its code is not all there.
   const auto following = [&one](int i, int used) {
-    if (used >= kLookupBits) return AcEntry::Long();
-    const AcEntry next = one[(i << used) & (kLookupSize - 1)];
-    return used + next.code_bits() > kLookupBits ? AcEntry::Long() : next;
+    if (used >= kLookupBits) return kLongEntry;
+    const AcEntry& next = one[(i << used) & (kLookupSize - 1)];
+    return used + next.code_bits > kLookupBits ? kLongEntry : next;
   };
   for (int i = 0; i < kLookupSize; ++i) {
     AcEntry& entry = lookup[i];
     SkipEntry& skipped = skip[i];
     entry = one[i];
-    skipped = {static_cast<uint8_t>(entry.bits()),
-               static_cast<uint8_t>(entry.ends_block() ? kEndOfBlock : entry.first_run())};
-    if (entry.is_long() || entry.ends_block()) continue;
-    AcEntry next = following(i, entry.bits());
-    const uint64_t window = static_cast<uint64_t>(i) << (64 - kLookupBits);
-    const int second = next.first(window << entry.bits());
-    if (!next.is_long() && !next.ends_block() && entry.bits() + next.bits() <= kLookupBits &&
-        std::abs(second) < 128) {
-      entry = AcEntry::Two(entry, next, entry.first(window), second);
-      next = following(i, entry.bits());
+    skipped = {entry.bits, IsEnd(entry) ? static_cast<uint8_t>(kEndOfBlock) : entry.run};
+    if (entry.run >= kLong) continue;
+    AcEntry next = following(i, entry.bits);
+    const int second = next.first_value(WindowOf(i) << entry.bits);
+    if (next.run < kLong && entry.bits + next.bits <= kLookupBits && std::abs(second) < 128) {
+      entry.second = static_cast<int8_t>(second);
+      entry.run = static_cast<uint8_t>(entry.run + next.run);
+      entry.bits = static_cast<uint8_t>(entry.bits + next.bits);
+      next = following(i, entry.bits);
     }
-    if (next.ends_block()) entry = entry.WithEnd(next);
-    while (skipped.run < kEndOfBlock) {
+    if (IsEnd(next)) {
+      entry.run = static_cast<uint8_t>(entry.run + kEndOfBlock);
+      entry.bits = static_cast<uint8_t>(entry.bits + next.bits);
+    }
+    while (skipped.run < kLong) {
       next = following(i, skipped.bits);
-      const int run = next.ends_block() ? kEndOfBlock : next.first_run();
-      if (next.is_long() || skipped.bits + next.bits() > kMaxEntryBits ||
-          (run < kEndOfBlock && skipped.run + run >= kEndOfBlock)) {
+      const int run = IsEnd(next) ? kEndOfBlock : next.run;
+      if (next.run == kLong || skipped.bits + next.bits > kMaxEntryBits ||
+          (!IsEnd(next) && skipped.run + run >= kBeyond)) {
         break;
       }
-      skipped.bits = static_cast<uint8_t>(skipped.bits + next.bits());
+      skipped.bits = static_cast<uint8_t>(skipped.bits + next.bits);
       skipped.run = static_cast<uint8_t>(skipped.run + run);
     }
     // What BitReader counts on.
-    SYSTOLE_CHECK(entry.bits() <= kMaxEntryBits && skipped.bits <= kMaxEntryBits);
+    SYSTOLE_CHECK(entry.bits <= kMaxEntryBits && skipped.bits <= kMaxEntryBits);
   }
 }
 

@@ -23,17 +23,21 @@ constexpr int kLookupSize = 1 << kLookupBits;
 // A code and a value in a lookup.
 constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
-// Runs that no block has.
-constexpr int kEndOfBlock = 64;
-constexpr int kLong = 128;  // Not in the lookup.
+// Runs that no block has. With k <= 62, the coefficient before, k + run tells what becomes of the
+// block: below 63 it goes on, otherwise it ends there if the bit kBeyond is not set (63 and all
+// that end before, in this encoding). If it is, the entry says too much or nothing.
+constexpr int kBeyond = 64;
+constexpr int kLong = kBeyond + 1;            // Not in the lookup.
+constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
 
-// Natural position of the i-th coefficient in zigzag order (T.81, figure 5).
-constexpr std::array<uint8_t, 64> MakeNaturalOrder() {
-  std::array<uint8_t, 64> order = {};
+// Natural position of the i-th coefficient in zigzag order (T.81, figure 5), at i and at
+// i + kEndOfBlock.
+constexpr std::array<uint8_t, 64 + kEndOfBlock> MakeNaturalOrder() {
+  std::array<uint8_t, 64 + kEndOfBlock> order = {};
   int row = 0;
   int column = 0;
-  for (uint8_t& position : order) {
-    position = static_cast<uint8_t>(row * 8 + column);
+  for (size_t i = 0; i < 64; ++i) {
+    order[i] = order[i + kEndOfBlock] = static_cast<uint8_t>(row * 8 + column);
     const bool up = (row + column) % 2 == 0;
     if (up ? column == 7 : row != 7 && column == 0) {
       ++row;
@@ -46,7 +50,7 @@ constexpr std::array<uint8_t, 64> MakeNaturalOrder() {
   }
   return order;
 }
-inline constexpr std::array<uint8_t, 64> kNaturalOrder = MakeNaturalOrder();
+inline constexpr std::array<uint8_t, 64 + kEndOfBlock> kNaturalOrder = MakeNaturalOrder();
 
 inline uint64_t LoadBigEndian(const uint8_t* bytes) {
   uint64_t value;
@@ -91,90 +95,38 @@ struct BitReader {
 };
 static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
 
-// What the next kLookupBits bits begin with, packed so that it stays in a register:
+// What the next kLookupBits bits begin with:
 //   one symbol and the value after its code,
 //   two symbols, values and all,
 //   either and the end of the block, or
 //   the end of the block alone, which stores a zero where there is one.
-class AcEntry {
- public:
-  AcEntry() = default;
-  static AcEntry Long() { return AcEntry(At(kLong, kFirstRun)); }
-  static AcEntry End(int bits) {
-    return AcEntry(At(bits, kBits) | kEnds | At(1, kFirstRun) | At(64 - bits, kShift) |
-                   At(bits, kCodeBits));
-  }
-  // `index` begins with the code.
-  static AcEntry One(int index, int symbol, int code_bits) {
-    const int size = SizeOf(symbol);
-    const int bits = code_bits + size;
-    // The sign must be there, the value's first bit.
-    if (bits > kMaxEntryBits || (size > 0 && code_bits == kLookupBits)) return Long();
-    const bool negative = size > 0 && (index >> (kLookupBits - 1 - code_bits) & 1) == 0;
-    return AcEntry(At(bits, kBits) | At(RunOf(symbol), kFirstRun) | At(64 - bits, kShift) |
-                   At(size, kSize) | AtFirst(negative ? 1 - (1 << size) : 0) |
-                   At(code_bits, kCodeBits));
-  }
-  // REQUIRES: bits() of both together at most kLookupBits, |second| <= 127.
-  static AcEntry Two(AcEntry a, AcEntry b, int first, int second) {
-    return AcEntry(At(a.bits() + b.bits(), kBits) | At(a.first_run(), kFirstRun) |
-                   At(b.first_run(), kSecondRun) | At(64 - a.bits(), kShift) | AtFirst(first) |
-                   At(second, kSecond));
-  }
-  AcEntry WithEnd(AcEntry end) const { return AcEntry((packed_ + At(end.bits(), kBits)) | kEnds); }
+struct AcEntry {
+  uint8_t bits = 0;         // Of all of it.
+  uint8_t first_run = 0;    // Of the first symbol, or kLong.
+  uint8_t run = 0;          // Of both, with kEndOfBlock added if the block ends, or kLong.
+  uint8_t first_shift = 0;  // 64 less the bits of the first symbol alone.
+  uint16_t first = 0;       // To be added to these bits for its value, modulo 65536.
+  int8_t second = 0;        // The value of the last symbol, if there are two.
+  uint8_t code_bits = 0;    // Of the first symbol.
 
-  int bits() const { return static_cast<int>(packed_ & 63); }  // Of all of it.
-  int first_bits() const { return 64 - Get(kShift); }          // Of the first symbol alone.
-  bool ends_block() const { return (packed_ & kEnds) != 0; }
-  bool is_long() const { return first_run() == kLong; }
-  int first_run() const { return Get(kFirstRun); }    // From the coefficient before, or kLong.
-  int second_run() const { return Get(kSecondRun); }  // From the first; 0 if there is no second.
-  int code_bits() const { return Get(kCodeBits); }    // Not of Two().
-  // The values, `window` being the bits that the entry was found with.
-  int16_t first(uint64_t window) const {
-    const uint64_t bits = window >> Get(kShift) & ((uint64_t{1} << Get(kSize)) - 1);
-    return static_cast<int16_t>(bits + (packed_ >> kFirst));
+  int first_bits() const { return 64 - first_shift; }
+  // `window` being the bits that the entry was found with.
+  int16_t first_value(uint64_t window) const {
+    return static_cast<int16_t>((window >> (first_shift & 63)) + first);
   }
-  int16_t second() const { return static_cast<int8_t>(Get(kSecond)); }
-
- private:
-  // Where a byte of `packed_` begins. kFirst has two of them, the first value less its last kSize
-  // bits, which kShift moves down: all of it if they are none. kBits has a flag above the number.
-  enum Place {
-    kBits = 0,
-    kFirstRun = 8,
-    kSecondRun = 16,
-    kShift = 24,
-    kSize = 32,
-    kFirst = 40,
-    kSecond = 56,
-    kCodeBits = kSecond,  // Of one symbol; its second() is worth nothing.
-  };
-  static constexpr uint64_t kEnds = 128;
-
-  explicit AcEntry(uint64_t packed) : packed_(packed) {}
-  static uint64_t At(int value, Place place) {
-    return static_cast<uint64_t>(static_cast<uint8_t>(value)) << place;
-  }
-  static uint64_t AtFirst(int value) {
-    return static_cast<uint64_t>(static_cast<uint16_t>(value)) << kFirst;
-  }
-  int Get(Place place) const { return static_cast<uint8_t>(packed_ >> place); }
-
-  uint64_t packed_ = 0;
 };
+static_assert(sizeof(AcEntry) == sizeof(uint64_t));
 
 // As many symbols as there are codes for in the bits: how many bits they take, values included, and
-// their runs, with kEndOfBlock added, or kLong.
+// their runs, with kEndOfBlock added if the block ends, or kLong.
 struct SkipEntry {
   uint8_t bits = 0;
   uint8_t run = 0;
 };
 
 struct DcEntry {
-  uint8_t bits = 0;  // Of code and value; 0 if not in the lookup.
-  uint8_t code_bits = 0;
-  uint8_t size = 0;
+  uint8_t bits = 0;    // Of code and value; 0 if not in the lookup.
+  uint16_t value = 0;  // To be added to these bits for the value, modulo 65536.
 };
 
 // Codes by length, for those that are not in a lookup.
@@ -195,6 +147,8 @@ struct DcTable {
   explicit DcTable(const HuffmanCodes& codes);
   // False if there is no such code. Adds the difference to `*predictor`.
   bool Take(BitReader& bits, int* predictor) const;
+  // `window` begins with the code and has the first bit of the value.
+  static DcEntry EntryOf(uint64_t window, int code_bits, int size);
 
   LongCodes long_codes;
   std::array<DcEntry, kLookupSize> lookup;
@@ -202,9 +156,6 @@ struct DcTable {
 
 struct AcTable {
   explicit AcTable(const HuffmanCodes& codes);
-  // The coefficients after the first, to `block` if they are to be stored. False: invalid.
-  template <bool kStore>
-  bool Take(BitReader& bits, int16_t* block) const;
 
   // One symbol, however long.
   struct Symbol {
@@ -220,75 +171,17 @@ struct AcTable {
 };
 
 HWY_INLINE bool DcTable::Take(BitReader& bits, int* predictor) const {
-  const size_t index = bits.index();
+  DcEntry entry = lookup[bits.index()];
+  // Once what is to be looked up is known: nobody waits for these bits.
   bits.Refill();
-  DcEntry entry = lookup[index];
   if (entry.bits == 0) [[unlikely]] {
     const LongCodes::Code code = long_codes.Find(bits.window);
     if (code.bits == 0) return false;
-    entry = {static_cast<uint8_t>(code.bits + code.symbol), static_cast<uint8_t>(code.bits),
-             static_cast<uint8_t>(code.symbol)};
+    entry = EntryOf(bits.window, code.bits, code.symbol);
   }
-  *predictor += ValueAt(bits.window, entry.code_bits, entry.size);
+  *predictor += static_cast<int16_t>((bits.window >> (64 - entry.bits)) + entry.value);
   bits.Drop(entry.bits);
   return *predictor == static_cast<int16_t>(*predictor);
-}
-
-template <bool kStore>
-HWY_INLINE bool AcTable::Take(BitReader& bits, int16_t* block) const {
-  int k = 0;  // The last coefficient so far.
-  while (true) {
-    for (int i = 0; i < kEntriesPerRefill; ++i) {
-      const size_t index = bits.index();
-      // Once what is to be looked up is known: nobody waits for these bits.
-      if (i == 0) bits.Refill();
-      if constexpr (!kStore) {
-        const SkipEntry entry = skip[index];
-        const int last = k + entry.run;
-        if (last < 63) [[likely]] {
-          bits.Drop(entry.bits);
-          k = last;
-          continue;
-        }
-        if (entry.run >= kEndOfBlock && entry.run < kLong && last < 63 + kEndOfBlock) {
-          bits.Drop(entry.bits);
-          return true;
-        }
-      }
-      const AcEntry entry = lookup[index];
-      const int first = k + entry.first_run();
-      if constexpr (kStore) {
-        const int second = first + entry.second_run();
-        if (second < 63) [[likely]] {
-          // In this order: where there is no second, it is overwritten.
-          block[kNaturalOrder[second]] = entry.second();
-          block[kNaturalOrder[first]] = entry.first(bits.window);
-          bits.Drop(entry.bits());
-          if (entry.ends_block()) return true;
-          k = second;
-          continue;
-        }
-      }
-      if (first <= 63) {
-        // The block becomes full, and what follows in the entry may be another's.
-        if constexpr (kStore) block[kNaturalOrder[first]] = entry.first(bits.window);
-        bits.Drop(entry.first_bits());
-        if (first == 63) return true;
-        k = first;
-        continue;
-      }
-      bits.Refill();
-      const Symbol symbol = Find(bits.window);
-      if (symbol.bits == 0) return false;
-      bits.Drop(symbol.bits);
-      if (symbol.run == kEndOfBlock) return true;
-      k += symbol.run;
-      if (k > 63) return false;
-      if constexpr (kStore) block[kNaturalOrder[k]] = static_cast<int16_t>(symbol.value);
-      if (k == 63) return true;
-      break;
-    }
-  }
 }
 
 }  // namespace systole::huffman

@@ -24,10 +24,24 @@ absl::StatusOr<ImageInfo> ImageTransformer::ReadHeader(absl::string_view jpeg) {
 }
 
 absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out) {
-  SYSTOLE_RETURN_IF_ERROR(decoder_.StartCrop(crop));
-  SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop.height, crop.width, flip, out));
+  SYSTOLE_RETURN_IF_ERROR(Start(crop, flip));
+  return Finish(out);
+}
+
+absl::Status ImageTransformer::Start(const CropRect& crop, bool flip) {
+  crop_ = crop;
+  flip_ = flip;
+  return decoder_.StartCrop(crop);
+}
+
+void ImageTransformer::DecodeAhead(ImageTransformer& a, ImageTransformer& b) {
+  JpegDecoder::DecodeAhead(a.decoder_, b.decoder_);
+}
+
+absl::Status ImageTransformer::Finish(absl::Span<uint8_t> out) {
+  SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop_.height, crop_.width, flip_, out));
   while (!resizer_.done()) {
-    const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop.height);
+    const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop_.height);
     if (!rows.ok()) {
       resizer_.Finish();
       return rows.status();

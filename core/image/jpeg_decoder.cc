@@ -87,7 +87,8 @@ struct JpegDecoder::State {
   bool own_entropy = false;  // For this image.
 
   CropRect crop;
-  int skip_rows = 0;          // To decode and drop before the first row of the crop.
+  int jump_rows = 0;          // To be skipped before the first row is decoded,
+  int skip_rows = 0;          // or to decode and drop before the first row of the crop.
   size_t skip_bytes = 0;      // From the start of a decoded row to the first pixel of the crop.
   size_t stride = 0;          // Of `rows`.
   std::vector<uint8_t> rows;  // [kRowsPerCall, stride], as libjpeg writes them.
@@ -160,7 +161,7 @@ void JpegDecoder::State::StartStep(State* s) {
   jpeg_decompress_struct* cinfo = &s->cinfo;
   s->error.in_image_data = true;
   jpeg_start_decompress(cinfo);
-  if (s->own_entropy) s->entropy.Replace(cinfo);
+  s->jump_rows = 0;
   if (WillSmooth(*cinfo)) {
     s->skip_rows = s->crop.y;
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
@@ -175,10 +176,14 @@ void JpegDecoder::State::StartStep(State* s) {
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
   if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
   s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
-  if (s->crop.y > 0) jpeg_skip_scanlines(cinfo, static_cast<JDIMENSION>(s->crop.y));
+  s->jump_rows = s->crop.y;
+  if (s->own_entropy) s->entropy.Replace(cinfo, s->crop.y, s->crop.y + s->crop.height);
 }
 
 void JpegDecoder::State::RowsStep(State* s) {
+  const JDIMENSION jump = static_cast<JDIMENSION>(s->jump_rows);
+  s->jump_rows = 0;
+  if (jump > 0) jpeg_skip_scanlines(&s->cinfo, jump);
   JSAMPROW rows[kRowsPerCall];
   for (int i = 0; i < kRowsPerCall; ++i) rows[i] = s->rows.data() + i * s->stride;
   const int want = std::min(kRowsPerCall, s->rows_left);
@@ -272,9 +277,7 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
                                           static_cast<int>(s->cinfo.image_width)));
   s->phase = State::Phase::kIdle;
   s->crop = crop;
-  if (!RunGuarded(&s->error, &State::StartStep, s)) {
-    return s->entropy.gave_up() ? DecodeByLibrary(0) : s->Error();
-  }
+  if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
   s->stride =
       static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
   if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
@@ -288,6 +291,15 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
   s->phase = State::Phase::kRows;
   for (int i = 0; i < s->skip_rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
   return absl::OkStatus();
+}
+
+void JpegDecoder::DecodeAhead(JpegDecoder& a, JpegDecoder& b) {
+  SYSTOLE_CHECK(!a.is_ahead() && !b.is_ahead());
+  JpegEntropyDecoder::DecodeAhead(a.state_->entropy, b.state_->entropy);
+}
+
+bool JpegDecoder::is_ahead() const {
+  return state_->phase != State::Phase::kRows || state_->entropy.is_ahead();
 }
 
 // Starts the crop again and drops the `rows` that were returned before.
@@ -351,6 +363,8 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
   }
   return absl::OkStatus();
 }
+
+bool JpegDecoder::by_library() const { return !state_->entropy.in_place(); }
 
 int64_t JpegDecoder::warnings() const { return state_->error.manager.num_warnings; }
 

@@ -103,6 +103,17 @@ class JpegDecoder {
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
+  // Between StartCrop and NextRows: does what can be done of two crops together in less time than
+  // of one after the other, until one of them is ahead. Calling it changes nothing but the time.
+  // REQUIRES: neither is ahead.
+  static void DecodeAhead(JpegDecoder& a, JpegDecoder& b);
+  // Nothing is left to do ahead of NextRows.
+  bool is_ahead() const;
+
+  // Whether libjpeg does the entropy decoding of the image begun last, by choice, because of its
+  // kind, or because of an oddity.
+  bool by_library() const;
+
   // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,
   // or for oddities that cannot touch a pixel (padding between markers, an odd colour profile).
   int64_t warnings() const;

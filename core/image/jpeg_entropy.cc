@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <optional>
 
@@ -12,9 +13,11 @@
 namespace systole {
 namespace {
 
-// The one scan of an image whose header was read, ready to be decoded.
+// The one scan of an image that is ready to be decoded, but for what is wanted of it.
 HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
   HuffmanScan scan;
+  scan.columns = static_cast<int>(cinfo.MCUs_per_row);
+  scan.rows = static_cast<int>(cinfo.MCU_rows_in_scan);
   scan.num_blocks = cinfo.blocks_in_MCU;
   for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
     const int component = cinfo.MCU_membership[i];
@@ -35,14 +38,25 @@ HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
 
 }  // namespace
 
-void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo) {
+void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, int first_row, int end_row) {
   if (cinfo->progressive_mode || cinfo->arith_code || cinfo->inputctl->has_multiple_scans) return;
-  decoder_.Start(ScanOf(*cinfo));
+  HuffmanScan scan = ScanOf(*cinfo);
+  scan.first_column = static_cast<int>(cinfo->master->first_iMCU_col);
+  scan.end_column = static_cast<int>(cinfo->master->last_iMCU_col) + 1;
+  // Interpolated colour of a row draws on its neighbours, each of which stands for as many rows as
+  // colour is subsampled by; libjpeg transforms whole rows of MCUs, a lone component's by its own
+  // factor.
+  const int samples = cinfo->max_v_samp_factor;
+  const int mcu_rows = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
+  scan.first_row = std::max(0, first_row - 1) / (samples * DCTSIZE) * mcu_rows;
+  scan.end_row = ((end_row - 1 + samples) / (samples * DCTSIZE) + 1) * mcu_rows;
+  decoder_.Start(scan);
   column_ = 0;
   mcus_left_ = int64_t{cinfo->MCUs_per_row} * cinfo->MCU_rows_in_scan;
   interface_ = {*cinfo->entropy, this};
   interface_.functions.decode_mcu = DecodeMcu;
   cinfo->entropy = &interface_.functions;
+  in_place_ = true;
 }
 
 // A callback under RunGuarded: trivial locals only.
@@ -53,7 +67,12 @@ boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks)
   const bool transformed = blocks != nullptr && self.column_ >= cinfo->master->first_iMCU_col &&
                            self.column_ <= cinfo->master->last_iMCU_col;
   if (++self.column_ == cinfo->MCUs_per_row) self.column_ = 0;
-  bool ok = transformed ? self.decoder_.Decode(blocks) : self.decoder_.Skip();
+  const HuffmanDecoder::Block* decoded = nullptr;
+  bool ok = self.decoder_.Take(&decoded) && (decoded != nullptr || !transformed);
+  if (ok && transformed) {
+    for (int i = 0; i < cinfo->blocks_in_MCU; ++i)
+      std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
+  }
   if (ok && --self.mcus_left_ == 0) {
     const std::optional<size_t> end = self.decoder_.End();
     ok = end.has_value();

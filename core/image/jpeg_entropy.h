@@ -22,11 +22,22 @@ class JpegEntropyDecoder {
   JpegEntropyDecoder& operator=(const JpegEntropyDecoder&) = delete;
 
   // Before each image.
-  void Reset() { gave_up_ = false; }
+  void Reset() { in_place_ = gave_up_ = false; }
 
-  // After jpeg_start_decompress: libjpeg calls this object from now on, unless the image is of a
-  // kind that HuffmanDecoder does not know. `cinfo->err` must be a JpegErrors's manager.
-  void Replace(j_decompress_ptr cinfo);
+  // After jpeg_start_decompress and jpeg_crop_scanline, of an image whose rows [first_row, end_row)
+  // will be asked for: libjpeg calls this object from now on, unless the image is of a kind that
+  // HuffmanDecoder does not know. `cinfo->err` must be a JpegErrors's manager.
+  void Replace(j_decompress_ptr cinfo, int first_row, int end_row);
+
+  // HuffmanDecoder's of two images. REQUIRES: neither is ahead.
+  static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
+    HuffmanDecoder::DecodeAhead(a.decoder_, b.decoder_);
+  }
+  // There is nothing to do before libjpeg asks.
+  bool is_ahead() const { return !in_place_ || decoder_.is_ahead(); }
+
+  // It has replaced libjpeg's for this image.
+  bool in_place() const { return in_place_; }
 
   // An oddity ended a step, without a message: the image must be decoded anew by libjpeg alone.
   bool gave_up() const { return gave_up_; }
@@ -43,6 +54,7 @@ class JpegEntropyDecoder {
   HuffmanDecoder decoder_;
   JDIMENSION column_ = 0;  // Of the next MCU.
   int64_t mcus_left_ = 0;
+  bool in_place_ = false;
   bool gave_up_ = false;
 };
 

@@ -2,7 +2,7 @@
 // Must never crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
 // libFuzzer). A crop of an image that decodes whole without a warning must equal the cut, and our
 // entropy decoder must say what libjpeg's says: pixels, errors, warnings. So must a decoder that
-// has seen other images.
+// has seen other images, and one that decodes beside another.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +31,52 @@ void CompareWithLibrary(JpegDecoder& own, absl::string_view jpeg) {
   const absl::Status status = own.Decode(crop, absl::MakeSpan(ours));
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
   SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
+}
+
+struct Rows {
+  std::vector<uint8_t> pixels;
+  absl::Status status;
+
+  bool operator==(const Rows&) const = default;
+};
+
+// Of a crop that was started.
+Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
+  Rows rows;
+  for (int y = 0; y < crop.height; ++y) {
+    const absl::StatusOr<const uint8_t*> row = decoder.NextRow();
+    rows.status = row.status();
+    if (!row.ok()) break;
+    rows.pixels.insert(rows.pixels.end(), *row, *row + size_t{3} * crop.width);
+  }
+  return rows;
+}
+
+// Two crops decoded together are two crops decoded alone.
+void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg) {
+  const absl::StatusOr<ImageInfo> info = a.ReadHeader(jpeg);
+  if (!info.ok()) return;
+  const CropRect crops[2] = {
+      {info->height / 4, info->width / 3, (info->height + 1) / 2, (info->width + 1) / 2},
+      WholeImage(info->height, info->width)};
+  Rows alone[2];
+  for (int i = 0; i < 2; ++i) {
+    if (!a.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+    alone[i].status = a.StartCrop(crops[i]);
+    if (alone[i].status.ok()) alone[i] = ReadRows(a, crops[i]);
+  }
+  JpegDecoder* const decoders[2] = {&a, &b};
+  absl::Status started[2];
+  for (int i = 0; i < 2; ++i) {
+    if (!decoders[i]->ReadHeader(jpeg).ok()) std::abort();
+    started[i] = decoders[i]->StartCrop(crops[i]);
+  }
+  if (!a.is_ahead() && !b.is_ahead()) JpegDecoder::DecodeAhead(a, b);
+  for (int i = 0; i < 2; ++i) {
+    Rows together = {.status = started[i]};
+    if (started[i].ok()) together = ReadRows(*decoders[i], crops[i]);
+    SYSTOLE_CHECK(together == alone[i]);
+  }
 }
 
 void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
@@ -64,6 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace systole;  // NOLINT: a fuzzer's entry point cannot be in a namespace.
   static JpegDecoder& strict =
       *new JpegDecoder(*JpegDecoder::Create({.max_pixels = kMaxPixels, .max_scans = 12}));
+  static JpegDecoder& other =
+      *new JpegDecoder(*JpegDecoder::Create({.max_pixels = kMaxPixels, .max_scans = 12}));
   static JpegDecoder& lenient = *new JpegDecoder(
       *JpegDecoder::Create({.fail_on_warning = false, .max_pixels = kMaxPixels, .max_scans = 12}));
   static ImageTransformer& transformer = *new ImageTransformer(
@@ -73,6 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   DecodeAndCompare(strict, jpeg);
   DecodeAndCompare(lenient, jpeg);
   CompareWithLibrary(strict, jpeg);
+  DecodeTogether(strict, other, jpeg);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {
     transformer

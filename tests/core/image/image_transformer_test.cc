@@ -103,6 +103,35 @@ TEST(ImageTransformerTest, RawPixelsOfOneChannel) {
   EXPECT_EQ(out, ReferenceResize(pixels, 28, 28, false, output));
 }
 
+TEST(ImageTransformerTest, ImagesDecodedTogetherEqualImagesAlone) {
+  const ImageTransformerOptions options = {.output = Imagenet(24, PixelType::kFloat32)};
+  ImageTransformer a = MakeTransformer(options);
+  ImageTransformer b = MakeTransformer(options);
+  for (int record = 0; record < 12; ++record) {
+    const std::string jpeg_a = MakeJpeg(k420, 90 + record, 70, record);
+    const std::string jpeg_b = MakeJpeg(k420, 80, 60 + record, record);
+    const CropRect crop_a = {record, 3, 50, 60};
+    const CropRect crop_b = WholeImage(60 + record, 80);
+    std::vector<uint8_t> want_a(a.output_bytes()), want_b(want_a), out_a(want_a), out_b(want_a);
+    ASSERT_THAT(a.ReadHeader(jpeg_a), IsOk());
+    ASSERT_THAT(a.Transform(crop_a, true, absl::MakeSpan(want_a)), IsOk());
+    ASSERT_THAT(a.ReadHeader(jpeg_b), IsOk());
+    ASSERT_THAT(a.Transform(crop_b, false, absl::MakeSpan(want_b)), IsOk());
+
+    ASSERT_THAT(a.ReadHeader(jpeg_a), IsOk());
+    ASSERT_THAT(a.Start(crop_a, true), IsOk());
+    ASSERT_THAT(b.ReadHeader(jpeg_b), IsOk());
+    ASSERT_THAT(b.Start(crop_b, false), IsOk());
+    ASSERT_FALSE(a.is_ahead() || b.is_ahead());
+    ImageTransformer::DecodeAhead(a, b);
+    EXPECT_TRUE(a.is_ahead() || b.is_ahead());
+    ASSERT_THAT(b.Finish(absl::MakeSpan(out_b)), IsOk());
+    ASSERT_THAT(a.Finish(absl::MakeSpan(out_a)), IsOk());
+    EXPECT_EQ(out_a, want_a);
+    EXPECT_EQ(out_b, want_b);
+  }
+}
+
 TEST(ImageTransformerTest, DamageInTheCropIsDataLossAndTheNextImageIsFine) {
   const std::string jpeg = MakeJpeg(k420, 64, 64, 3);
   const std::string cut = jpeg.substr(0, jpeg.size() / 2);

@@ -116,6 +116,9 @@ void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_pe
             << kind.name << " " << size.width << "x" << size.height << ": crop y " << crop.y
             << " x " << crop.x << " " << crop.height << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
+        // What libjpeg asks for was foreseen, else it would have taken over.
+        ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
+            << kind.name;
       }
     }
   }
@@ -260,10 +263,15 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop) {
+// As far as it can go ahead of the other, if `beside` is given.
+Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop,
+                   JpegDecoder* beside = nullptr) {
   Outcome outcome;
   outcome.status = decoder.ReadHeader(jpeg).status();
   if (outcome.status.ok()) outcome.status = decoder.StartCrop(crop);
+  if (beside != nullptr && !decoder.is_ahead() && !beside->is_ahead()) {
+    JpegDecoder::DecodeAhead(decoder, *beside);
+  }
   for (int y = 0; y < crop.height && outcome.status.ok(); ++y) {
     const absl::StatusOr<const uint8_t*> row = decoder.NextRow();
     outcome.status = row.status();
@@ -540,6 +548,7 @@ TEST(JpegDecoderTest, BadOptionsAreNamed) {
 TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
   for (const bool strict : {true, false}) {
     JpegDecoder own = MakeDecoder({.fail_on_warning = strict});
+    JpegDecoder other = MakeDecoder();
     JpegDecoder library = MakeDecoder({.fail_on_warning = strict, .library_entropy_decoder = true});
     int damaged = 0;
     for (const JpegKind& kind : AllJpegKinds()) {
@@ -556,16 +565,72 @@ TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
         const int x = static_cast<int>(rng.UniformInt(0, 83));
         const CropRect crop = {y, x, static_cast<int>(rng.UniformInt(1, 72 - y)),
                                static_cast<int>(rng.UniformInt(1, 84 - x))};
-        const Outcome mine = DecodeCrop(own, jpeg, crop);
+        const bool beside = i / 4 % 2 == 1;
+        if (beside) {
+          ASSERT_THAT(other.ReadHeader(whole), IsOk());
+          ASSERT_THAT(other.StartCrop(WholeImage(71, 83)), IsOk());
+        }
+        const Outcome mine = DecodeCrop(own, jpeg, crop, beside ? &other : nullptr);
         const Outcome theirs = DecodeCrop(library, jpeg, crop);
         ASSERT_EQ(mine.status, theirs.status) << kind.name << " " << i;
         ASSERT_EQ(mine.pixels, theirs.pixels) << kind.name << " " << i;
         ASSERT_EQ(mine.warnings, theirs.warnings) << kind.name << " " << i;
         if (!theirs.status.ok() || theirs.warnings > 0) ++damaged;
+        ASSERT_TRUE(library.by_library());
       }
     }
     EXPECT_GT(damaged, 300);
   }
+}
+
+// Each kind beside each, and what is left of the other beside the next.
+TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
+  JpegDecoder alone = MakeDecoder();
+  JpegDecoder decoders[2] = {MakeDecoder(), MakeDecoder()};
+  struct Crop {
+    std::string jpeg;
+    CropRect crop;
+    std::string name;
+  };
+  std::vector<Crop> crops;
+  CounterRng rng(/*seed=*/8, 0, 0, 0);
+  for (int i = 0; i < 300; ++i) {
+    const JpegKind& kind = AllJpegKinds()[static_cast<size_t>(
+        rng.UniformInt(0, static_cast<int64_t>(AllJpegKinds().size())))];
+    const int height = static_cast<int>(rng.UniformInt(1, 150));
+    const int width = static_cast<int>(rng.UniformInt(1, 150));
+    crops.push_back({MakeJpeg(kind, width, height, static_cast<uint32_t>(i)),
+                     RandomCrop(rng, height, width), kind.name});
+  }
+  size_t next = 0;
+  const Crop* crop_of[2] = {};
+  const auto start = [&](int i) {
+    crop_of[i] = &crops[next++];
+    ASSERT_THAT(decoders[i].ReadHeader(crop_of[i]->jpeg), IsOk());
+    ASSERT_THAT(decoders[i].StartCrop(crop_of[i]->crop), IsOk());
+  };
+  start(0);
+  start(1);
+  int together = 0;
+  while (next < crops.size()) {
+    if (!decoders[0].is_ahead() && !decoders[1].is_ahead()) {
+      JpegDecoder::DecodeAhead(decoders[0], decoders[1]);
+      ++together;
+    }
+    const int done = decoders[0].is_ahead() ? 0 : 1;
+    ASSERT_TRUE(decoders[done].is_ahead());
+    const CropRect& crop = crop_of[done]->crop;
+    std::vector<uint8_t> pixels;
+    for (int y = 0; y < crop.height; ++y) {
+      const absl::StatusOr<const uint8_t*> row = decoders[done].NextRow();
+      ASSERT_THAT(row, IsOk());
+      pixels.insert(pixels.end(), *row, *row + crop.width * 3);
+    }
+    ASSERT_EQ(pixels, DecodeCrop(alone, crop_of[done]->jpeg, crop).pixels) << crop_of[done]->name;
+    ASSERT_EQ(decoders[done].by_library(), alone.by_library()) << crop_of[done]->name;
+    start(done);
+  }
+  EXPECT_GT(together, 100);
 }
 
 TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {

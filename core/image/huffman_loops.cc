@@ -1,0 +1,209 @@
+#include "core/image/huffman_loops.h"
+
+// Vectors copy bytes; what counts for the rest is that shifts by a register's content are cheap
+// from AVX2 on (BMI2).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/image/huffman_loops.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target.h:
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace systole::huffman {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+enum class Progress { kInBlock, kBlockEnds, kInvalid };
+
+// As many symbols as there are bits for without a look at memory.
+template <bool kStore>
+HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
+  BitReader& bits = cursor.bits;
+  const AcTable& table = *cursor.table;
+  const uint8_t* const natural_order = kNaturalOrder.data();
+  int16_t* const block = cursor.block;
+  size_t k = cursor.k;
+  for (int i = 0; i < kEntriesPerRefill; ++i) {
+    const size_t index = bits.index();
+    // Once what is to be looked up is known: nobody waits for these bits.
+    if (i == 0) bits.Refill();
+    if constexpr (!kStore) {
+      const SkipEntry entry = table.skip[index];
+      const size_t last = k + entry.run;
+      if (last < 63 || (last & kBeyond) == 0) {
+        bits.Drop(entry.bits);
+        if (last >= 63) return Progress::kBlockEnds;
+        k = last;
+        continue;
+      }
+    }
+    const AcEntry& entry = table.lookup[index];
+    const size_t first = k + entry.first_run;
+    if constexpr (kStore) {
+      const size_t last = k + entry.run;
+      if (last < 63 || (last & kBeyond) == 0) {
+        // In this order: where there is no second, it is overwritten.
+        block[natural_order[last]] = entry.second;
+        block[natural_order[first]] = entry.first_value(bits.window);
+        bits.Drop(entry.bits);
+        if (last >= 63) return Progress::kBlockEnds;
+        k = last;
+        continue;
+      }
+    }
+    if (first <= 63) {
+      // The block becomes full, and what follows in the entry may be another's.
+      if constexpr (kStore) block[natural_order[first]] = entry.first_value(bits.window);
+      bits.Drop(entry.first_bits());
+      if (first == 63) return Progress::kBlockEnds;
+      k = first;
+      continue;
+    }
+    bits.Refill();
+    const AcTable::Symbol symbol = table.Find(bits.window);
+    if (symbol.bits == 0) return Progress::kInvalid;
+    bits.Drop(symbol.bits);
+    if (symbol.run == kEndOfBlock) return Progress::kBlockEnds;
+    k += static_cast<size_t>(symbol.run);
+    if (k > 63) return Progress::kInvalid;
+    if constexpr (kStore) block[natural_order[k]] = static_cast<int16_t>(symbol.value);
+    if (k == 63) return Progress::kBlockEnds;
+    break;
+  }
+  cursor.k = k;
+  return Progress::kInBlock;
+}
+
+// False: the loop ends; `state` says what comes next.
+template <bool kStore>
+HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
+  state.in_block = false;
+  if (state.next_block == state.scan.num_blocks) {
+    state.cursor.bits = cursor.bits;
+    const bool begun = state.NextMcu();
+    cursor.bits = state.cursor.bits;
+    if (!begun) return false;
+    cursor.bits.Refill();
+  }
+  const HuffmanScan::Block& block = state.scan.blocks[state.next_block];
+  state.store = state.wanted && block.wanted;
+  if (state.store != kStore) return false;
+  int& dc = state.dc_predictors[block.component];
+  if (!state.dc_tables[block.dc_table]->Take(cursor.bits, &dc)) {
+    state.GiveUp();
+    return false;
+  }
+  if constexpr (kStore) {
+    cursor.block = state.values.data() + state.values_end +
+                   kBlockValues * static_cast<size_t>(state.next_block);
+    cursor.block[0] = static_cast<int16_t>(dc);
+  }
+  cursor.table = state.ac_tables[block.ac_table].get();
+  cursor.k = 0;
+  ++state.next_block;
+  state.in_block = true;
+  return true;
+}
+
+template <bool kStore>
+HWY_INLINE bool Begin(ScanState& state, Cursor& cursor) {
+  cursor = state.cursor;
+  return state.in_block || BeginBlock<kStore>(state, cursor);
+}
+
+template <bool kStore>
+HWY_INLINE bool Advance(ScanState& state, Cursor& cursor) {
+  const Progress progress = TakeSymbols<kStore>(cursor);
+  if (progress == Progress::kInBlock) [[likely]]
+    return true;
+  if (progress == Progress::kBlockEnds) return BeginBlock<kStore>(state, cursor);
+  state.GiveUp();
+  return false;
+}
+
+// Both of these return when a scan goes from stored blocks to others or back, or is not active any
+// more.
+template <bool kStore>
+HWY_NOINLINE void DecodeOne(ScanState& state) {
+  Cursor cursor;
+  if (Begin<kStore>(state, cursor)) {
+    while (Advance<kStore>(state, cursor)) {
+    }
+  }
+  state.cursor = cursor;
+}
+
+template <bool kStoreA, bool kStoreB>
+HWY_NOINLINE void DecodeTwo(ScanState& a, ScanState& b) {
+  Cursor cursor_a, cursor_b;
+  // Both, whatever the first one says.
+  const bool begun_a = Begin<kStoreA>(a, cursor_a);
+  const bool begun_b = Begin<kStoreB>(b, cursor_b);
+  if (begun_a && begun_b) {
+    while (Advance<kStoreA>(a, cursor_a) && Advance<kStoreB>(b, cursor_b)) {
+    }
+  }
+  a.cursor = cursor_a;
+  b.cursor = cursor_b;
+}
+
+void DecodeAlone(ScanState& state) {
+  while (state.active) state.store ? DecodeOne<true>(state) : DecodeOne<false>(state);
+}
+
+void DecodeTogether(ScanState& a, ScanState& b) {
+  while (a.active && b.active) {
+    if (a.store && b.store) {
+      DecodeTwo<true, true>(a, b);
+    } else if (a.store) {
+      DecodeTwo<true, false>(a, b);
+    } else if (b.store) {
+      DecodeTwo<true, false>(b, a);
+    } else {
+      DecodeTwo<false, false>(a, b);
+    }
+  }
+}
+
+// Copies the bytes before the first 255, or all; how many. May write a vector more than `size`.
+size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to) {
+  const hn::ScalableTag<uint8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    const auto bytes = hn::LoadU(d, from + i);
+    hn::StoreU(bytes, d, to + i);
+    const intptr_t at = hn::FindFirstTrue(d, hn::Eq(bytes, hn::Set(d, 255)));
+    if (at >= 0) return i + static_cast<size_t>(at);
+  }
+  for (; i < size && from[i] != 255; ++i) to[i] = from[i];
+  return i;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace systole::huffman
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace systole::huffman {
+namespace {
+
+HWY_EXPORT(DecodeAlone);
+HWY_EXPORT(DecodeTogether);
+HWY_EXPORT(CopyPlain);
+
+}  // namespace
+
+void DecodeAlone(ScanState& state) { HWY_DYNAMIC_DISPATCH(DecodeAlone)(state); }
+
+void DecodeTogether(ScanState& a, ScanState& b) { HWY_DYNAMIC_DISPATCH(DecodeTogether)(a, b); }
+
+size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to) {
+  return HWY_DYNAMIC_DISPATCH(CopyPlain)(from, size, to);
+}
+
+}  // namespace systole::huffman
+#endif  // HWY_ONCE

@@ -1,0 +1,108 @@
+// HuffmanDecoder's work: where it stands in a scan, and the loops that run for every symbol, once
+// for each SIMD target. For it alone.
+//
+// Single-thread.
+#ifndef SYSTOLE_CORE_IMAGE_HUFFMAN_LOOPS_H_
+#define SYSTOLE_CORE_IMAGE_HUFFMAN_LOOPS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/image/huffman_decoder.h"
+#include "core/image/huffman_tables.h"
+#include "core/memory/aligned_vector.h"
+
+namespace systole::huffman {
+
+// An MCU has at most 10 blocks of 64 coefficients, each of a code and a value of at most 16 bits.
+inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
+inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
+// Small enough to stay in the first-level cache beside the tables.
+inline constexpr int64_t kBufferBytes = 8192;
+
+inline constexpr size_t kBlockValues = 64;
+
+// Of MCUs, in a scan's order.
+struct Position {
+  int row = 0;
+  int column = 0;
+
+  void Advance(int columns) {
+    if (++column < columns) return;
+    column = 0;
+    ++row;
+  }
+  bool operator==(const Position& other) const {
+    return row == other.row && column == other.column;
+  }
+};
+
+// Where in a block decoding stands. The loops keep it in registers.
+struct Cursor {
+  BitReader bits;
+  size_t k = 0;  // The last coefficient so far.
+  int16_t* block = nullptr;
+  const AcTable* table = nullptr;
+};
+
+struct ScanState {
+  // Goes from the end of an MCU into the next one; false, and not `active`, if it must not begin.
+  bool NextMcu();
+  void StartInterval();
+  bool Restart();
+  void Fill();
+  void GiveUp() {
+    failed = true;
+    active = false;
+  }
+  int64_t BitsLeft() const { return (buffer_end - cursor.bits.next) * 8 + cursor.bits.count; }
+  bool IsWanted(const Position& mcu) const {
+    return mcu.row >= scan.first_row && mcu.column >= scan.first_column &&
+           mcu.column < scan.end_column;
+  }
+  size_t mcu_values() const { return scan.num_blocks * kBlockValues; }
+
+  HuffmanScan scan;
+  std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
+  std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
+  size_t next_byte = 0;    // Of scan.bytes: not yet in the buffer.
+  bool at_marker = false;  // There: a marker,
+  bool at_end = false;     // or nothing.
+  // Entropy-coded bytes without stuffing, followed by zeros.
+  std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes + kMaxMcuBytes + kWindowBytes);
+  const uint8_t* buffer_end = nullptr;  // Of the bytes in it.
+  int dc_predictors[4] = {};
+  int64_t mcus_to_restart = 0;
+  int next_restart = 0;
+
+  bool active = false;    // There is more to decode for now.
+  bool failed = false;    // In the MCU at `decoded`.
+  Position decoded;       // The MCU that is being decoded, or the next.
+  Position taken;         // The next to be taken.
+  int end_row = 0;        // Where to stop.
+  bool in_mcu = false;    // Decoding stands in the one at `decoded`.
+  bool wanted = false;    // It is.
+  int next_block = 0;     // Of it: the first that has not begun.
+  bool in_block = false;  // Decoding stands in the one before.
+  bool store = false;     // Of that one, or the next: whether it is stored.
+  Cursor cursor;
+
+  // Wanted MCUs that were not taken yet, zeros where nothing was stored.
+  AlignedVector<int16_t> values;
+  size_t values_begin = 0;
+  size_t values_end = 0;
+};
+
+// Goes on until the scan is not active any more, or one of the two is not.
+void DecodeAlone(ScanState& state);
+void DecodeTogether(ScanState& a, ScanState& b);
+
+// Copies the bytes before the first 255, or all; how many. Writes up to kMaxMcuBytes more.
+size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to);
+
+}  // namespace systole::huffman
+
+#endif  // SYSTOLE_CORE_IMAGE_HUFFMAN_LOOPS_H_
