@@ -21,7 +21,7 @@
 #include "core/flow/worker_pool.h"
 #include "core/image/crop.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/pipeline/example_maker.h"
+#include "core/pipeline/example_filler.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "core/status/check.h"

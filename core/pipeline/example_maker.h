@@ -5,30 +5,25 @@
 #ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
 #define SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "core/example/feature_view.h"
-#include "core/image/crop.h"
-#include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/order/order.h"
 #include "core/order/shard_map.h"
+#include "core/pipeline/example_filler.h"
 #include "core/pipeline/feed_plan.h"
+#include "core/pipeline/first_error.h"
 
 namespace systole {
-
-// The part of its image, of height x width pixels, that an output takes of (epoch, record), both
-// sizes at least 1. `seed` is the spec's.
-CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
-                int width);
 
 class ExampleMaker {
  public:
@@ -45,13 +40,6 @@ class ExampleMaker {
                     int64_t begin, int64_t end, uint8_t* slice);
 
  private:
-  // What one plan needs between examples.
-  struct PlanScratch {
-    std::weak_ptr<const FeedPlan> plan;
-    std::vector<FeatureView> features;
-    std::vector<std::optional<ImageTransformer>> transformers;  // By output; images only.
-  };
-
   // A record and where its example belongs.
   struct Wanted {
     int64_t record = 0;
@@ -59,32 +47,53 @@ class ExampleMaker {
     ShardPlace place;
   };
 
-  // Makes the example of one record, whose payload has been read, or could not be.
-  absl::Status MakeOne(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,
-                       const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload,
-                       uint8_t* slice);
+  // An example of one plan.
+  struct Making {
+    explicit Making(ExampleFiller filler) : filler(std::move(filler)) {}
+
+    ExampleFiller filler;
+    Wanted wanted;
+    bool waits = false;   // It has begun, and its images may be decoded beside another's.
+    std::string payload;  // Meanwhile.
+  };
+
+  // What one plan needs between calls.
+  struct PlanScratch {
+    std::weak_ptr<const FeedPlan> plan;
+    // Two images decoded together take less time than one after the other.
+    std::array<Making, 2> makings;
+  };
+
+  // One call.
+  struct Task {
+    const FeedPlan& plan;
+    PlanScratch& scratch;
+    int64_t epoch = 0;
+    bool copies_payloads = false;
+    uint8_t* slice = nullptr;
+    FirstError error;
+  };
 
   // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
-  // Fills in every output of a record. Errors without the record's place.
-  absl::Status FillOutputs(const FeedPlan& plan, PlanScratch& scratch, int64_t epoch,
-                           int64_t record, absl::string_view payload, int64_t slot, uint8_t* slice);
-  absl::Status FillImage(const FeedPlan& plan, const OutputPlan& output,
-                         ImageTransformer& transformer, int64_t epoch, int64_t record,
-                         absl::string_view bytes, absl::Span<uint8_t> out);
-  absl::Status FillNumbers(const OutputPlan& output, const FeatureView& feature,
-                           absl::Span<uint8_t> out);
+  // Makes the example of one record, whose payload has been read, or could not be: at once, or when
+  // later ones come or FinishAll is called.
+  void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload);
+  void FinishAll(Task& task);
+  // One of those that wait, after what can be done of two of them together.
+  void FinishOne(Task& task);
+
+  // Makes the rest of an example that has begun, or failed to with `status`.
+  void Finish(Task& task, Making& making, absl::Status status);
+  // Marks the example valid, or as `status` and the spec say.
+  void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
   std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
   AlignedBuffer record_scratch_;
-  // One example of any output, of the plans seen so far, that is not written in place.
-  AlignedBuffer example_scratch_;
-  std::vector<uint8_t> pixels_;  // Of one image that is rounded before it is normalised.
-  std::vector<int64_t> int64s_;
-  std::vector<float> floats_;
+  FillerScratch filler_scratch_;
   std::list<PlanScratch> scratches_;  // Most recently used first.
 };
 

@@ -171,6 +171,12 @@ bool FeedPlan::decodes_images() const {
                      [](const OutputPlan& output) { return output.is_image(); });
 }
 
+bool FeedPlan::decodes_jpegs() const {
+  return std::any_of(outputs_.begin(), outputs_.end(), [](const OutputPlan& output) {
+    return output.source == OutputPlan::Source::kJpeg;
+  });
+}
+
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
   if (spec.dataset() != dataset->name()) {

@@ -95,6 +95,8 @@ class FeedPlan {
   // Whether some output is made by the image stages: these look at a record's bytes more than once,
   // so the bytes must stay as they are.
   bool decodes_images() const;
+  // Whether some output is decoded from a JPEG: an example may then wait for another.
+  bool decodes_jpegs() const;
 
   // Hash of the spec in canonical form: outputs sorted by name, defaults written out.
   uint64_t fingerprint() const { return fingerprint_; }

@@ -1,0 +1,86 @@
+// One example at a time, from its record's payload to its outputs: parsed, transformed and written
+// into their places in the slice. In two halves, between which the images of two examples can be
+// decoded together.
+//
+// Single-thread. What it writes depends on the arguments alone.
+#ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_FILLER_H_
+#define SYSTOLE_CORE_PIPELINE_EXAMPLE_FILLER_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/example/feature_view.h"
+#include "core/image/crop.h"
+#include "core/image/image_transformer.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/pipeline/feed_plan.h"
+
+namespace systole {
+
+// The part of its image, of height x width pixels, that an output takes of (epoch, record), both
+// sizes at least 1. `seed` is the spec's.
+CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
+                int width);
+
+// Memory that an example needs on its way; one for all fillers of a thread.
+struct FillerScratch {
+  // Makes room for the examples of `plan`. Unavailable if there is no memory, which says nothing of
+  // a record, as ResourceExhausted would.
+  absl::Status Reserve(const FeedPlan& plan);
+
+  AlignedBuffer example;        // One of any output that is not written in place.
+  std::vector<uint8_t> pixels;  // Of one image that is rounded before it is normalised.
+  std::vector<int64_t> int64s;
+  std::vector<float> floats;
+};
+
+// Errors are without the record's place, but name the output. Unavailable says that there is no
+// memory; all others are the record's fault.
+class ExampleFiller {
+ public:
+  // Every call must name a plan equal to `plan`, and a scratch with room for it.
+  static absl::StatusOr<ExampleFiller> Create(const FeedPlan& plan);
+
+  // First half: parses `payload`, which must stay as it is until Fill returns, and begins the JPEGs
+  // in it.
+  absl::Status Begin(const FeedPlan& plan, int64_t epoch, int64_t record,
+                     absl::string_view payload);
+
+  // A JPEG that may now be decoded beside another example's; null if there is none (any more).
+  ImageTransformer* WaitingImage();
+
+  // Second half: fills in every output of slot `slot` of `slice`.
+  absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);
+
+ private:
+  explicit ExampleFiller(std::vector<std::optional<ImageTransformer>> transformers,
+                         size_t num_features)
+      : features_(num_features), transformers_(std::move(transformers)) {}
+
+  absl::Status BeginImage(const FeedPlan& plan, const OutputPlan& output,
+                          ImageTransformer& transformer) const;
+  absl::Status FillImage(const FeedPlan& plan, const OutputPlan& output,
+                         ImageTransformer& transformer, absl::Span<uint8_t> out) const;
+  absl::Status FillValues(const OutputPlan& output, FillerScratch& scratch,
+                          absl::Span<uint8_t> out) const;
+  // The bytes that an output is made of; the same if they are as many as the spec says.
+  absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
+  absl::StatusOr<absl::string_view> RawBytesOf(const OutputPlan& output) const;
+
+  std::vector<FeatureView> features_;
+  std::vector<std::optional<ImageTransformer>> transformers_;  // By output; images only.
+  // Of the example that was begun.
+  absl::string_view payload_;
+  int64_t epoch_ = 0;
+  int64_t record_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_EXAMPLE_FILLER_H_
