@@ -2,6 +2,7 @@
 // the bare libjpeg-turbo decode of the same crop (nobody who uses libjpeg can be faster).
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/bare_decoder.h"
@@ -48,30 +49,53 @@ BilinearResizerOptions OutputOf(PixelType type) {
           .type = type};
 }
 
-// Calls `work` for every example, as often as the run asks for.
+// Calls `work` for every two examples, as often as the run asks for.
 template <typename Work>
 Sample MeasureExamples(Work work) {
   const std::vector<Example>& examples = Examples();  // Made here the first time.
   const int64_t passes = ScaledWork(8);
   return Measure(static_cast<double>(passes * kImages), [&] {
     for (int64_t pass = 0; pass < passes; ++pass) {
-      for (const Example& example : examples) work(example);
+      for (size_t i = 0; i < examples.size(); i += 2) work(examples[i], examples[i + 1]);
     }
   });
 }
+static_assert(kImages % 2 == 0);
 
 void BM_TransformAgainstBareDecode(benchmark::State& state, PixelType type, const char* output) {
-  absl::StatusOr<ImageTransformer> transformer =
-      ImageTransformer::Create({.output = OutputOf(type)});
-  SYSTOLE_CHECK(transformer.ok());
-  std::vector<uint8_t> out(transformer->output_bytes());
-  BareDecoder bare;
-  const auto transform = [&](const Example& example) {
-    SYSTOLE_CHECK(transformer->ReadHeader(example.jpeg).ok());
-    SYSTOLE_CHECK(transformer->Transform(example.crop, example.flip, absl::MakeSpan(out)).ok());
-    benchmark::DoNotOptimize(out.data());
+  struct Transformed {
+    ImageTransformer transformer;
+    std::vector<uint8_t> out = std::vector<uint8_t>(transformer.output_bytes());
+
+    void Start(const Example& example) {
+      SYSTOLE_CHECK(transformer.ReadHeader(example.jpeg).ok());
+      SYSTOLE_CHECK(transformer.Start(example.crop, example.flip).ok());
+    }
+    void Finish() {
+      SYSTOLE_CHECK(transformer.Finish(absl::MakeSpan(out)).ok());
+      benchmark::DoNotOptimize(out.data());
+    }
   };
-  const auto decode = [&](const Example& example) { bare.Decode(example.jpeg, example.crop); };
+  const auto make = [type] {
+    absl::StatusOr<ImageTransformer> transformer =
+        ImageTransformer::Create({.output = OutputOf(type)});
+    SYSTOLE_CHECK(transformer.ok());
+    return Transformed{*std::move(transformer)};
+  };
+  Transformed a = make();
+  Transformed b = make();
+  BareDecoder bare;
+  const auto transform = [&](const Example& first, const Example& second) {
+    a.Start(first);
+    b.Start(second);
+    ImageTransformer::DecodeAhead(a.transformer, b.transformer);
+    a.Finish();
+    b.Finish();
+  };
+  const auto decode = [&](const Example& first, const Example& second) {
+    bare.Decode(first.jpeg, first.crop);
+    bare.Decode(second.jpeg, second.crop);
+  };
   for (auto _ : state) {
     const auto samples = TakeTurns(
         {[&] { return MeasureExamples(transform); }, [&] { return MeasureExamples(decode); }});
