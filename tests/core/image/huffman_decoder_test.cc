@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
@@ -271,7 +272,7 @@ void WantPart(HuffmanScan& scan, CounterRng& rng) {
 }
 
 // A grey scan: DC sizes 0 to 3, AC 0/1, 0/2, 15/1, ZRL and the end, of 2 or 3 bits; 111 is no code.
-HuffmanScan SmallScan(const std::string& bytes) {
+HuffmanScan SmallScan(absl::string_view bytes) {
   HuffmanScan scan;
   scan.num_blocks = 1;
   scan.dc_codes[0] = ScanWriter::Codes({2, 2, 2, 3}, {0, 1, 2, 3});
