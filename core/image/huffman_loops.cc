@@ -167,7 +167,6 @@ void DecodeTogether(ScanState& a, ScanState& b) {
   }
 }
 
-// Copies the bytes before the first 255, or all; how many. May write a vector more than `size`.
 size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to) {
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);

@@ -100,7 +100,8 @@ struct ScanState {
 void DecodeAlone(ScanState& state);
 void DecodeTogether(ScanState& a, ScanState& b);
 
-// Copies the bytes before the first 255, or all; how many. Writes up to kMaxMcuBytes more.
+// Copies the bytes before the first 255, or all; how many. Leaves anything in the rest of `to`,
+// which has room for all.
 size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to);
 
 }  // namespace systole::huffman
