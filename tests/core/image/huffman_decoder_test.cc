@@ -336,6 +336,60 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
+TEST(HuffmanDecoderTest, WhatIsAheadIsReadWithoutItsBytes) {
+  Written scans[2];
+  HuffmanDecoder decoders[2];
+  for (int i = 0; i < 2; ++i) {
+    CounterRng rng = Rng(3000 + i);
+    Written& written = scans[i];
+    written.scan = Sized({.num_blocks = 1}, 20, 20);
+    written.scan.dc_codes[0] = RandomCodes(DcSymbols(), rng);
+    written.scan.ac_codes[0] = RandomCodes(AcSymbols(), rng);
+    for (int m = 0; m < 20 * 20; ++m) written.mcus.push_back({RandomBlock(rng)});
+    written.bytes = Write(written.mcus, written.scan);
+    ASSERT_GT(written.bytes.size(), 10000u);  // More than one look at them.
+    written.Start(decoders[i]);
+  }
+  HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
+  const int ahead = decoders[0].is_ahead() ? 0 : 1;
+  ASSERT_TRUE(decoders[ahead].is_ahead());
+  scans[ahead].bytes.replace(0, scans[ahead].bytes.size(), scans[ahead].bytes.size(), '\x55');
+  for (int m = 0; m < 20 * 20; ++m) {
+    ASSERT_EQ(Take(decoders[ahead], 1), scans[ahead].Expected(m)) << "MCU " << m;
+  }
+  scans[1 - ahead].ExpectAllIsRead(decoders[1 - ahead]);
+}
+
+TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
+  CounterRng rng = Rng(4000);
+  const Written next = RandomScan(rng);
+  const std::string plain(5000, '\0');  // Empty blocks.
+  const std::string ends[] = {
+      "",
+      plain,
+      plain + "\xff",
+      plain + "\xff\xd0",
+      plain + "\x3f\xff\xd9",  // In the middle of a block: an invalid code.
+  };
+  for (const std::string& bytes : ends) {
+    for (const int64_t restart_interval : {0, 7}) {
+      for (const int taken : {0, 1, 5, 1000000}) {
+        SCOPED_TRACE(absl::StrCat(bytes.size(), " bytes, ", restart_interval, ", ", taken));
+        HuffmanDecoder decoder, beside;
+        HuffmanScan scan = Sized(SmallScan(bytes), 300, 300);
+        scan.restart_interval = restart_interval;
+        decoder.Start(scan);
+        next.Start(beside);
+        HuffmanDecoder::DecodeAhead(decoder, beside);  // Until one or the other ends.
+        for (int m = 0; m < taken && Take(decoder, 1).has_value(); ++m) {
+        }
+        next.Start(decoder);
+        next.ExpectAllIsRead(decoder);
+      }
+    }
+  }
+}
+
 // Each is ahead when its memory is full, and goes on by rows.
 TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   Written scans[2];
@@ -460,6 +514,62 @@ TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
+// Symbols of up to 31 bits, before and behind entries of as many bits as they may have.
+TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
+  Written written;
+  written.scan = Sized({.num_blocks = 1}, 10, 10);
+  written.scan.dc_codes[0] = ScanWriter::Codes({15, 16}, {0, 15});
+  written.scan.ac_codes[0] = ScanWriter::Codes({2, 3, 16}, {0x0d, kEnd, 0x0f});
+  CounterRng rng = Rng(2000);
+  for (int m = 0; m < 100; ++m) {
+    Block block = {};
+    block[0] = m % 2 == 0 ? -16385 : 16382;  // Differences of 15 bits.
+    for (int k = 1; k < 60; ++k) block[kZigzag[k]] = rng.UniformInt(0, 2) == 0 ? 5001 : -32767;
+    written.mcus.push_back({block});
+  }
+  written.bytes = Write(written.mcus, written.scan);
+  for (const bool wanted : {true, false}) {
+    SCOPED_TRACE(wanted ? "stored" : "skipped");
+    written.scan.blocks[0].wanted = wanted;
+    HuffmanDecoder decoder;
+    written.Start(decoder);
+    written.ExpectAllIsRead(decoder);
+  }
+}
+
+// T.81 knows one code for the end of a block; libjpeg takes every symbol without a value for one,
+// but for sixteen zeros.
+TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
+  for (const int length : {3, 13}) {  // In a lookup, and not.
+    for (int end = 0x00; end < kSixteenZeros; end += 0x10) {
+      SCOPED_TRACE(absl::StrCat("symbol ", end, " of ", length, " bits"));
+      Written written;
+      written.scan = Sized({.num_blocks = 1}, 2, 2);
+      written.scan.dc_codes[0] = ScanWriter::Codes({2, 2}, {0, 1});
+      written.scan.ac_codes[0] = ScanWriter::Codes({2, length}, {0x01, end});
+      written.mcus.assign(4, {Small()});
+      ScanWriter writer;
+      for (int m = 0; m < 4; ++m) {
+        writer.Code(written.scan.dc_codes[0], m == 0 ? 1 : 0);
+        if (m == 0) writer.Value(1, 1);
+        for (int k = 1; k < 3; ++k) {
+          writer.Code(written.scan.ac_codes[0], 0x01);
+          writer.Value(1, 1);
+        }
+        writer.Code(written.scan.ac_codes[0], end);
+      }
+      writer.Marker(0xd9);
+      written.bytes = writer.bytes();
+      for (const bool wanted : {true, false}) {
+        written.scan.blocks[0].wanted = wanted;
+        HuffmanDecoder decoder;
+        written.Start(decoder);
+        written.ExpectAllIsRead(decoder);
+      }
+    }
+  }
+}
+
 TEST(HuffmanDecoderTest, AnInvalidCodeIsGivenUp) {
   EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, the end.
   EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);  // 00 111: AC.
@@ -474,6 +584,19 @@ TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
   writer.Code(codes.ac_codes[0], kEnd);
   writer.Marker(0xd9);
   EXPECT_EQ(McusOf(SmallScan(writer.bytes()), 1), 0);
+}
+
+// Ten codes of a bit each, 160 zeros, would go into one lookup.
+TEST(HuffmanDecoderTest, ARunFarBeyondTheBlockIsGivenUp) {
+  HuffmanScan scan = SmallScan("");
+  scan.ac_codes[0] = ScanWriter::Codes({1, 2}, {kSixteenZeros, kEnd});
+  ScanWriter writer;
+  writer.Code(scan.dc_codes[0], 0);
+  for (int i = 0; i < 40; ++i) writer.Code(scan.ac_codes[0], kSixteenZeros);
+  writer.Code(scan.ac_codes[0], kEnd);
+  writer.Marker(0xd9);
+  scan.bytes = writer.bytes();
+  EXPECT_EQ(McusOf(scan, 1), 0);
 }
 
 TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
@@ -512,15 +635,27 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
 }
 
 TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
+  // Alone, and ahead as far as it can go, which is to the last MCU whatever row was named.
   const auto end = [](const std::string& bytes) {
-    HuffmanDecoder decoder;
-    decoder.Start(Sized(SmallScan(bytes), 1, 1));
-    EXPECT_TRUE(Take(decoder, 1).has_value());
-    return decoder.End();
+    HuffmanScan scan = Sized(SmallScan(bytes), 1, 1);
+    scan.end_row = 3;
+    HuffmanDecoder alone, ahead, beside;
+    alone.Start(scan);
+    EXPECT_TRUE(Take(alone, 1).has_value());
+    const std::optional<size_t> end = alone.End();
+    const std::string other = Write(std::vector<Mcu>(50, {Small()}), SmallScan(""));
+    beside.Start(Sized(SmallScan(other), 10, 5));
+    ahead.Start(scan);
+    HuffmanDecoder::DecodeAhead(ahead, beside);
+    EXPECT_TRUE(ahead.is_ahead());
+    EXPECT_TRUE(Take(ahead, 1).has_value());
+    EXPECT_EQ(ahead.End(), end);
+    return end;
   };
   EXPECT_EQ(end(std::string("\x0f\xff\xd9", 3)), 1u);
-  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);    // A byte too many.
-  EXPECT_EQ(end(std::string(9000, '\0') + "\xff\xd9"), std::nullopt);  // A buffer too many.
+  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);    // A byte too many,
+  EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);    // two blocks,
+  EXPECT_EQ(end(std::string(9000, '\0') + "\xff\xd9"), std::nullopt);  // a buffer.
 }
 
 TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {

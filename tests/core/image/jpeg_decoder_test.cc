@@ -647,6 +647,25 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
   }
 }
 
+// A comment that claims more than there is, and behind the image what could be the rest of it.
+TEST(JpegDecoderTest, BytesBehindTheImageAreNotRead) {
+  const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
+  const std::string jpeg = whole.substr(0, whole.size() - 2) + std::string("\xff\xfe\x00\x20", 4);
+  const std::string memory = jpeg + std::string(30, 'x') + "\xff\xd9";
+  JpegDecoder own = MakeDecoder();
+  JpegDecoder library = MakeDecoder({.library_entropy_decoder = true});
+  std::vector<uint8_t> ours(48 * 32 * 3), theirs(ours);
+  const auto decode = [&](JpegDecoder& decoder, std::vector<uint8_t>& pixels) {
+    const absl::Status header =
+        decoder.ReadHeader(absl::string_view(memory).substr(0, jpeg.size())).status();
+    return header.ok() ? decoder.Decode(WholeImage(32, 48), absl::MakeSpan(pixels)) : header;
+  };
+  EXPECT_THAT(decode(own, ours), StatusIs(kDataLoss, HasSubstr("Premature end of JPEG file")));
+  EXPECT_THAT(decode(library, theirs),
+              StatusIs(kDataLoss, HasSubstr("Premature end of JPEG file")));
+  EXPECT_EQ(own.warnings(), library.warnings());
+}
+
 TEST(JpegDecoderTest, NoByteFlipCrashesOrEscapesAsAnotherCode) {
   const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
   JpegDecoder decoder = MakeDecoder({.max_pixels = 1 << 16});
