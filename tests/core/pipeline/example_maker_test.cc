@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
 #include "core/example/example_builder.h"
 #include "core/image/jpeg_encoder.h"
 #include "core/pipeline/first_error.h"
@@ -66,8 +68,8 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
-// Records of which some are damaged: the record itself, its image's header, its image's data, and
-// an image of another kind.
+// Records of which some are damaged: the record itself, an image's header, both images' data or the
+// other image alone; and images of another kind.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   for (int64_t i = 0; i < 16; ++i) {
@@ -77,7 +79,11 @@ std::string ShardWithDamage() {
     if (i == 9) {
       jpeg = *EncodeJpeg(std::vector<uint8_t>(64 * 64 * 3, 77), 64, 64, 3, {.progressive = true});
     }
-    builder.Add(i == 12 ? "no example" : ExampleBuilder().AddBytes("image", jpeg).Serialize());
+    builder.Add(i == 12 ? "no example"
+                        : ExampleBuilder()
+                              .AddBytes("image", jpeg)
+                              .AddBytes("other", i == 5 ? "no JPEG" : jpeg)
+                              .Serialize());
   }
   return builder.Build();
 }
@@ -86,17 +92,18 @@ constexpr char kTwoImages[] =
     "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 shuffle { mode: GLOBAL } "
     "outputs { name: 'x' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
     "  transforms { random_resized_crop { height: 16 width: 16 } } } "
-    "outputs { name: 'y' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+    "outputs { name: 'y' feature: 'other' dtype: UINT8 transforms { decode_jpeg {} } "
     "  transforms { resize { height: 8 width: 8 } } } ";
 
 TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
-  const auto dataset = OpenTestDataset({ShardWithDamage()});
+  // A step has some records of each shard, so that many are not read in one piece.
+  const auto dataset = OpenTestDataset({ShardWithDamage(), ShardWithDamage()});
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(absl::StrCat(kTwoImages, "on_corrupt: MASK")), dataset);
   ASSERT_THAT(plan, IsOk());
   const auto slice_bytes = static_cast<size_t>((*plan)->layout().slice_bytes());
   ExampleMaker maker;
-  for (int64_t step = 0; step < 5; ++step) {
+  for (int64_t step = 0; step < 6; ++step) {  // Three epochs.
     std::vector<uint8_t> together(slice_bytes), alone(slice_bytes);
     ASSERT_THAT(maker.Make(*plan, step, 0, 0, 16, together.data()), IsOk());
     for (int64_t slot = 0; slot < 16; ++slot) {
@@ -104,7 +111,56 @@ TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
     }
     EXPECT_EQ(together, alone) << "step " << step;
   }
-  EXPECT_EQ(dataset->damage().masked_examples(), 5 * 2 * 4);
+  // In each epoch five of each shard, together and alone.
+  EXPECT_EQ(dataset->damage().masked_examples(), 3 * 2 * 5 * 2);
+  for (const DamageLog::Entry& entry : dataset->damage().entries()) {
+    if (entry.record % 16 != 5) continue;  // Whose first image had begun.
+    EXPECT_THAT(entry.cause, HasSubstr("output 'y': image of 7 bytes is not a JPEG"));
+  }
+  EXPECT_EQ(dataset->damage().entries().size(), 10u);
+}
+
+// The whole image of each record in 4 x 4 pixels, and the same flipped or not.
+constexpr char kFlipped[] =
+    "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 "
+    "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+    "  transforms { resize { height: 4 width: 4 } } } "
+    "outputs { name: 'y' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+    "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
+
+TEST(ExampleMakerTest, EachEpochDrawsAnewForEachRecord) {
+  const auto dataset = OpenTestDataset(TestShards({16}));
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(SpecFromText(kFlipped), dataset);
+  ASSERT_THAT(plan, IsOk());
+  const SliceLayout& layout = (*plan)->layout();
+  ExampleMaker maker;
+  std::set<std::string> epochs;
+  for (int64_t epoch = 0; epoch < 5; ++epoch) {
+    std::vector<uint8_t> slice(static_cast<size_t>(layout.slice_bytes()));
+    ASSERT_THAT(maker.Make(*plan, epoch, 0, 0, 16, slice.data()), IsOk());
+    std::string flips;
+    for (int64_t slot = 0; slot < 16; ++slot) {
+      const auto image = [&](size_t output) {
+        const SliceTensor& tensor =
+            layout.tensors()[static_cast<size_t>((*plan)->outputs()[output].tensor)];
+        const uint8_t* begin = slice.data() + tensor.offset + slot * 4 * 4 * 3;
+        return std::vector<uint8_t>(begin, begin + 4 * 4 * 3);
+      };
+      std::vector<uint8_t> mirrored;
+      for (size_t i = 0; i < 16; ++i) {
+        const size_t from = (i / 4 * 4 + 3 - i % 4) * 3;
+        for (size_t c = 0; c < 3; ++c) mirrored.push_back(image(0)[from + c]);
+      }
+      const bool flipped = image(1) == mirrored;
+      ASSERT_TRUE(flipped || image(1) == image(0)) << "epoch " << epoch << ", slot " << slot;
+      flips += flipped ? 'f' : '.';
+    }
+    EXPECT_THAT(flips, HasSubstr("f"));
+    EXPECT_THAT(flips, HasSubstr("."));
+    epochs.insert(flips);
+  }
+  EXPECT_EQ(epochs.size(), 5u);
 }
 
 TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
