@@ -17,9 +17,11 @@
 
 namespace systole::huffman {
 
-// An MCU has at most 10 blocks of 64 coefficients, each of a code and a value of at most 16 bits.
+// An MCU has at most 10 blocks of 64 coefficients, each of a code of at most 16 bits and a value of
+// at most 15. With a bit more, what BitReader reads ahead of an MCU's end is in it, too.
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
+static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
 // Small enough to stay in the first-level cache beside the tables.
 inline constexpr int64_t kBufferBytes = 8192;
 
