@@ -45,7 +45,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
         // In this order: where there is no second, it is overwritten.
-        block[natural_order[last]] = entry.second;
+        block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);
         if (last >= 63) return Progress::kBlockEnds;

@@ -69,8 +69,7 @@ LongCodes::Code LongCodes::Find(uint64_t window) const {
   int n = 0;
   if (top >= limit[kLookupBits]) [[likely]] {
     n = kLookupBits + 1;
-    for (int shorter = kLookupBits + 1; shorter <= 16; ++shorter)
-      n += top >= limit[shorter] ? 1 : 0;
+    for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
     if (n > 16) return {};
   } else {  // With a value too long for a lookup.
     n = 1;
@@ -110,7 +109,7 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
     AcEntry next = following(i, entry.bits);
     const int second = next.first_value(WindowOf(i) << entry.bits);
     if (next.run < kLong && entry.bits + next.bits <= kLookupBits && std::abs(second) < 128) {
-      entry.second = static_cast<int8_t>(second);
+      entry.second = static_cast<uint8_t>(second);
       entry.run = static_cast<uint8_t>(entry.run + next.run);
       entry.bits = static_cast<uint8_t>(entry.bits + next.bits);
       next = following(i, entry.bits);

@@ -106,10 +106,11 @@ struct AcEntry {
   uint8_t run = 0;          // Of both, with kEndOfBlock added if the block ends, or kLong.
   uint8_t first_shift = 0;  // 64 less the bits of the first symbol alone.
   uint16_t first = 0;       // To be added to these bits for its value, modulo 65536.
-  int8_t second = 0;        // The value of the last symbol, if there are two.
+  uint8_t second = 0;       // The value of the last symbol, if there are two.
   uint8_t code_bits = 0;    // Of the first symbol.
 
   int first_bits() const { return 64 - first_shift; }
+  int16_t second_value() const { return static_cast<int8_t>(second); }
   // `window` being the bits that the entry was found with.
   int16_t first_value(uint64_t window) const {
     return static_cast<int16_t>((window >> (first_shift & 63)) + first);
