@@ -5,6 +5,7 @@
 
 #include "core/image/huffman_loops.h"
 #include "core/image/huffman_tables.h"
+#include "core/memory/aligned_vector.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -160,6 +161,11 @@ bool HuffmanDecoder::Take(const Block** blocks) {
   }
   s.taken.Advance(s.scan.columns);
   return true;
+}
+
+void HuffmanDecoder::ReleaseMemory() {
+  state_->GiveUp();
+  state_->values = AlignedVector<int16_t>();  // {} would keep the memory.
 }
 
 std::optional<size_t> HuffmanDecoder::End() {

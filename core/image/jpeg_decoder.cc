@@ -364,6 +364,16 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
   return absl::OkStatus();
 }
 
+void JpegDecoder::ReleaseMemory() {
+  State* s = state_.get();
+  s->phase = State::Phase::kIdle;
+  jpeg_destroy_decompress(&s->cinfo);
+  s->entropy.ReleaseMemory();
+  for (std::vector<uint8_t>* bytes : {&s->rows, &s->converted, &s->rgb}) {
+    *bytes = std::vector<uint8_t>();  // {} would keep the memory.
+  }
+}
+
 bool JpegDecoder::by_library() const { return !state_->entropy.in_place(); }
 
 int64_t JpegDecoder::warnings() const { return state_->error.manager.num_warnings; }

@@ -110,6 +110,9 @@ class JpegDecoder {
   // Nothing is left to do ahead of NextRows.
   bool is_ahead() const;
 
+  // Gives back what grows with an image, until the next header is read. The image is over.
+  void ReleaseMemory();
+
   // Whether libjpeg does the entropy decoding of the image begun last, by choice, because of its
   // kind, or because of an oddity.
   bool by_library() const;

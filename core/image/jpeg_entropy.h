@@ -36,6 +36,9 @@ class JpegEntropyDecoder {
   // There is nothing to do before libjpeg asks.
   bool is_ahead() const { return !in_place_ || decoder_.is_ahead(); }
 
+  // Between images.
+  void ReleaseMemory() { decoder_.ReleaseMemory(); }
+
   // It has replaced libjpeg's for this image.
   bool in_place() const { return in_place_; }
 

@@ -145,6 +145,12 @@ ImageTransformer* ExampleFiller::WaitingImage() {
   return nullptr;
 }
 
+void ExampleFiller::ReleaseMemory() {
+  for (std::optional<ImageTransformer>& transformer : transformers_) {
+    if (transformer.has_value()) transformer->ReleaseMemory();
+  }
+}
+
 absl::Status ExampleFiller::BeginImage(const FeedPlan& plan, const OutputPlan& output,
                                        ImageTransformer& transformer) const {
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view jpeg, BytesOf(output));

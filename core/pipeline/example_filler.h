@@ -58,6 +58,9 @@ class ExampleFiller {
   // Second half: fills in every output of slot `slot` of `slice`.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);
 
+  // Gives back what grows with the images, until the next example begins.
+  void ReleaseMemory();
+
  private:
   explicit ExampleFiller(std::vector<std::optional<ImageTransformer>> transformers,
                          size_t num_features)

@@ -40,6 +40,10 @@ bool IsDamage(const absl::Status& status) {
 
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const std::shared_ptr<const FeedPlan>& plan) {
+  if (!scratches_.empty() && scratches_.front().plan.lock() != plan) {
+    // A thread decodes for one plan at a time.
+    for (Making& making : scratches_.front().makings) making.ReleaseMemory();
+  }
   for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
     if (it->plan.lock() != plan) continue;
     scratches_.splice(scratches_.begin(), scratches_, it);

@@ -50,6 +50,10 @@ class ExampleMaker {
   // An example of one plan.
   struct Making {
     explicit Making(ExampleFiller filler) : filler(std::move(filler)) {}
+    void ReleaseMemory() {
+      filler.ReleaseMemory();
+      payload = std::string();
+    }
 
     ExampleFiller filler;
     Wanted wanted;
@@ -75,6 +79,7 @@ class ExampleMaker {
   };
 
   // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
+  // Only one at a time holds memory for images.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload has been read, or could not be: at once, or when
