@@ -5,7 +5,6 @@
 
 #include "core/image/huffman_loops.h"
 #include "core/image/huffman_tables.h"
-#include "core/memory/aligned_vector.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -161,11 +160,6 @@ bool HuffmanDecoder::Take(const Block** blocks) {
   }
   s.taken.Advance(s.scan.columns);
   return true;
-}
-
-void HuffmanDecoder::ReleaseMemory() {
-  state_->GiveUp();
-  state_->values = AlignedVector<int16_t>();  // {} would keep the memory.
 }
 
 std::optional<size_t> HuffmanDecoder::End() {

@@ -82,9 +82,6 @@ class HuffmanDecoder {
   // the scan is worth nothing any more.
   bool Take(const Block** blocks);
 
-  // Gives back the memory for what is ahead; Start takes it again. The scan is over.
-  void ReleaseMemory();
-
   // After the last MCU: where in `scan.bytes` the marker stands that ends the scan; none if it does
   // not follow the last MCU.
   std::optional<size_t> End();

@@ -39,6 +39,12 @@ void ImageTransformer::DecodeAhead(ImageTransformer& a, ImageTransformer& b) {
 }
 
 absl::Status ImageTransformer::Finish(absl::Span<uint8_t> out) {
+  const absl::Status status = FinishRows(out);
+  decoder_.EndImage();
+  return status;
+}
+
+absl::Status ImageTransformer::FinishRows(absl::Span<uint8_t> out) {
   SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop_.height, crop_.width, flip_, out));
   while (!resizer_.done()) {
     const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop_.height);

@@ -53,9 +53,6 @@ class ImageTransformer {
   bool is_ahead() const { return decoder_.is_ahead(); }
   absl::Status Finish(absl::Span<uint8_t> out);
 
-  // JpegDecoder's.
-  void ReleaseMemory() { decoder_.ReleaseMemory(); }
-
   // The same from `pixels`, [height, width, channels] uint8.
   //   InvalidArgument  pixels.size() or the crop does not fit the size.
   absl::Status TransformPixels(absl::Span<const uint8_t> pixels, int height, int width,
@@ -64,6 +61,8 @@ class ImageTransformer {
  private:
   ImageTransformer(JpegDecoder decoder, BilinearResizer resizer, int channels)
       : decoder_(std::move(decoder)), resizer_(std::move(resizer)), channels_(channels) {}
+
+  absl::Status FinishRows(absl::Span<uint8_t> out);
 
   JpegDecoder decoder_;
   BilinearResizer resizer_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/image/huffman_decoder.h"
 #include "core/image/jpeg_entropy.h"
 #include "core/image/jpeg_errors.h"
 #include "core/status/check.h"
@@ -98,7 +99,13 @@ struct JpegDecoder::State {
   int next_ready = 0;
   int rows_left = 0;  // Of the crop, not yet returned.
 
-  State() = default;
+  explicit State(const JpegDecoderOptions& options)
+      : options(options),
+        entropy(options.huffman_decoder != nullptr ? options.huffman_decoder
+                                                   : std::make_shared<HuffmanDecoder>()) {
+    error.fail_on_warning = options.fail_on_warning;
+    cinfo.err = InitErrors(&error);
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { jpeg_destroy_decompress(&cinfo); }
@@ -213,10 +220,7 @@ absl::StatusOr<JpegDecoder> JpegDecoder::Create(const JpegDecoderOptions& option
                                                    options.max_pixels, " and max_scans is ",
                                                    options.max_scans, ", want both at least 1"));
   }
-  auto state = std::make_unique<State>();
-  state->options = options;
-  state->error.fail_on_warning = options.fail_on_warning;
-  state->cinfo.err = InitErrors(&state->error);
+  auto state = std::make_unique<State>(options);
   // Tried once here: another library than the headers' is no image's fault.
   if (!RunGuarded(&state->error, &State::CreateStep, state.get())) return state->Error();
   return JpegDecoder(std::move(state));
@@ -364,14 +368,9 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
   return absl::OkStatus();
 }
 
-void JpegDecoder::ReleaseMemory() {
-  State* s = state_.get();
-  s->phase = State::Phase::kIdle;
-  jpeg_destroy_decompress(&s->cinfo);
-  s->entropy.ReleaseMemory();
-  for (std::vector<uint8_t>* bytes : {&s->rows, &s->converted, &s->rgb}) {
-    *bytes = std::vector<uint8_t>();  // {} would keep the memory.
-  }
+void JpegDecoder::EndImage() {
+  state_->phase = State::Phase::kIdle;
+  jpeg_destroy_decompress(&state_->cinfo);
 }
 
 bool JpegDecoder::by_library() const { return !state_->entropy.in_place(); }

@@ -21,6 +21,8 @@
 
 namespace systole {
 
+class HuffmanDecoder;
+
 // "libjpeg-turbo-2.1.5": part of the content version, because another release may give other
 // pixels.
 std::string JpegLibraryVersion();
@@ -52,6 +54,10 @@ struct JpegDecoderOptions {
   // Leaves the entropy decoding of baseline images to libjpeg too, for comparison: the same pixels,
   // warnings and errors, later.
   bool library_entropy_decoder = false;
+  // What entropy decoding keeps from image to image: lookups, and the coefficients that it ran
+  // ahead by, 1 MiB at most. Decoders may share one if their images do not overlap: from StartCrop
+  // to the last NextRows of one no other may call StartCrop. Null: one of its own.
+  std::shared_ptr<HuffmanDecoder> huffman_decoder;
 };
 
 struct ImageInfo {
@@ -110,8 +116,8 @@ class JpegDecoder {
   // Nothing is left to do ahead of NextRows.
   bool is_ahead() const;
 
-  // Gives back what grows with an image, until the next header is read. The image is over.
-  void ReleaseMemory();
+  // Gives back the image's memory, which the next ReadHeader would do. The image is over.
+  void EndImage();
 
   // Whether libjpeg does the entropy decoding of the image begun last, by choice, because of its
   // kind, or because of an oddity.

@@ -50,7 +50,7 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, int first_row, int end_
   const int mcu_rows = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
   scan.first_row = std::max(0, first_row - 1) / (samples * DCTSIZE) * mcu_rows;
   scan.end_row = ((end_row - 1 + samples) / (samples * DCTSIZE) + 1) * mcu_rows;
-  decoder_.Start(scan);
+  decoder_->Start(scan);
   column_ = 0;
   mcus_left_ = int64_t{cinfo->MCUs_per_row} * cinfo->MCU_rows_in_scan;
   interface_ = {*cinfo->entropy, this};
@@ -68,13 +68,13 @@ boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks)
                            self.column_ <= cinfo->master->last_iMCU_col;
   if (++self.column_ == cinfo->MCUs_per_row) self.column_ = 0;
   const HuffmanDecoder::Block* decoded = nullptr;
-  bool ok = self.decoder_.Take(&decoded) && (decoded != nullptr || !transformed);
+  bool ok = self.decoder_->Take(&decoded) && (decoded != nullptr || !transformed);
   if (ok && transformed) {
     for (int i = 0; i < cinfo->blocks_in_MCU; ++i)
       std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
   }
   if (ok && --self.mcus_left_ == 0) {
-    const std::optional<size_t> end = self.decoder_.End();
+    const std::optional<size_t> end = self.decoder_->End();
     ok = end.has_value();
     // libjpeg reads on from there.
     cinfo->src->next_input_byte += end.value_or(0);

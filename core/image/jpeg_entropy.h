@@ -1,11 +1,14 @@
 // HuffmanDecoder in the place of libjpeg's entropy decoder. For the decoder of this room.
 //
-// Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image.
+// Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image, and may be that of
+// other JpegEntropyDecoders too, if their images do not overlap.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <utility>
 
 #include "core/image/huffman_decoder.h"
 // Last: needs <cstdio>, defines many macros.
@@ -17,7 +20,8 @@ namespace systole {
 
 class JpegEntropyDecoder {
  public:
-  JpegEntropyDecoder() = default;
+  explicit JpegEntropyDecoder(std::shared_ptr<HuffmanDecoder> decoder)
+      : decoder_(std::move(decoder)) {}
   JpegEntropyDecoder(const JpegEntropyDecoder&) = delete;
   JpegEntropyDecoder& operator=(const JpegEntropyDecoder&) = delete;
 
@@ -31,13 +35,10 @@ class JpegEntropyDecoder {
 
   // HuffmanDecoder's of two images. REQUIRES: neither is ahead.
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
-    HuffmanDecoder::DecodeAhead(a.decoder_, b.decoder_);
+    HuffmanDecoder::DecodeAhead(*a.decoder_, *b.decoder_);
   }
   // There is nothing to do before libjpeg asks.
-  bool is_ahead() const { return !in_place_ || decoder_.is_ahead(); }
-
-  // Between images.
-  void ReleaseMemory() { decoder_.ReleaseMemory(); }
+  bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
 
   // It has replaced libjpeg's for this image.
   bool in_place() const { return in_place_; }
@@ -54,7 +55,7 @@ class JpegEntropyDecoder {
   static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
 
   Interface interface_ = {};
-  HuffmanDecoder decoder_;
+  std::shared_ptr<HuffmanDecoder> decoder_;
   JDIMENSION column_ = 0;  // Of the next MCU.
   int64_t mcus_left_ = 0;
   bool in_place_ = false;

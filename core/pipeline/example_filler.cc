@@ -112,12 +112,19 @@ absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExampleFiller> ExampleFiller::Create(const FeedPlan& plan) {
+absl::StatusOr<ExampleFiller> ExampleFiller::Create(
+    const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders) {
   std::vector<std::optional<ImageTransformer>> transformers(plan.outputs().size());
+  size_t jpegs = 0;
   for (size_t i = 0; i < transformers.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
     if (!output.is_image()) continue;
-    SYSTOLE_ASSIGN_OR_RETURN(transformers[i], ImageTransformer::Create(output.image));
+    ImageTransformerOptions options = output.image;
+    if (output.source == Source::kJpeg) {
+      if (jpegs == decoders.size()) decoders.push_back(std::make_shared<HuffmanDecoder>());
+      options.jpeg.huffman_decoder = decoders[jpegs++];
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(transformers[i], ImageTransformer::Create(options));
   }
   return ExampleFiller(std::move(transformers), plan.parser().names().size());
 }
@@ -143,12 +150,6 @@ ImageTransformer* ExampleFiller::WaitingImage() {
     if (transformer.has_value() && !transformer->is_ahead()) return &*transformer;
   }
   return nullptr;
-}
-
-void ExampleFiller::ReleaseMemory() {
-  for (std::optional<ImageTransformer>& transformer : transformers_) {
-    if (transformer.has_value()) transformer->ReleaseMemory();
-  }
 }
 
 absl::Status ExampleFiller::BeginImage(const FeedPlan& plan, const OutputPlan& output,

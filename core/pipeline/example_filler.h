@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_PIPELINE_EXAMPLE_FILLER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
 #include "core/image/crop.h"
+#include "core/image/huffman_decoder.h"
 #include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/pipeline/feed_plan.h"
@@ -44,8 +46,11 @@ struct FillerScratch {
 // memory; all others are the record's fault.
 class ExampleFiller {
  public:
-  // Every call must name a plan equal to `plan`, and a scratch with room for it.
-  static absl::StatusOr<ExampleFiller> Create(const FeedPlan& plan);
+  // Every call must name a plan equal to `plan`, and a scratch with room for it. `decoders` are
+  // those of the JPEGs in an example, more are added if it has more: fillers whose examples do not
+  // overlap share them.
+  static absl::StatusOr<ExampleFiller> Create(
+      const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders);
 
   // First half: parses `payload`, which must stay as it is until Fill returns, and begins the JPEGs
   // in it.
@@ -57,9 +62,6 @@ class ExampleFiller {
 
   // Second half: fills in every output of slot `slot` of `slice`.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);
-
-  // Gives back what grows with the images, until the next example begins.
-  void ReleaseMemory();
 
  private:
   explicit ExampleFiller(std::vector<std::optional<ImageTransformer>> transformers,

@@ -40,18 +40,14 @@ bool IsDamage(const absl::Status& status) {
 
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const std::shared_ptr<const FeedPlan>& plan) {
-  if (!scratches_.empty() && scratches_.front().plan.lock() != plan) {
-    // A thread decodes for one plan at a time.
-    for (Making& making : scratches_.front().makings) making.ReleaseMemory();
-  }
   for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
     if (it->plan.lock() != plan) continue;
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
   }
   SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
-  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a, ExampleFiller::Create(*plan));
-  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b, ExampleFiller::Create(*plan));
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a, ExampleFiller::Create(*plan, lanes_[0].decoders));
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b, ExampleFiller::Create(*plan, lanes_[1].decoders));
   PlanScratch scratch = {.plan = plan, .makings = {Making(std::move(a)), Making(std::move(b))}};
   scratches_.push_front(std::move(scratch));
   if (scratches_.size() > kMaxScratches) scratches_.pop_back();
@@ -141,8 +137,9 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   making.wanted = wanted;
   absl::string_view bytes = *payload;
   if (task.copies_payloads) {
-    making.payload.assign(payload->data(), payload->size());
-    bytes = making.payload;
+    std::string& copy = lanes_[a.waits ? 1 : 0].payload;
+    copy.assign(payload->data(), payload->size());
+    bytes = copy;
   }
   const absl::Status begun = making.filler.Begin(task.plan, task.epoch, wanted.record, bytes);
   making.waits = begun.ok() && making.filler.WaitingImage() != nullptr;

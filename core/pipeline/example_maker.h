@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/image/huffman_decoder.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/order/order.h"
 #include "core/order/shard_map.h"
@@ -40,6 +41,13 @@ class ExampleMaker {
                     int64_t begin, int64_t end, uint8_t* slice);
 
  private:
+  // Two examples are made at a time, because two images decoded together take less time than one
+  // after the other. What each needs, whatever the plan:
+  struct Lane {
+    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // Of its images.
+    std::string payload;                                    // While it waits.
+  };
+
   // A record and where its example belongs.
   struct Wanted {
     int64_t record = 0;
@@ -50,22 +58,16 @@ class ExampleMaker {
   // An example of one plan.
   struct Making {
     explicit Making(ExampleFiller filler) : filler(std::move(filler)) {}
-    void ReleaseMemory() {
-      filler.ReleaseMemory();
-      payload = std::string();
-    }
 
     ExampleFiller filler;
     Wanted wanted;
-    bool waits = false;   // It has begun, and its images may be decoded beside another's.
-    std::string payload;  // Meanwhile.
+    bool waits = false;  // It has begun, and its images may be decoded beside another's.
   };
 
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
-    // Two images decoded together take less time than one after the other.
-    std::array<Making, 2> makings;
+    std::array<Making, 2> makings;  // By lane.
   };
 
   // One call.
@@ -79,7 +81,6 @@ class ExampleMaker {
   };
 
   // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
-  // Only one at a time holds memory for images.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload has been read, or could not be: at once, or when
@@ -98,6 +99,7 @@ class ExampleMaker {
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
   AlignedBuffer record_scratch_;
+  std::array<Lane, 2> lanes_;
   FillerScratch filler_scratch_;
   std::list<PlanScratch> scratches_;  // Most recently used first.
 };
