@@ -183,7 +183,7 @@ TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
 }
 
 // Under AddressSanitizer, whose memory mallinfo2 does not see, this finds nothing.
-TEST(ExampleMakerTest, MemoryForImagesIsHeldForOnePlanOnly) {
+TEST(ExampleMakerTest, MemoryForImagesDoesNotGrowWithThePlans) {
   constexpr int kSide = 480;  // 0.7 MB of coefficients.
   ShardBuilder builder;
   for (int i = 0; i < 2; ++i) {
