@@ -293,15 +293,19 @@ class ReadyServerCommand final : public Command {
  public:
   std::string name() const override { return "ready-server"; }
   std::string summary() const override { return "Serve ready batches until stdin ends"; }
-  std::string example() const override { return "feed_timer ready-server --batch 128"; }
+  std::string example() const override { return "feed_timer ready-server --batch 128 --cores 8"; }
   void Declare(OptionList& options) override {
-    options.Required("--batch", "N", &batch_, "Images a step, for one core");
+    options.Required("--batch", "N", &batch_, "Images a step");
+    options.Optional("--cores", "N", &cores_, "Slices that a step is cut into");
     options.Optional("--listen", "ADDRESS", &listen_,
                      "HOST:0 (any port), or unix:PATH to share memory");
   }
   absl::Status Run(const Console& console) override {
-    if (batch_ < 1) return absl::InvalidArgumentError("--batch: want at least 1");
-    const ReadySteps ready(batch_, /*num_cores=*/1);
+    if (batch_ < 1 || cores_ < 1 || batch_ % cores_ != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--batch ", batch_, " --cores ", cores_, ": want a multiple of the cores"));
+    }
+    const ReadySteps ready(batch_, static_cast<int>(cores_));
     if (absl::StartsWith(listen_, "unix:")) {
       const RunningSlotServer server(ready, listen_);
       ServeUntilStdinEnds(server.address(), console.out);
@@ -320,6 +324,7 @@ class ReadyServerCommand final : public Command {
   }
 
   int64_t batch_ = 0;
+  int64_t cores_ = 1;
   std::string listen_ = "127.0.0.1:0";
 };
 

@@ -45,7 +45,7 @@ dataset: "photographs"
 seed: 7
 shuffle {{ mode: GLOBAL }}
 global_batch: {batch}
-num_cores: 1
+num_cores: {cores}
 wire: {wire}
 outputs {{
   name: "image"
@@ -136,7 +136,7 @@ class Runner:
 
     def _ready(self, side, window, listen):
         command = [self._build / "bench" / "feed_timer", "ready-server", "--batch", str(BATCH),
-                   "--listen", listen]
+                   "--cores", str(side.cores), "--listen", listen]
         with subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as server:
             try:
@@ -190,7 +190,7 @@ class Runner:
             finish.append("transforms { round_to_uint8 {} }")
         if side.dtype != "u8":
             finish.append("transforms { normalize { mean: 127.5 stddev: 63.75 } }")
-        path.write_text(SPEC.format(batch=BATCH, dtype=DTYPES[side.dtype],
+        path.write_text(SPEC.format(batch=BATCH, cores=side.cores, dtype=DTYPES[side.dtype],
                                     wire="COMPACT" if side.compact else "FINISHED",
                                     finish="\n  ".join(finish)))
         return str(path)

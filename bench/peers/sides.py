@@ -21,6 +21,8 @@ class Side:
     # Ours: wire: COMPACT. Pixels are rounded to uint8, travel as that and are finished in the
     # client.
     compact: bool = False
+    # Ours: slices that a batch is cut into.
+    cores: int = 1
 
 
 # Ours: what runs them stands in run.py. Two threads, as there are two cores.
@@ -52,8 +54,12 @@ SIDES = (
     Side("tf.data service, uint8 wire, f32", "tensorflow", ("tf_data_service.py", "--compact")),
     Side("tf.data service, uint8 wire, bf16", "tensorflow", ("tf_data_service.py", "--compact"),
          dtype="bf16"),
-    Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True),
-    Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True),
+    # Slices for eight cores, as a host with so many wants them.
+    Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True, cores=8),
+    Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True, cores=8),
+    Side("systole wire alone, TCP, a batch in one slice", None, READY, dtype="bf16", wire=True),
+    Side("systole wire alone, unix:, a batch in one slice", None, READY, dtype="bf16", wire=True,
+         unix=True),
     # 32 images a record batch were the best of 4, 8, 16, 32 and 128.
     Side("Arrow Flight", "flight", ("arrow_flight.py", "--rows", "32"), dtype="bf16", wire=True),
     Side("Arrow Flight, into the caller's memory", "flight",
@@ -87,8 +93,10 @@ RATIOS = (
     ("systole wire alone, TCP", "Arrow Flight, into the caller's memory", 2.0),
     ("systole wire alone, unix:", "Arrow Flight, into the caller's memory", 2.0),
     ("systole wire alone, unix:", "Arrow Flight, Unix socket, into the caller's memory", None),
-    ("systole wire alone, TCP", "Arrow Flight, a batch in one record batch", 2.0),
-    ("systole wire alone, unix:", "Arrow Flight, a batch in one record batch", 2.0),
+    ("systole wire alone, TCP, a batch in one slice",
+     "Arrow Flight, a batch in one record batch", 2.0),
+    ("systole wire alone, unix:, a batch in one slice",
+     "Arrow Flight, a batch in one record batch", 2.0),
     ("systole wire alone, TCP", "tf.data service, ready tensors", 7.0),
     ("systole wire alone, unix:", "tf.data service, ready tensors", 7.0),
 )
