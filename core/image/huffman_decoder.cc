@@ -132,10 +132,10 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   s.decoded = s.taken = {};
   const int64_t wanted_mcus = int64_t{std::max(0, s.end_row - scan.first_row)} *
                               std::max(0, scan.end_column - scan.first_column);
-  const size_t want = std::min(kMaxAheadValues, static_cast<size_t>(wanted_mcus) * s.mcu_values());
-  if (s.values.size() < std::max(want, s.mcu_values())) {
-    s.values.resize(std::max(want, s.mcu_values()));
-  }
+  // One MCU at least, for scans of which nothing ahead is wanted.
+  const size_t want = std::clamp(static_cast<size_t>(wanted_mcus) * s.mcu_values(), s.mcu_values(),
+                                 kMaxAheadValues);
+  if (s.values.size() < want) s.values.resize(want);
 }
 
 void HuffmanDecoder::DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b) {

@@ -1,6 +1,6 @@
 // From a JPEG (or raw pixels) to one example's finished tensor, in one pass and in place: decode
-// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. Nothing of the
-// image's size is stored on the way.
+// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. No pixels are
+// stored on the way, but for a few rows, and coefficients only up to a bound (jpeg_decoder.h).
 //
 // Single-thread: one per worker. Reusable scratch, no other state: output depends on the arguments
 // alone.

@@ -55,13 +55,17 @@ absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values
   return absl::OkStatus();
 }
 
+// As many factors as there are channels; one that leaves values alone if the output has none.
+Normalisation NormalisationOf(const OutputPlan& output) {
+  if (!output.normalize) return {};
+  return {.scale = output.scale, .bias = output.bias};
+}
+
 // Normalises and casts, as the output says. client/step_finisher.h does the same elsewhere.
 absl::Status FinishUint8(const OutputPlan& output, absl::Span<const uint8_t> values,
                          absl::Span<uint8_t> out) {
-  const int channels = output.normalize ? static_cast<int>(output.scale.size()) : 1;
-  return NormaliseUint8(values, channels,
-                        output.normalize ? Normalisation{.scale = output.scale, .bias = output.bias}
-                                         : Normalisation{},
+  const Normalisation factors = NormalisationOf(output);
+  return NormaliseUint8(values, static_cast<int>(factors.scale.size()), factors,
                         PixelTypeOf(output.dtype), out);
 }
 
@@ -235,10 +239,8 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, FillerScratch& 
   SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
   scratch.floats.resize(count);
   SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.floats)));
-  const int channels = output.normalize ? static_cast<int>(output.scale.size()) : 1;
-  return NormaliseFloat(scratch.floats, channels,
-                        output.normalize ? Normalisation{.scale = output.scale, .bias = output.bias}
-                                         : Normalisation{},
+  const Normalisation factors = NormalisationOf(output);
+  return NormaliseFloat(scratch.floats, static_cast<int>(factors.scale.size()), factors,
                         PixelTypeOf(output.dtype), out);
 }
 

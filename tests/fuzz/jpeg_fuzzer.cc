@@ -18,6 +18,10 @@ namespace {
 
 constexpr int64_t kMaxPixels = 1 << 16;
 
+CropRect Part(const ImageInfo& info) {
+  return {info.height / 4, info.width / 3, (info.height + 1) / 2, (info.width + 1) / 2};
+}
+
 // `own` has seen other images, the other decoder none: that must not matter either.
 void CompareWithLibrary(JpegDecoder& own, absl::string_view jpeg) {
   JpegDecoder library = *JpegDecoder::Create(
@@ -25,8 +29,7 @@ void CompareWithLibrary(JpegDecoder& own, absl::string_view jpeg) {
   const absl::StatusOr<ImageInfo> info = own.ReadHeader(jpeg);
   SYSTOLE_CHECK(library.ReadHeader(jpeg).status() == info.status());
   if (!info.ok()) return;
-  const CropRect crop = {info->height / 4, info->width / 3, (info->height + 1) / 2,
-                         (info->width + 1) / 2};
+  const CropRect crop = Part(*info);
   std::vector<uint8_t> ours(size_t{3} * crop.width * crop.height), theirs(ours.size());
   const absl::Status status = own.Decode(crop, absl::MakeSpan(ours));
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
@@ -56,9 +59,7 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
 void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg) {
   const absl::StatusOr<ImageInfo> info = a.ReadHeader(jpeg);
   if (!info.ok()) return;
-  const CropRect crops[2] = {
-      {info->height / 4, info->width / 3, (info->height + 1) / 2, (info->width + 1) / 2},
-      WholeImage(info->height, info->width)};
+  const CropRect crops[2] = {Part(*info), WholeImage(info->height, info->width)};
   Rows alone[2];
   for (int i = 0; i < 2; ++i) {
     if (!a.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
