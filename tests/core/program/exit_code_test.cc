@@ -1,6 +1,10 @@
-#include "client/cli/exit_code.h"
+#include "core/program/exit_code.h"
+
+#include <algorithm>
+#include <string>
 
 #include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
 
 namespace systole {
 namespace {
@@ -23,6 +27,13 @@ TEST(ExitCodeTest, FollowsTheTableInTheHeader) {
   EXPECT_EQ(ExitCodeFor(absl::UnimplementedError("")), 5);
   EXPECT_EQ(ExitCodeFor(absl::AbortedError("")), 5);
   EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), 5);
+}
+
+TEST(ExitCodeTest, TheReadmeHasTheTableOfTheHelp) {
+  std::string readme = ReadWholeFile(SYSTOLE_SOURCE_DIR "/README.md");
+  std::replace(readme.begin(), readme.end(), '\n', ' ');
+  const std::string codes = kExitCodesText;
+  EXPECT_NE(readme.find(codes.substr(codes.find("0 ok"))), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "client/cli/exit_code.h"
+#include "core/program/exit_code.h"
 
 namespace systole {
 
