@@ -18,8 +18,8 @@ int RoundToInt(double value, int low, int high) {
 }
 
 absl::Status OutOfRange(const char* field, double low, double high, const char* want) {
-  return absl::InvalidArgumentError(absl::StrCat("RandomResizedCropOptions: ", field, " is [", low,
-                                                 ", ", high, "], want ", want));
+  return absl::InvalidArgumentError(
+      absl::StrCat("has ", field, "_min: ", low, " and ", field, "_max: ", high, ", want ", want));
 }
 
 }  // namespace

@@ -34,11 +34,18 @@ void ScanState::Fill() {
     const size_t plain = CopyPlain(bytes + next_byte, most, out);
     out += plain;
     next_byte += plain;
+    if (plain == most && next_byte + 1 < size) continue;  // The buffer is full.
+    const size_t first = next_byte;
+    // Any number of 255 may stand before a marker, as fill.
+    while (next_byte + 1 < size && bytes[next_byte + 1] == 0xff) ++next_byte;
     if (next_byte + 1 >= size) {
       at_end = true;
-    } else if (plain < most) {
-      at_marker = bytes[next_byte + 1] != 0;
-      if (at_marker) break;
+    } else if (bytes[next_byte + 1] != 0) {
+      at_marker = true;
+    } else if (next_byte != first) {
+      // What libjpeg makes of a stuffed zero after fill depends on how far it reads ahead.
+      at_end = true;
+    } else {
       *out++ = 0xff;
       next_byte += 2;
     }

@@ -72,7 +72,7 @@ struct ScanState {
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
   size_t next_byte = 0;    // Of scan.bytes: not yet in the buffer.
   bool at_marker = false;  // There: a marker,
-  bool at_end = false;     // or nothing.
+  bool at_end = false;     // or nothing that is understood here.
   // Entropy-coded bytes without stuffing, followed by zeros.
   std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes + kMaxMcuBytes + kWindowBytes);
   const uint8_t* buffer_end = nullptr;  // Of the bytes in it.

@@ -52,6 +52,8 @@ class ImageTransformer {
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
   absl::Status Finish(absl::Span<uint8_t> out);
+  // Instead of Finish(), at any time: frees the memory of the image.
+  void Drop() { decoder_.EndImage(); }
 
   // The same from `pixels`, [height, width, channels] uint8.
   //   InvalidArgument  pixels.size() or the crop does not fit the size.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/image/huffman_decoder.h"
+#include "core/image/jpeg_check.h"
 #include "core/image/jpeg_entropy.h"
 #include "core/image/jpeg_errors.h"
 #include "core/status/check.h"
@@ -26,6 +27,9 @@ constexpr int kMarginColumns = 2;
 // Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
 // cache.
 constexpr int kRowsPerCall = 8;
+
+// Rows kept from image to image, of 10,000 pixels: those of a wider one are not worth their memory.
+constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
 bool StartsWith(absl::string_view bytes, absl::string_view magic) {
   return bytes.substr(0, magic.size()) == magic;
@@ -76,7 +80,7 @@ void RgbToGrey(const uint8_t* rgb, int width, uint8_t* grey) {
 }  // namespace
 
 struct JpegDecoder::State {
-  enum class Phase { kIdle, kHeader, kRows };
+  enum class Phase { kIdle, kHeader, kWaiting, kRows };
 
   jpeg_decompress_struct cinfo = {};
   JpegErrors error = {};
@@ -184,7 +188,7 @@ void JpegDecoder::State::StartStep(State* s) {
   if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
   s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
   s->jump_rows = s->crop.y;
-  if (s->own_entropy) s->entropy.Replace(cinfo, s->crop.y, s->crop.y + s->crop.height);
+  if (s->own_entropy) s->entropy.Replace(cinfo, x, s->crop.y, s->crop.y + s->crop.height);
 }
 
 void JpegDecoder::State::RowsStep(State* s) {
@@ -211,6 +215,12 @@ JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 JpegDecoder::~JpegDecoder() = default;
 
 absl::StatusOr<JpegDecoder> JpegDecoder::Create(const JpegDecoderOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, CreateUnchecked(options));
+  if (!OwnJpegEntropyDecoding().ok()) decoder.state_->options.library_entropy_decoder = true;
+  return decoder;
+}
+
+absl::StatusOr<JpegDecoder> JpegDecoder::CreateUnchecked(const JpegDecoderOptions& options) {
   if (options.channels != 1 && options.channels != 3) {
     return absl::InvalidArgumentError(absl::StrCat("JpegDecoderOptions.channels is ",
                                                    options.channels, ", want 1 (grey) or 3 (RGB)"));
@@ -248,7 +258,7 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   if (pixels > s->options.max_pixels) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "JPEG header claims ", s->cinfo.image_width, "x", s->cinfo.image_height, " = ", pixels,
-        " pixels, the limit is ", s->options.max_pixels, " (JpegDecoderOptions.max_pixels)"));
+        " pixels, the limit is ", s->options.max_pixels, "; make the image smaller"));
   }
   switch (s->cinfo.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -279,17 +289,26 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
   }
   SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, static_cast<int>(s->cinfo.image_height),
                                           static_cast<int>(s->cinfo.image_width)));
-  s->phase = State::Phase::kIdle;
   s->crop = crop;
+  s->rows_left = crop.height;
+  s->phase = State::Phase::kWaiting;
+  // An image of several scans is decoded whole to coefficients, and nothing of it can be done
+  // beside another's. Of many images that have begun, only the one whose rows are taken should have
+  // them.
+  return jpeg_has_multiple_scans(&s->cinfo) ? absl::OkStatus() : BeginRows();
+}
+
+absl::Status JpegDecoder::BeginRows() {
+  State* s = state_.get();
+  s->phase = State::Phase::kIdle;
   if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
   s->stride =
       static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
-  if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
   if (s->IsCmyk()) {
-    s->rgb.resize(static_cast<size_t>(crop.width) * 3);
-    s->converted.resize(static_cast<size_t>(crop.width) * 3 + kRowPaddingBytes);
+    s->rgb.resize(static_cast<size_t>(s->crop.width) * 3);
+    s->converted.resize(static_cast<size_t>(s->crop.width) * 3 + kRowPaddingBytes);
   }
-  s->rows_left = s->skip_rows + crop.height;
+  s->rows_left = s->skip_rows + s->crop.height;
   s->rows_ready = 0;
   s->next_ready = 0;
   s->phase = State::Phase::kRows;
@@ -318,9 +337,12 @@ absl::Status JpegDecoder::DecodeByLibrary(int rows) {
 absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   State* s = state_.get();
   SYSTOLE_CHECK(max_rows > 0);
+  if (s->phase == State::Phase::kWaiting) SYSTOLE_RETURN_IF_ERROR(BeginRows());
   if (s->phase != State::Phase::kRows || s->rows_left == 0) {
     return absl::FailedPreconditionError("no row of a crop is left to decode");
   }
+  // Not before they are wanted: of many images that have begun, one is decoded at a time.
+  if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
   if (s->next_ready == s->rows_ready && !RunGuarded(&s->error, &State::RowsStep, s)) {
     s->phase = State::Phase::kIdle;
     if (!s->entropy.gave_up()) return s->Error();
@@ -371,18 +393,11 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
 void JpegDecoder::EndImage() {
   state_->phase = State::Phase::kIdle;
   jpeg_destroy_decompress(&state_->cinfo);
+  if (state_->rows.size() > kMaxKeptRowBytes) state_->rows = {};
 }
 
 bool JpegDecoder::by_library() const { return !state_->entropy.in_place(); }
 
 int64_t JpegDecoder::warnings() const { return state_->error.manager.num_warnings; }
-
-#define SYSTOLE_STRINGIZE_(x) #x
-#define SYSTOLE_STRINGIZE(x) SYSTOLE_STRINGIZE_(x)
-std::string JpegLibraryVersion() {
-  return "libjpeg-turbo-" SYSTOLE_STRINGIZE(LIBJPEG_TURBO_VERSION);
-}
-#undef SYSTOLE_STRINGIZE
-#undef SYSTOLE_STRINGIZE_
 
 }  // namespace systole

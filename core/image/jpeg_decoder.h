@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,10 +21,6 @@
 namespace systole {
 
 class HuffmanDecoder;
-
-// "libjpeg-turbo-2.1.5": part of the content version, because another release may give other
-// pixels.
-std::string JpegLibraryVersion();
 
 // How coefficients become samples. The two differ by a few grey levels.
 enum class JpegDct {
@@ -78,7 +73,8 @@ class JpegDecoder {
   // Rows returned by NextRows() can be read (not used) this many bytes beyond their end.
   static constexpr size_t kRowPaddingBytes = 64;
 
-  // InvalidArgument if an option is out of range.
+  // InvalidArgument if an option is out of range. The first call in a process takes some
+  // milliseconds more: see OwnJpegEntropyDecoding (jpeg_check.h).
   static absl::StatusOr<JpegDecoder> Create(const JpegDecoderOptions& options = {});
   JpegDecoder(JpegDecoder&&) noexcept;
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
@@ -120,7 +116,7 @@ class JpegDecoder {
   void EndImage();
 
   // Whether libjpeg does the entropy decoding of the image begun last, by choice, because of its
-  // kind, or because of an oddity.
+  // kind, because of an oddity, or because OwnJpegEntropyDecoding() is not OK.
   bool by_library() const;
 
   // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,
@@ -129,6 +125,11 @@ class JpegDecoder {
 
  private:
   struct State;
+  friend absl::Status CheckJpegEntropyDecoding();
+  // Whatever OwnJpegEntropyDecoding says.
+  static absl::StatusOr<JpegDecoder> CreateUnchecked(const JpegDecoderOptions& options);
+  // What StartCrop() leaves to the first NextRows() where an image has several scans.
+  absl::Status BeginRows();
   absl::Status DecodeByLibrary(int rows);
   explicit JpegDecoder(std::unique_ptr<State> state);
 

@@ -29,10 +29,30 @@ struct EncoderState {
 };
 
 void SetSampling(JpegSampling sampling, jpeg_component_info* luma) {
-  luma->h_samp_factor = sampling == JpegSampling::k411                                     ? 4
-                        : sampling == JpegSampling::k422 || sampling == JpegSampling::k420 ? 2
-                                                                                           : 1;
-  luma->v_samp_factor = sampling == JpegSampling::k420 || sampling == JpegSampling::k440 ? 2 : 1;
+  switch (sampling) {
+    case JpegSampling::k444:
+      luma->h_samp_factor = luma->v_samp_factor = 1;
+      break;
+    case JpegSampling::k422:
+      luma->h_samp_factor = 2;
+      luma->v_samp_factor = 1;
+      break;
+    case JpegSampling::k420:
+      luma->h_samp_factor = luma->v_samp_factor = 2;
+      break;
+    case JpegSampling::k440:
+      luma->h_samp_factor = 1;
+      luma->v_samp_factor = 2;
+      break;
+    case JpegSampling::k411:
+      luma->h_samp_factor = 4;
+      luma->v_samp_factor = 1;
+      break;
+    case JpegSampling::k410:
+      luma->h_samp_factor = 4;
+      luma->v_samp_factor = 2;
+      break;
+  }
 }
 
 void EncoderState::EncodeStep(EncoderState* s) {

@@ -12,8 +12,9 @@
 
 namespace systole {
 
-// Resolution of colour: full, half width, half both, half height, quarter width.
-enum class JpegSampling { k444, k422, k420, k440, k411 };
+// Resolution of colour: full, half width, half both, half height, quarter width, quarter width and
+// half height.
+enum class JpegSampling { k444, k422, k420, k440, k411, k410 };
 
 struct JpegEncoderOptions {
   // 1 (smallest) to 100 (best).

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/image/jpeg_errors.h"
+#include "core/image/jpeg_library.h"
 
 namespace systole {
 namespace {
@@ -36,13 +37,27 @@ HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
   return scan;
 }
 
+// Whether it looks like libjpeg's own. In another layout than the headers' something else than two
+// of its functions stands there.
+bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
+  return IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.start_pass)) &&
+         IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.decode_mcu));
+}
+
 }  // namespace
 
-void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, int first_row, int end_row) {
-  if (cinfo->progressive_mode || cinfo->arith_code || cinfo->inputctl->has_multiple_scans) return;
+void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row,
+                                 int end_row) {
+  if (cinfo->progressive_mode || cinfo->arith_code || jpeg_has_multiple_scans(cinfo)) return;
+  if (!IsRecognisable(*cinfo->entropy)) return;
   HuffmanScan scan = ScanOf(*cinfo);
-  scan.first_column = static_cast<int>(cinfo->master->first_iMCU_col);
-  scan.end_column = static_cast<int>(cinfo->master->last_iMCU_col) + 1;
+  // A lone component's MCU is one block, whatever its sampling.
+  const JDIMENSION mcu_width = static_cast<JDIMENSION>(
+      DCTSIZE * (cinfo->num_components == 1 ? 1 : cinfo->max_h_samp_factor));
+  first_column_ = first_column / mcu_width;
+  end_column_ = (first_column + cinfo->output_width + mcu_width - 1) / mcu_width;
+  scan.first_column = static_cast<int>(first_column_);
+  scan.end_column = static_cast<int>(end_column_);
   // Interpolated colour of a row draws on its neighbours, each of which stands for as many rows as
   // colour is subsampled by; libjpeg transforms whole rows of MCUs, a lone component's by its own
   // factor.
@@ -61,11 +76,11 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, int first_row, int end_
 
 // A callback under RunGuarded: trivial locals only.
 // libjpeg asks for every MCU up to the crop's last row, without `blocks` above its first. It
-// transforms those between first_iMCU_col and last_iMCU_col.
+// transforms those in the columns that jpeg_crop_scanline told.
 boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   JpegEntropyDecoder& self = *reinterpret_cast<Interface*>(cinfo->entropy)->self;
-  const bool transformed = blocks != nullptr && self.column_ >= cinfo->master->first_iMCU_col &&
-                           self.column_ <= cinfo->master->last_iMCU_col;
+  const bool transformed =
+      blocks != nullptr && self.column_ >= self.first_column_ && self.column_ < self.end_column_;
   if (++self.column_ == cinfo->MCUs_per_row) self.column_ = 0;
   const HuffmanDecoder::Block* decoded = nullptr;
   bool ok = self.decoder_->Take(&decoded) && (decoded != nullptr || !transformed);

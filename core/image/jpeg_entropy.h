@@ -1,5 +1,9 @@
 // HuffmanDecoder in the place of libjpeg's entropy decoder. For the decoder of this room.
 //
+// All that is known here of libjpeg's inside is that `entropy` of jpeg_decompress_struct points to
+// functions, and which of them decodes an MCU. Another libjpeg than the headers' may be mapped, so
+// whatever else is needed comes from its public interface, and jpeg_check.h tries out the rest.
+//
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image, and may be that of
 // other JpegEntropyDecoders too, if their images do not overlap.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
@@ -29,9 +33,10 @@ class JpegEntropyDecoder {
   void Reset() { in_place_ = gave_up_ = false; }
 
   // After jpeg_start_decompress and jpeg_crop_scanline, of an image whose rows [first_row, end_row)
-  // will be asked for: libjpeg calls this object from now on, unless the image is of a kind that
-  // HuffmanDecoder does not know. `cinfo->err` must be a JpegErrors's manager.
-  void Replace(j_decompress_ptr cinfo, int first_row, int end_row);
+  // will be asked for; `first_column` is where jpeg_crop_scanline put the first, 0 without it.
+  // libjpeg calls this object from now on, unless the image is of a kind that HuffmanDecoder does
+  // not know, or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
+  void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row);
 
   // HuffmanDecoder's of two images. REQUIRES: neither is ahead.
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
@@ -57,6 +62,9 @@ class JpegEntropyDecoder {
   Interface interface_ = {};
   std::shared_ptr<HuffmanDecoder> decoder_;
   JDIMENSION column_ = 0;  // Of the next MCU.
+  // The columns of MCUs that libjpeg transforms.
+  JDIMENSION first_column_ = 0;
+  JDIMENSION end_column_ = 0;
   int64_t mcus_left_ = 0;
   bool in_place_ = false;
   bool gave_up_ = false;

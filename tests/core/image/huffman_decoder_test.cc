@@ -629,6 +629,10 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
   longer.insert(longer.find("\xff\xd3"), 1, '\0');
   scan.bytes = longer;
   EXPECT_EQ(McusOf(scan, 20), 8);
+  std::string filled = whole;
+  filled.insert(filled.find("\xff\xd3"), 5, '\xff');
+  scan.bytes = filled;  // Fill is no oddity.
+  EXPECT_EQ(McusOf(scan, 20), 20);
   scan.bytes = whole;
   scan.restart_interval = 3;
   EXPECT_LT(McusOf(scan, 20), 4);
@@ -653,6 +657,7 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
     return end;
   };
   EXPECT_EQ(end(std::string("\x0f\xff\xd9", 3)), 1u);
+  EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);          // Fill before it.
   EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);    // A byte too many,
   EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);    // two blocks,
   EXPECT_EQ(end(std::string(9000, '\0') + "\xff\xd9"), std::nullopt);  // a buffer.
@@ -661,7 +666,12 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
 TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {
   EXPECT_EQ(McusOf(SmallScan(""), 1), 0);
   EXPECT_EQ(McusOf(SmallScan(std::string("\x0f", 1)), 1), 0);
-  EXPECT_EQ(McusOf(SmallScan(std::string("\x0f\xff", 2)), 1), 0);
+  for (const size_t fill : {1, 2, 3, 9000}) {
+    std::string bytes(1 + fill, '\xff');
+    bytes[0] = '\x0f';
+    EXPECT_EQ(McusOf(SmallScan(bytes), 1), 0) << fill;
+  }
+  EXPECT_EQ(McusOf(SmallScan(std::string("\x0f\xff\xff\x00\xff\xd9", 6)), 1), 0);
 }
 
 TEST(HuffmanDecoderTest, ADcThatNoSampleHasIsGivenUp) {

@@ -48,7 +48,7 @@ TEST(JpegEncoderTest, RoundTripKeepsAnImageApproximately) {
     for (const auto& [sampling, byte] :
          {std::pair{JpegSampling::k444, 0x11}, std::pair{JpegSampling::k422, 0x21},
           std::pair{JpegSampling::k420, 0x22}, std::pair{JpegSampling::k440, 0x12},
-          std::pair{JpegSampling::k411, 0x41}}) {
+          std::pair{JpegSampling::k411, 0x41}, std::pair{JpegSampling::k410, 0x42}}) {
       const auto jpeg = EncodeJpeg(pixels, 61, 47, channels, {.sampling = sampling});
       ASSERT_THAT(jpeg, IsOk());
       EXPECT_EQ(SamplingByte(*jpeg, "\xff\xc0"), channels == 1 ? 0x11 : byte);

@@ -1,5 +1,6 @@
 #include "tests/core/image/jpeg_fixture.h"
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,38 @@
 #include "jpeglib.h"
 
 namespace systole {
+namespace {
+
+struct DamageManager {
+  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
+  std::jmp_buf jump;
+};
+
+void LeaveByJump(j_common_ptr cinfo) {
+  std::longjmp(reinterpret_cast<DamageManager*>(cinfo->err)->jump, 1);
+}
+
+void CountOnly(j_common_ptr cinfo, int level) {
+  if (level < 0) ++cinfo->err->num_warnings;
+}
+
+// Only trivial locals: an error leaves it by longjmp.
+void ReadDamaged(jpeg_decompress_struct* cinfo, const std::string& jpeg, bool finish,
+                 BareOutcome* outcome) {
+  jpeg_create_decompress(cinfo);
+  jpeg_mem_src(cinfo, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+  jpeg_read_header(cinfo, TRUE);
+  jpeg_start_decompress(cinfo);
+  const size_t row_bytes = static_cast<size_t>(cinfo->output_width) * cinfo->output_components;
+  outcome->pixels.resize(row_bytes * cinfo->output_height);
+  while (cinfo->output_scanline < cinfo->output_height) {
+    JSAMPROW row = outcome->pixels.data() + cinfo->output_scanline * row_bytes;
+    jpeg_read_scanlines(cinfo, &row, 1);
+  }
+  if (finish) jpeg_finish_decompress(cinfo);
+}
+
+}  // namespace
 
 const std::vector<JpegKind>& AllJpegKinds() {
   static const std::vector<JpegKind>& kinds = *new std::vector<JpegKind>{
@@ -148,6 +181,24 @@ Decoded DecodeWhole(const std::string& jpeg, const OracleOptions& options) {
   jpeg_finish_decompress(&cinfo);
   jpeg_destroy_decompress(&cinfo);
   return decoded;
+}
+
+BareOutcome DecodeDamaged(const std::string& jpeg, bool finish) {
+  BareOutcome outcome;
+  jpeg_decompress_struct cinfo = {};
+  DamageManager errors = {};
+  cinfo.err = jpeg_std_error(&errors.manager);
+  errors.manager.error_exit = LeaveByJump;
+  errors.manager.emit_message = CountOnly;
+  if (setjmp(errors.jump) == 0) {
+    ReadDamaged(&cinfo, jpeg, finish, &outcome);
+  } else {
+    outcome.error = true;
+    outcome.pixels.clear();
+  }
+  outcome.warnings = errors.manager.num_warnings;
+  jpeg_destroy_decompress(&cinfo);
+  return outcome;
 }
 
 std::vector<uint8_t> Cut(const std::vector<uint8_t>& pixels, int image_width, int channels, int y,

@@ -55,6 +55,17 @@ struct OracleOptions {
 // The whole image as libjpeg gives it: grey, RGB or CMYK.
 Decoded DecodeWhole(const std::string& jpeg, const OracleOptions& options);
 
+// How bare libjpeg takes an image that may be damaged.
+struct BareOutcome {
+  bool error = false;           // It raised one; then there are no pixels.
+  int64_t warnings = 0;         // What it said and went on.
+  std::vector<uint8_t> pixels;  // Grey or RGB, all rows.
+};
+
+// Reads all rows, and with `finish` what follows them up to the end of the image. Of images that
+// are not CMYK.
+BareOutcome DecodeDamaged(const std::string& jpeg, bool finish);
+
 // Rectangle of interleaved pixels.
 std::vector<uint8_t> Cut(const std::vector<uint8_t>& pixels, int image_width, int channels, int y,
                          int x, int height, int width);
