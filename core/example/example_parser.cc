@@ -1,11 +1,12 @@
 #include "core/example/example_parser.h"
 
+#include <limits>
 #include <map>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/example/feature_decoder.h"
 #include "core/status/check.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -18,8 +19,7 @@ absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<std::string> nam
   ExampleParser parser(std::move(names));
   for (size_t i = 0; i < parser.names_.size(); ++i) {
     if (parser.index_.at(parser.names_[i]) != i) {
-      return absl::InvalidArgumentError(absl::StrCat("feature \"",
-                                                     absl::Utf8SafeCEscape(parser.names_[i]),
+      return absl::InvalidArgumentError(absl::StrCat("feature \"", ForeignName(parser.names_[i]),
                                                      "\" is asked for twice, want each name once"));
     }
   }
@@ -50,9 +50,24 @@ FeatureView ExampleView::Find(absl::string_view name) const {
 }
 
 std::vector<FeatureView> ExampleView::Features() const {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  return Features(kAll, kAll);
+}
+
+std::vector<FeatureView> ExampleView::FirstFeatures() const {
+  return Features(kMaxFirstFeatures, kMaxFirstNameBytes);
+}
+
+std::vector<FeatureView> ExampleView::Features(size_t at_most, size_t name_bytes) const {
   std::map<absl::string_view, FeatureView> by_name;
-  const absl::Status status = FeatureDecoder(record_).Decode(
-      [&](const FeatureView& feature) { by_name[feature.name()] = feature; });
+  const absl::Status status = FeatureDecoder(record_).Decode([&](const FeatureView& feature) {
+    if (const auto known = by_name.find(feature.name()); known != by_name.end()) {
+      known->second = feature;
+    } else if (by_name.size() < at_most && feature.name().size() <= name_bytes) {
+      by_name.emplace(feature.name(), feature);
+      name_bytes -= feature.name().size();
+    }
+  });
   SYSTOLE_CHECK(status.ok());  // Parse() saw it all.
   std::vector<FeatureView> features;
   features.reserve(by_name.size());
@@ -63,7 +78,7 @@ std::vector<FeatureView> ExampleView::Features() const {
 absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record) {
   SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(record));
   std::vector<FeatureDescription> descriptions;
-  for (const FeatureView& view : example.Features()) {
+  for (const FeatureView& view : example.FirstFeatures()) {
     descriptions.push_back(
         {.name = std::string(view.name()), .kind = view.kind(), .count = view.count()});
   }

@@ -17,6 +17,7 @@
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_PARSER_H_
 #define SYSTOLE_CORE_EXAMPLE_EXAMPLE_PARSER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -53,6 +54,11 @@ class ExampleParser {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
+// Features that FirstFeatures() has at most, and the bytes of their names together. A record can
+// have millions, and what is told of a dataset is kept and sent.
+inline constexpr size_t kMaxFirstFeatures = 10'000;
+inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
+
 // One record, for looking around: every lookup scans it. Borrows the record, which must not change.
 class ExampleView {
  public:
@@ -65,9 +71,13 @@ class ExampleView {
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)
   // included.
   std::vector<FeatureView> Features() const;
+  // The same, but of more than kMaxFirstFeatures, or with more than kMaxFirstNameBytes of names,
+  // those that come first in the record.
+  std::vector<FeatureView> FirstFeatures() const;
 
  private:
   explicit ExampleView(absl::string_view record) : record_(record) {}
+  std::vector<FeatureView> Features(size_t at_most, size_t name_bytes) const;
 
   absl::string_view record_;
 };
@@ -81,7 +91,7 @@ struct FeatureDescription {
   bool operator==(const FeatureDescription&) const = default;
 };
 
-// Sorted by name.
+// Of ExampleView::FirstFeatures().
 absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record);
 
 }  // namespace systole

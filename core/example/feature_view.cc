@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/example/wire_reader.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -52,8 +52,8 @@ absl::string_view FeatureKindName(FeatureKind kind) {
 absl::Status FeatureView::Expect(FeatureKind kind, int64_t count) const {
   if (kind_ == kind && count_ == count) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "feature \"", absl::Utf8SafeCEscape(name_), "\": want ", FeatureKindName(kind), " with ",
-      Values(count), ", ",
+      "feature \"", ForeignName(name_), "\": want ", FeatureKindName(kind), " with ", Values(count),
+      ", ",
       kind_ == FeatureKind::kMissing
           ? std::string("the record has no such feature")
           : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));
@@ -61,7 +61,7 @@ absl::Status FeatureView::Expect(FeatureKind kind, int64_t count) const {
 
 absl::Status FeatureView::Changed() const {
   return absl::DataLossError(
-      absl::StrCat("feature \"", absl::Utf8SafeCEscape(name_), "\" changed while it was read"));
+      absl::StrCat("feature \"", ForeignName(name_), "\" changed while it was read"));
 }
 
 template <typename Visit>
@@ -86,7 +86,7 @@ bool FeatureView::ForEachList(Visit visit) const {
 absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   if (kind_ != FeatureKind::kBytes || index < 0 || index >= count_) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "feature \"", absl::Utf8SafeCEscape(name_), "\": want bytes value ", index, ", ",
+        "feature \"", ForeignName(name_), "\": want bytes value ", index, ", ",
         kind_ == FeatureKind::kMissing
             ? std::string("the record has no such feature")
             : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));

@@ -1,17 +1,20 @@
 #include "core/record/index_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "core/checksum/xxh3.h"
-#include "core/record/scan_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/file_sink.h"
@@ -19,11 +22,28 @@
 namespace systole {
 namespace {
 
-// The hash file: one line `systole-hash-1 <size> <mtime_ns> <num_records> <16 hex digits>\n`, the
-// first two of the shard it was made for.
-std::string HashFileText(const FileIdentity& shard, int64_t num_records, uint64_t content_hash) {
-  return absl::StrFormat("systole-hash-1 %d %d %d %016x\n", shard.size_bytes, shard.mtime_ns,
-                         num_records, content_hash);
+// A cause is ours and short; what stands in a file may be anything.
+constexpr size_t kMaxCauseBytes = 200;
+
+// As releases before this one wrote it: it says nothing of damage.
+constexpr absl::string_view kHashWithoutDamage = "systole-hash-1 ";
+
+// What the text begins with for this state of the shard.
+std::string HashHead(const FileIdentity& shard, int64_t num_records) {
+  return absl::StrCat("systole-hash-2 ", shard.size_bytes, " ", shard.mtime_ns, " ", num_records,
+                      " ");
+}
+
+// Takes a number and the character `end` off the front of `text`. Strict, as in RecordIndex.
+bool ConsumeNumber(absl::string_view& text, char end, int64_t& value) {
+  const size_t stop = text.find(end);
+  if (stop == absl::string_view::npos) return false;
+  const absl::string_view digits = text.substr(0, stop);
+  const auto [parsed, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || parsed != digits.data() + digits.size() || value < 0) return false;
+  if (digits.size() > 1 && digits[0] == '0') return false;
+  text.remove_prefix(stop + 1);
+  return true;
 }
 
 std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
@@ -46,32 +66,8 @@ absl::StatusOr<SmallFile> ReadFile(const std::string& path, uint64_t max_bytes) 
   return result;
 }
 
-// The content hash kept for `shard` with this many records; nullopt if none is kept.
-// FailedPrecondition if it was made for another state of the shard.
-absl::StatusOr<std::optional<uint64_t>> ReadHashFile(const std::string& path,
-                                                     const FileIdentity& shard,
-                                                     int64_t num_records) {
-  const std::string with_zero = HashFileText(shard, num_records, 0);
-  const absl::StatusOr<SmallFile> file = ReadFile(path, /*max_bytes=*/256);
-  if (absl::IsNotFound(file.status())) return std::nullopt;
-  SYSTOLE_RETURN_IF_ERROR(file.status());
-  constexpr size_t kTailBytes = 17;  // Digits and newline.
-  const absl::string_view bytes = file->bytes;
-  const absl::string_view head =
-      absl::string_view(with_zero).substr(0, with_zero.size() - kTailBytes);
-  uint64_t hash = 0;
-  if (bytes.size() != with_zero.size() || bytes.substr(0, head.size()) != head) {
-    return absl::FailedPreconditionError("hash file was made for another state of the shard");
-  }
-  const char* const digits = bytes.data() + head.size();
-  const auto [stop, error] = std::from_chars(digits, digits + 16, hash, 16);
-  if (error != std::errc() || stop != digits + 16 || *stop != '\n') {
-    return absl::InvalidArgumentError("hash file does not end in 16 hex digits");
-  }
-  return hash;
-}
-
 // What the files hold; an error says why they cannot be used, NotFound that there are none.
+// nullopt: an index alone, which says nothing of hash and damage.
 struct StoredIndex {
   RecordIndex index;
   std::optional<uint64_t> content_hash;
@@ -84,9 +80,15 @@ absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path,
     return absl::FailedPreconditionError("index is older than the shard");
   }
   SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard.size_bytes));
-  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<uint64_t> content_hash,
-                           ReadHashFile(HashPath(index_path), shard, index.num_records()));
-  return StoredIndex{.index = std::move(index), .content_hash = content_hash};
+  const absl::StatusOr<SmallFile> hash = ReadFile(HashPath(index_path), kMaxHashFileBytes);
+  if (absl::IsNotFound(hash.status()) ||
+      (hash.ok() && absl::StartsWith(hash->bytes, kHashWithoutDamage))) {
+    return StoredIndex{.index = std::move(index), .content_hash = {}};
+  }
+  SYSTOLE_RETURN_IF_ERROR(hash.status());
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard stored,
+                           ParseHashFile(hash->bytes, shard, std::move(index)));
+  return StoredIndex{.index = std::move(stored.index), .content_hash = stored.content_hash};
 }
 
 void AddNote(std::string& note, absl::string_view more) {
@@ -98,8 +100,7 @@ constexpr FileSinkOptions kIndexSink = {.sync = false};
 
 void WriteHashFile(const std::string& index_path, const FileIdentity& shard, LoadedIndex& loaded) {
   const absl::Status written = WriteFileAtomically(
-      HashPath(index_path), HashFileText(shard, loaded.index.num_records(), loaded.content_hash),
-      kIndexSink);
+      HashPath(index_path), HashFileText(shard, loaded.index, loaded.content_hash), kIndexSink);
   if (!written.ok()) AddNote(loaded.note, absl::StrCat("hash not kept: ", written.message()));
 }
 
@@ -114,6 +115,54 @@ std::string IndexPath(const std::string& shard_path, absl::string_view index_dir
                          Xxh3(absolute.lexically_normal().string()));
 }
 
+std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
+                         uint64_t content_hash) {
+  std::string text = absl::StrFormat("%s%d %016x\n", HashHead(shard, index.num_records()),
+                                     index.num_damaged(), content_hash);
+  for (const DamagedRecord& damaged : index.damaged()) {
+    absl::StrAppend(&text, damaged.record, " ", damaged.cause, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
+                                           RecordIndex index) {
+  if (!absl::ConsumePrefix(&text, HashHead(shard, index.num_records()))) {
+    return absl::FailedPreconditionError("hash file was made for another state of the shard");
+  }
+  int64_t num_damaged = 0;
+  if (!ConsumeNumber(text, ' ', num_damaged) || num_damaged > index.num_records()) {
+    return absl::InvalidArgumentError("hash file has no number of damaged records");
+  }
+  constexpr size_t kDigits = 16;
+  uint64_t hash = 0;
+  const auto [stop, error] =
+      std::from_chars(text.data(), text.data() + std::min(text.size(), kDigits), hash, 16);
+  const absl::string_view digits = text.substr(0, kDigits);
+  if (error != std::errc() || stop != text.data() + kDigits || text.size() == kDigits ||
+      *stop != '\n' || absl::StrFormat("%016x", hash) != digits) {
+    return absl::InvalidArgumentError("hash file has no 16 hex digits");
+  }
+  text.remove_prefix(kDigits + 1);
+  std::vector<DamagedRecord> damaged;
+  while (!text.empty()) {
+    const int64_t before = damaged.empty() ? -1 : damaged.back().record;
+    int64_t record = 0;
+    const bool good = ConsumeNumber(text, ' ', record) && record > before &&
+                      record < index.num_records() && text.find('\n') <= kMaxCauseBytes;
+    if (!good) return absl::InvalidArgumentError("hash file has a list of damage that is none");
+    const absl::string_view cause = text.substr(0, text.find('\n'));
+    damaged.push_back({.record = record, .span = index.span(record), .cause = std::string(cause)});
+    text.remove_prefix(cause.size() + 1);
+  }
+  if (damaged.size() != std::min<uint64_t>(num_damaged, kMaxDamagedListed)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hash file lists ", damaged.size(), " of ", num_damaged, " damaged records"));
+  }
+  return ScannedShard{.index = std::move(index).WithDamage(std::move(damaged), num_damaged),
+                      .content_hash = hash};
+}
+
 absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOptions& options) {
   const std::string index_path = IndexPath(std::string(shard.name()), options.index_dir);
   LoadedIndex loaded;
@@ -125,8 +174,10 @@ absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOp
         loaded.content_hash = *stored->content_hash;
         return loaded;
       }
-      SYSTOLE_ASSIGN_OR_RETURN(loaded.content_hash, HashContent(shard, loaded.index));
+      SYSTOLE_ASSIGN_OR_RETURN(ScannedShard looked_at, ScanIndexed(shard, std::move(loaded.index)));
       SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
+      loaded.index = std::move(looked_at.index);
+      loaded.content_hash = looked_at.content_hash;
       WriteHashFile(index_path, shard.identity(), loaded);
       return loaded;
     }

@@ -1,5 +1,6 @@
 // Index files: a shard's index kept on disk, so that a server starts without scanning. The file is
-// DALI's tfrecord2idx text; beside it `<index>.hash` keeps what that format has no place for.
+// DALI's tfrecord2idx text; beside it `<index>.hash` keeps what that format has no place for: which
+// state of the shard it is of, the content hash, and the damage.
 //
 // Thread-safe: no state. Several processes may use the same files: each write is a rename.
 #ifndef SYSTOLE_CORE_RECORD_INDEX_FILE_H_
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/record/record_index.h"
+#include "core/record/scan_shard.h"
 #include "core/storage/file_source.h"
 
 namespace systole {
@@ -28,12 +30,27 @@ std::string IndexPath(const std::string& shard_path, absl::string_view index_dir
 
 struct LoadedIndex {
   RecordIndex index;
-  uint64_t content_hash = 0;  // See HashContent().
+  uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
   // What a person may want to know and what does not stop the work: why the file on disk was not
   // used, or why it could not be written. Empty = nothing.
   std::string note;
 };
+
+// The hash file's text:
+//   systole-hash-2 <shard bytes> <shard mtime ns> <records> <damaged> <content hash, 16 hex>\n
+// and a line `<record> <cause>\n` for each of index.damaged().
+std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
+                         uint64_t content_hash);
+
+// The most bytes that such a text has.
+inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
+
+// Reads it back for a shard whose index has been read.
+//   FailedPrecondition  it was made for another state of the shard.
+//   InvalidArgument     it is none; names what is wrong with it.
+absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
+                                           RecordIndex index);
 
 // Reads the index of `shard` from its files, or scans the shard and writes them.
 // The files are used only if the index is at least as new as the shard and covers exactly its

@@ -26,6 +26,19 @@ std::string NoHeaderCause(uint64_t left) {
   return absl::StrCat("cut short: ", left, " bytes are left, a header has ", kRecordHeaderBytes);
 }
 
+std::string FramingCause(const char* header, uint64_t frame_bytes) {
+  if (frame_bytes < kRecordHeaderBytes) return NoHeaderCause(frame_bytes);
+  const std::optional<uint64_t> length = DecodeRecordHeader(header);
+  if (!length.has_value()) return HeaderCrcCause(header);
+  const uint64_t left = frame_bytes - kRecordHeaderBytes;
+  if (left < kRecordFooterBytes || *length > left - kRecordFooterBytes) {
+    return TooLongCause(*length, left);
+  }
+  if (*length == left - kRecordFooterBytes) return "";
+  return absl::StrCat("the header announces ", *length, " bytes of payload, the index ",
+                      left - kRecordFooterBytes, "; delete the index file");
+}
+
 void EncodeRecordHeader(uint64_t length, char* header) {
   StoreU64Le(length, header);
   StoreU32Le(MaskCrc32c(Crc32cOfU64(length)), header + kLengthBytes);

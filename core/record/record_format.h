@@ -65,6 +65,10 @@ std::string TooLongCause(uint64_t length, uint64_t left);
 // Fewer bytes left than a header has.
 std::string NoHeaderCause(uint64_t left);
 
+// What is wrong with the framing of a record to which an index gives `frame_bytes` bytes; `header`
+// points to the first of them, kRecordHeaderBytes or all there are. Empty: nothing.
+std::string FramingCause(const char* header, uint64_t frame_bytes);
+
 // Writes kRecordHeaderBytes bytes to `header`.
 void EncodeRecordHeader(uint64_t length, char* header);
 

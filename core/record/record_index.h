@@ -6,6 +6,7 @@
 #ifndef SYSTOLE_CORE_RECORD_RECORD_INDEX_H_
 #define SYSTOLE_CORE_RECORD_RECORD_INDEX_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,6 +17,10 @@
 #include "core/record/record_format.h"
 
 namespace systole {
+
+// How many damaged records of a shard are listed; the others are only counted. A shard that is
+// damaged all over must not fill the memory.
+inline constexpr size_t kMaxDamagedListed = 100;
 
 // A record that cannot be read.
 struct DamagedRecord {
@@ -30,8 +35,12 @@ class RecordIndex {
   RecordIndex() = default;
 
   // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
-  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record.
-  explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {});
+  // `damaged` are the first, kMaxDamagedListed at most, of the `num_damaged` records that are known
+  // to be unreadable.
+  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, where it is
+  // shorter than the limit, `num_damaged` long.
+  explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
+                       int64_t num_damaged = 0);
 
   // Reads DALI's tfrecord2idx text: one `<offset> <size>\n` per record in file order.
   // InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
@@ -57,13 +66,19 @@ class RecordIndex {
   // Has the processor load what span() looks at into its cache meanwhile. REQUIRES: as there.
   void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
 
-  // Records known to be unreadable, by number. Known to a scan (payloads only if it verified them);
-  // empty in an index that was read from its file.
+  // Records known to be unreadable: to whoever looked at the framing, and payloads only if those
+  // were verified. None in what Parse() gives.
+  int64_t num_damaged() const { return num_damaged_; }
+  // The first of them by number, kMaxDamagedListed at most.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
+
+  // The same index, with what was found since. REQUIRES: as for the constructor.
+  RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
 
  private:
   std::vector<uint64_t> ends_;
   std::vector<DamagedRecord> damaged_;
+  int64_t num_damaged_ = 0;
 };
 
 }  // namespace systole

@@ -80,7 +80,7 @@ absl::Status RecordReader::Fill(uint64_t bytes) {
 }
 
 std::string RecordReader::Place() const {
-  return absl::StrCat("shard \"", BaseName(source_->name()), "\", record ", num_read_,
+  return absl::StrCat(options_.noun, " \"", BaseName(source_->name()), "\", record ", num_read_,
                       " at byte offset ", offset_);
 }
 

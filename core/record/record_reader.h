@@ -23,6 +23,8 @@ struct RecordReaderOptions {
   int64_t read_bytes = 256 << 10;
   // Largest payload accepted, in bytes. A damaged or hostile length field could ask for 2^64.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
+  // What messages call the source.
+  absl::string_view noun = "shard";
 };
 
 class RecordReader {

@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// Takes what HashContent() is made of, one record after the other.
+// Makes ScannedShard::content_hash, one record after the other.
 class ContentHasher {
  public:
   void Add(uint64_t frame_bytes, uint32_t stored_footer) {
@@ -46,6 +46,24 @@ class ContentHasher {
   // Many entries are hashed at once: one alone costs more in the call than in the hash.
   std::array<char, 256 * kEntryBytes> entries_;
   size_t entries_bytes_ = 0;
+};
+
+// Damaged records: the first ones listed, all counted.
+class DamageList {
+ public:
+  void Add(int64_t record, RecordSpan span, std::string cause) {
+    if (list_.size() < kMaxDamagedListed) {
+      list_.push_back({.record = record, .span = span, .cause = std::move(cause)});
+    }
+    ++count_;
+  }
+  RecordIndex MoveInto(RecordIndex index) {
+    return std::move(index).WithDamage(std::move(list_), count_);
+  }
+
+ private:
+  std::vector<DamagedRecord> list_;
+  int64_t count_ = 0;
 };
 
 // The most records for which room is made before they are seen, 32 MiB of it: a shard may begin
@@ -77,7 +95,7 @@ class Scanner {
     }
     // Worth a copy only if it gives back something.
     if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
-    return ScannedShard{.index = RecordIndex(std::move(ends_), std::move(damaged_)),
+    return ScannedShard{.index = damage_.MoveInto(RecordIndex(std::move(ends_))),
                         .content_hash = hasher_.Digest()};
   }
 
@@ -154,9 +172,9 @@ class Scanner {
   void Enter(uint64_t offset, uint64_t length, std::optional<uint32_t> computed_footer,
              uint32_t stored_footer) {
     if (computed_footer.value_or(stored_footer) != stored_footer) {
-      damaged_.push_back({.record = static_cast<int64_t>(ends_.size()),
-                          .span = {.offset = offset, .size = kRecordFramingBytes + length},
-                          .cause = PayloadCrcCause(*computed_footer, stored_footer)});
+      damage_.Add(static_cast<int64_t>(ends_.size()),
+                  {.offset = offset, .size = kRecordFramingBytes + length},
+                  PayloadCrcCause(*computed_footer, stored_footer));
     }
     ends_.push_back(offset + kRecordFramingBytes + length);
     hasher_.Add(kRecordFramingBytes + length, stored_footer);
@@ -170,9 +188,8 @@ class Scanner {
                                Look(end - kRecordFooterBytes, kRecordFooterBytes));
       stored = LoadU32Le(footer);
     }
-    damaged_.push_back({.record = static_cast<int64_t>(ends_.size()),
-                        .span = {.offset = begin, .size = end - begin},
-                        .cause = std::move(cause)});
+    damage_.Add(static_cast<int64_t>(ends_.size()), {.offset = begin, .size = end - begin},
+                std::move(cause));
     ends_.push_back(end);
     hasher_.Add(end - begin, stored);
     return absl::OkStatus();
@@ -207,7 +224,7 @@ class Scanner {
   const uint64_t size_;
   const bool verify_payloads_;
   std::vector<uint64_t> ends_;
-  std::vector<DamagedRecord> damaged_;
+  DamageList damage_;
   ContentHasher hasher_;
 };
 
@@ -223,22 +240,37 @@ absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptio
   return Scanner(source, std::move(window), options.verify_payloads).Scan();
 }
 
-absl::StatusOr<uint64_t> HashContent(const ByteSource& source, const RecordIndex& index) {
-  SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window,
-                           ReadWindow::Create(source, index.shard_bytes(), 64 << 10));
+absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index) {
+  const uint64_t size = index.shard_bytes();
+  SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, 64 << 10));
   ContentHasher hasher;
+  DamageList damage;
+  // Of the record that comes next; a footer and the header behind it are one look.
+  std::array<char, kRecordHeaderBytes> header;
+  const auto keep_header = [&header](const char* bytes, uint64_t count) {
+    std::copy(bytes, bytes + std::min(count, kRecordHeaderBytes), header.begin());
+  };
+  if (size > 0) {
+    const uint64_t bytes = std::min(kRecordHeaderBytes, size);
+    SYSTOLE_ASSIGN_OR_RETURN(const char* const look, window.Peek(0, bytes));
+    keep_header(look, bytes);
+  }
   for (int64_t i = 0; i < index.num_records(); ++i) {
     const RecordSpan span = index.span(i);
+    const uint64_t end = span.offset + span.size;
+    std::string cause = FramingCause(header.data(), span.size);
+    if (!cause.empty()) damage.Add(i, span, std::move(cause));
     uint32_t stored = 0;
-    if (span.size >= kRecordFramingBytes) {
-      SYSTOLE_ASSIGN_OR_RETURN(
-          const char* const footer,
-          window.Peek(span.offset + span.size - kRecordFooterBytes, kRecordFooterBytes));
-      stored = LoadU32Le(footer);
+    const uint64_t footer_bytes = span.size >= kRecordFramingBytes ? kRecordFooterBytes : 0;
+    const uint64_t bytes = footer_bytes + std::min(kRecordHeaderBytes, size - end);
+    if (bytes > 0) {
+      SYSTOLE_ASSIGN_OR_RETURN(const char* const look, window.Peek(end - footer_bytes, bytes));
+      if (footer_bytes > 0) stored = LoadU32Le(look);
+      keep_header(look + footer_bytes, bytes - footer_bytes);
     }
     hasher.Add(span.size, stored);
   }
-  return hasher.Digest();
+  return ScannedShard{.index = damage.MoveInto(std::move(index)), .content_hash = hasher.Digest()};
 }
 
 }  // namespace systole

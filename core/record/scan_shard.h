@@ -23,7 +23,9 @@ struct ScanOptions {
 
 struct ScannedShard {
   RecordIndex index;
-  // See HashContent().
+  // What the shard holds as one number: XXH3-64 over, for each record in order, the size of its
+  // frame (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short
+  // to be a record). Neither names nor times enter.
   uint64_t content_hash = 0;
 };
 
@@ -35,11 +37,9 @@ struct ScannedShard {
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
-// What a shard holds as one number: XXH3-64 over, for each record in order, the size of its frame
-// (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short to be a
-// record). Neither names nor times enter. Costs at most one small read a record; the scan gives the
-// same number for free.
-absl::StatusOr<uint64_t> HashContent(const ByteSource& source, const RecordIndex& index);
+// The same for a shard whose index is known: looks at each record's framing where the index has it
+// and searches nothing. Costs at most one small read a record. REQUIRES: the index covers `source`.
+absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole
 

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/record/foreign_kind.h"
 #include "core/record/index_file.h"
 #include "core/record/scan_shard.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_source.h"
 
@@ -73,14 +75,30 @@ Shard::Shard(std::unique_ptr<ByteSource> source, RecordIndex index, uint64_t con
       max_record_bytes_(max_record_bytes) {}
 
 std::string Shard::Place(int64_t record) const {
-  return absl::StrCat("shard \"", base_name(), "\", record ", record, " at byte offset ",
-                      index_.span(record).offset);
+  return absl::StrCat("shard \"", ForeignName(base_name()), "\", record ", record,
+                      " at byte offset ", index_.span(record).offset);
 }
 
 absl::Status Shard::Damaged(int64_t record, absl::string_view cause) const {
   // Bytes that fail because the file is another one by now are not damage.
   SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
   return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
+}
+
+absl::Status Shard::CheckHoldsRecords() const {
+  if (index_.num_damaged() < index_.num_records() || index_.num_records() == 0) {
+    return absl::OkStatus();
+  }
+  char begin[kMagicBytes];
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(0, absl::MakeSpan(begin)));
+  const std::string kind = ForeignKind(absl::string_view(begin, read));
+  if (!kind.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", ForeignName(base_name()), "\" is no TFRecord shard: ", kind));
+  }
+  return absl::DataLossError(absl::StrCat(
+      "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
+      index_.damaged().front().cause, "); want uncompressed TFRecord, whole"));
 }
 
 absl::Status Shard::CheckUnchanged() const { return ReadFailure(source_->CheckUnchanged()); }
@@ -93,24 +111,19 @@ absl::StatusOr<size_t> Shard::ReadAt(uint64_t offset, absl::Span<char> out) cons
 
 absl::Status Shard::CheckNumber(int64_t record) const {
   if (record >= 0 && record < num_records()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("shard \"", base_name(), "\" has ", num_records(),
-                                                 " records; no record ", record));
+  return absl::InvalidArgumentError(absl::StrCat("shard \"", ForeignName(base_name()), "\" has ",
+                                                 num_records(), " records; no record ", record));
 }
 
 absl::StatusOr<absl::string_view> Shard::CheckFrame(int64_t record, absl::string_view frame) const {
-  if (frame.size() < kRecordHeaderBytes) return Damaged(record, NoHeaderCause(frame.size()));
-  const std::optional<uint64_t> length = DecodeRecordHeader(frame.data());
-  if (!length.has_value()) return Damaged(record, HeaderCrcCause(frame.data()));
-  const uint64_t left = frame.size() - kRecordHeaderBytes;
-  if (left < kRecordFooterBytes || *length > left - kRecordFooterBytes) {
-    return Damaged(record, TooLongCause(*length, left));
+  if (frame.size() < kRecordFramingBytes ||
+      DecodeRecordHeader(frame.data()) != frame.size() - kRecordFramingBytes) {
+    // Once more, and only now: the bytes may change meanwhile, and may be good by then.
+    std::string cause = FramingCause(frame.data(), frame.size());
+    return Damaged(record, cause.empty() ? "its header changed while it was read" : cause);
   }
-  if (*length < left - kRecordFooterBytes) {
-    return Damaged(record,
-                   absl::StrCat("the header announces ", *length, " bytes of payload, the index ",
-                                left - kRecordFooterBytes, "; delete the index file"));
-  }
-  const absl::string_view payload = frame.substr(kRecordHeaderBytes, *length);
+  const absl::string_view payload =
+      frame.substr(kRecordHeaderBytes, frame.size() - kRecordFramingBytes);
   const uint32_t stored = LoadU32Le(payload.data() + payload.size());
   const uint32_t computed = PayloadFooter(payload);
   if (computed != stored) return Damaged(record, PayloadCrcCause(computed, stored));
@@ -148,7 +161,7 @@ absl::StatusOr<absl::string_view> Shard::ReadRecord(int64_t record, AlignedBuffe
     }
     return absl::ResourceExhaustedError(absl::StrCat(Place(record), " has ", payload_bytes,
                                                      " bytes of payload, the limit is ",
-                                                     max_record_bytes_));
+                                                     max_record_bytes_, "; pack it smaller"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame, ReadFrames(record, record, scratch));
   return CheckFrame(record, frame);

@@ -87,9 +87,15 @@ class Shard {
   // code, but never DataLoss or ResourceExhausted, if the storage does not say.
   absl::Status CheckUnchanged() const;
 
+  // OK if the shard is empty or the framing of at least one record holds. Otherwise it is no shard,
+  // or nothing of it can be read; says what the file looks like, and what to do.
+  //   InvalidArgument  a file of another kind: compressed, or an image.
+  //   DataLoss         unknown bytes; gives the cause of the first record.
+  absl::Status CheckHoldsRecords() const;
+
   int64_t num_records() const { return index_.num_records(); }
   uint64_t size_bytes() const { return index_.shard_bytes(); }
-  // Record sizes and stored payload CRCs as one number (see HashContent): what the shard
+  // Record sizes and stored payload CRCs as one number (see ScannedShard): what the shard
   // contributes to its dataset's fingerprint.
   uint64_t content_hash() const { return content_hash_; }
   const RecordIndex& index() const { return index_; }

@@ -1,6 +1,8 @@
 #include "core/storage/file_sink.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,9 +10,15 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 
@@ -35,6 +43,37 @@ absl::Status SyncFolder(absl::string_view path) {
     return absl::ErrnoToStatus(error, absl::StrCat("cannot sync \"", folder, "\""));
   }
   return absl::OkStatus();
+}
+
+// Of a temporary file, by its name.
+struct Temporary {
+  absl::string_view base_name;  // Of the file that it was to become.
+  pid_t process = 0;
+};
+
+// `.<base name>.<process>.<number>.tmp`, or nullopt.
+std::optional<Temporary> ParseTemporary(absl::string_view name) {
+  std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
+  Temporary temporary;
+  uint64_t number;
+  if (parts.size() < 5 || !parts.front().empty() || parts.back() != "tmp" ||
+      !absl::SimpleAtoi(parts[parts.size() - 2], &number) ||
+      !absl::SimpleAtoi(parts[parts.size() - 3], &temporary.process) || temporary.process <= 0) {
+    return std::nullopt;
+  }
+  const size_t tail = parts[parts.size() - 3].size() + parts[parts.size() - 2].size() + 6;
+  temporary.base_name = name.substr(1, name.size() - 1 - tail);
+  return temporary;
+}
+
+// A process in another container is not seen here, but its lock is.
+bool IsStale(const std::string& path, pid_t process) {
+  if (::kill(process, 0) == 0 || errno != ESRCH) return false;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
+  ::close(fd);
+  return !locked;
 }
 
 // A rename takes the place of whatever has the name: a device, a pipe, a link such as /dev/stdout.
@@ -63,6 +102,7 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
                                               ".", next_number.fetch_add(1), ".tmp");
     const int fd = ::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
+      ::flock(fd, LOCK_EX | LOCK_NB);  // Says that it is not stale.
       return std::unique_ptr<FileSink>(new FileSink(path, std::move(temporary_path), fd, options));
     }
     if (errno != EEXIST && errno != EINTR) {
@@ -137,7 +177,24 @@ absl::Status FileSink::Close() {
   return options_.sync ? SyncFolder(path_) : absl::OkStatus();
 }
 
-absl::Status CheckWritable(const std::string& path) { return FileSink::Create(path).status(); }
+absl::Status CheckWritable(const std::string& path) {
+  RemoveStaleTemporaries(std::string(FolderOf(path)),
+                         [&](absl::string_view base_name) { return base_name == BaseName(path); });
+  return FileSink::Create(path).status();
+}
+
+void RemoveStaleTemporaries(const std::string& folder,
+                            absl::FunctionRef<bool(absl::string_view base_name)> is_ours) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const std::optional<Temporary> temporary = ParseTemporary(name);
+    if (!temporary.has_value() || !is_ours(temporary->base_name)) continue;
+    const std::string path = entry->path().string();
+    if (IsStale(path, temporary->process)) ::unlink(path.c_str());
+  }
+}
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,
                                  const FileSinkOptions& options) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -53,9 +54,17 @@ class FileSink final : public ByteSink {
   absl::Status status_;
 };
 
-// Whether FileSink::Create(path) would succeed now; leaves nothing behind. For who works long
-// before there is something to write.
+// Whether FileSink::Create(path) would succeed now; leaves nothing behind, and removes what killed
+// processes have left of `path` (RemoveStaleTemporaries). For who works long before there is
+// something to write.
 absl::Status CheckWritable(const std::string& path);
+
+// Removes from `folder` the temporary files of FileSinks whose process has ended without removing
+// them (killed, or no power), as far as `is_ours` says yes to the base name of the file that they
+// were to become. One of a process that lives stays, on whichever machine or in whichever container
+// it runs. What cannot be removed stays: it is in nobody's way.
+void RemoveStaleTemporaries(const std::string& folder,
+                            absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 
 // Writes `bytes` to `path` by way of a FileSink.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes,

@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -16,7 +17,7 @@ namespace {
 
 // The status of a failed system call, with what helps against it where the errno has a usual cause.
 absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
-  const std::string what = absl::StrCat("cannot ", call, " \"", path, "\"");
+  const std::string what = absl::StrCat("cannot ", call, " \"", ForeignText(path), "\"");
   if (error == EMFILE || error == ENFILE) {
     return absl::ResourceExhaustedError(absl::StrCat(
         what, ": no file descriptor left; each open shard takes one, raise `ulimit -n`"));
@@ -26,9 +27,9 @@ absl::Status SystemError(int error, absl::string_view call, absl::string_view pa
 
 absl::StatusOr<FileIdentity> IdentityOf(const struct stat& info, absl::string_view path) {
   if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", path, "\" is ", S_ISDIR(info.st_mode) ? "a folder" : "no regular file",
-                     "; want a regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", ForeignText(path), "\" is ", S_ISDIR(info.st_mode) ? "a folder" : "no regular file",
+        "; want a regular file"));
   }
   return FileIdentity{
       .size_bytes = static_cast<uint64_t>(info.st_size),
@@ -72,7 +73,8 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out)
         ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (read < 0) {
       if (errno == EINTR) continue;
-      return SystemError(errno, absl::StrCat("read at byte ", offset + done, " of"), path_);
+      return SystemError(errno, absl::StrCat("read at byte ", offset + done, " of"),
+                         BaseName(path_));
     }
     if (read == 0) break;
     done += static_cast<size_t>(read);
@@ -83,14 +85,16 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out)
 absl::Status FileSource::CheckUnchanged() const {
   const auto changed = [this](absl::string_view how) {
     return absl::FailedPreconditionError(
-        absl::StrCat("shard \"", BaseName(path_), "\" ", how,
+        absl::StrCat("shard \"", ForeignName(BaseName(path_)), "\" ", how,
                      " since it was opened; restart the server to serve what is there now"));
   };
   struct stat info;
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) return changed("was taken away");
-    return SystemError(error, "stat", path_);
+    // It is not where it was, as far as anybody can see; a code such as PermissionDenied would lay
+    // that to a client's charge.
+    return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
   const absl::StatusOr<FileIdentity> now = IdentityOf(info, path_);
   if (!now.ok() || now->inode != identity_.inode || now->device != identity_.device) {

@@ -36,6 +36,8 @@ class FileSource final : public ByteSource {
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
   ~FileSource() override;
 
+  // Errors of an open file name it by its base name: they reach clients, who must not learn
+  // folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return identity_.size_bytes; }
   // Two system calls, no reading. A file taken away counts as changed: no other server could open

@@ -12,14 +12,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/file_source.h"
 
 namespace systole {
 namespace {
 
-bool IsIndexFile(absl::string_view path) {
-  return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash");
+bool LiesBesideShards(absl::string_view path) {
+  return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
+         BaseName(path) == kLabelsFileName;
 }
 
 bool Exists(const std::string& path) {
@@ -27,7 +30,7 @@ bool Exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-// Every path that `pattern` names, index files included.
+// Every path that `pattern` names, whatever it is.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   if (Exists(pattern)) return std::vector<std::string>{pattern};
   glob_t matches = {};
@@ -38,14 +41,16 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
     case 0:
       return std::vector<std::string>(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
     case GLOB_NOMATCH:
-      return absl::NotFoundError(absl::StrCat(
-          "pattern \"", pattern, "\" matches no file; check the path, and quote it for the shell"));
+      return absl::NotFoundError(
+          absl::StrCat("pattern \"", ForeignText(pattern),
+                       "\" matches no file; check the path, and quote it for the shell"));
     case GLOB_NOSPACE:
       return absl::ResourceExhaustedError(
-          absl::StrCat("no memory to expand pattern \"", pattern, "\""));
+          absl::StrCat("no memory to expand pattern \"", ForeignText(pattern), "\""));
     default:
       return absl::ErrnoToStatus(
-          error, absl::StrCat("cannot read a folder on the way of pattern \"", pattern, "\""));
+          error, absl::StrCat("cannot read a folder on the way of pattern \"", ForeignText(pattern),
+                              "\""));
   }
 }
 
@@ -58,17 +63,18 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, Expand(pattern));
     const size_t before = shards.size();
     for (const std::string& path : paths) {
-      if (IsIndexFile(path)) continue;
+      if (LiesBesideShards(path)) continue;
       const absl::StatusOr<FileIdentity> file = StatFile(path);
       if (!file.ok()) {
-        return absl::Status(file.status().code(),
-                            absl::StrCat("pattern \"", pattern, "\": ", file.status().message()));
+        return absl::Status(file.status().code(), absl::StrCat("pattern \"", ForeignText(pattern),
+                                                               "\": ", file.status().message()));
       }
       shards.push_back(path);
     }
     if (shards.size() == before) {
-      return absl::NotFoundError(absl::StrCat(
-          "pattern \"", pattern, "\" matches index files (.idx) only; want TFRecord shards"));
+      return absl::NotFoundError(absl::StrCat("pattern \"", ForeignText(pattern),
+                                              "\" matches index files (.idx) and ", kLabelsFileName,
+                                              " only; want TFRecord shards"));
     }
   }
   std::sort(shards.begin(), shards.end());

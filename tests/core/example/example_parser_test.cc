@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/example/example_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -193,6 +194,23 @@ TEST(FeatureViewTest, FloatsKeepEveryBit) {
     ASSERT_THAT(Find(record, "k").CopyFloats(value), IsOk());
     EXPECT_EQ(std::bit_cast<uint32_t>(value[0]), 0x7f830201u);
   }
+}
+
+TEST(DescribeFeaturesTest, AreBoundedInNumberAndInBytesOfNames) {
+  ExampleBuilder many;
+  for (size_t i = 0; i < kMaxFirstFeatures + 5; ++i) many.AddInt64s(absl::StrCat("f", i), {1});
+  const auto described = DescribeFeatures(many.Serialize());
+  ASSERT_THAT(described, IsOk());
+  EXPECT_EQ(described->size(), kMaxFirstFeatures);
+
+  const std::string record = ExampleBuilder()
+                                 .AddInt64s("before", {1})
+                                 .AddInt64s(std::string(kMaxFirstNameBytes, 'x'), {2})
+                                 .AddInt64s("behind", {3})
+                                 .Serialize();
+  EXPECT_THAT(DescribeFeatures(record),
+              IsOkAndHolds(ElementsAre(FeatureDescription{"before", FeatureKind::kInt64, 1},
+                                       FeatureDescription{"behind", FeatureKind::kInt64, 1})));
 }
 
 TEST(DescribeFeaturesTest, ListsNameKindAndCountSorted) {

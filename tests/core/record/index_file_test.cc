@@ -58,7 +58,7 @@ TEST(LoadIndexTest, FirstLoadScansAndWritesDaliTextTheSecondReadsIt) {
   EXPECT_EQ(first.note, "");
   EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
   EXPECT_THAT(ReadWholeFile(folder / "a.tfrecord.idx.hash"),
-              MatchesRegex("systole-hash-1 39 [0-9]+ 2 [0-9a-f]{16}\n"));
+              MatchesRegex("systole-hash-2 39 [0-9]+ 2 0 [0-9a-f]{16}\n"));
   EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.hash"));
 
   const LoadedIndex second = MustLoad(folder / "a.tfrecord");
@@ -176,12 +176,65 @@ TEST(LoadIndexTest, DamagedHashFileIsMadeAgain) {
   for (const std::string& bad :
        {std::string(), std::string("x"), good.substr(0, good.size() - 1), good + "x",
         good.substr(0, good.size() - 2) + "g\n", good.substr(0, good.size() - 1) + "0",
-        absl::StrReplaceAll(good, {{" 2 ", " 3 "}}), absl::StrReplaceAll(good, {{"-1 ", "-2 "}}),
-        std::string(300, 'x')}) {
+        absl::StrReplaceAll(good, {{" 2 ", " 3 "}}), absl::StrReplaceAll(good, {{"-2 ", "-3 "}}),
+        absl::StrReplaceAll(good, {{" 0 ", " 1 "}}), absl::StrReplaceAll(good, {{" 0 ", " 3 "}}),
+        good + "0 cause\n", std::string(40'000, 'x')}) {
     folder.Write("a.tfrecord.idx.hash", bad);
     const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
     EXPECT_EQ(loaded.content_hash, hash) << bad;
     EXPECT_THAT(loaded.note, HasSubstr("not used")) << bad;
+    EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), good);
+  }
+}
+
+TEST(LoadIndexTest, DamageIsKeptWithTheIndex) {
+  const TempFolder folder;
+  ShardBuilder shard;
+  for (int i = 0; i < 150; ++i) shard.Add("good").Add("good").AddRaw("bad");
+  shard.WriteTo(folder / "a.tfrecord");
+  const LoadedIndex first = MustLoad(folder / "a.tfrecord");
+  const LoadedIndex second = MustLoad(folder / "a.tfrecord");
+  EXPECT_FALSE(second.scanned);
+  EXPECT_EQ(second.note, "");
+  for (const LoadedIndex* loaded : {&first, &second}) {
+    EXPECT_EQ(loaded->index.num_damaged(), 150);
+    ASSERT_EQ(loaded->index.damaged().size(), kMaxDamagedListed);
+    EXPECT_EQ(loaded->index.damaged()[99].record, 299);
+    EXPECT_EQ(loaded->index.damaged()[99].span, loaded->index.span(299));
+    EXPECT_EQ(loaded->index.damaged()[99].cause, first.index.damaged()[99].cause);
+  }
+}
+
+TEST(LoadIndexTest, FilesWithoutWordOfDamageAreLookedAtOnceMore) {
+  const TempFolder folder;
+  TwoRecords().AddRaw("bad").WriteTo(folder / "a.tfrecord");
+  MustLoad(folder / "a.tfrecord");
+  const std::string hash = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+  // An index that DALI wrote, and a hash file of an earlier release.
+  std::filesystem::remove(folder / "a.tfrecord.idx.hash");
+  for (const bool had_hash : {false, true}) {
+    if (had_hash) folder.Write("a.tfrecord.idx.hash", "systole-hash-1 42 1 3 0123456789abcdef\n");
+    const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+    EXPECT_FALSE(loaded.scanned);
+    EXPECT_EQ(loaded.note, "");
+    EXPECT_EQ(loaded.index.num_damaged(), 1);
+    EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), hash);
+  }
+}
+
+TEST(LoadIndexTest, DamageThatIsNoneIsScannedAgain) {
+  const TempFolder folder;
+  TwoRecords().AddRaw("bad").WriteTo(folder / "a.tfrecord");
+  MustLoad(folder / "a.tfrecord");
+  const std::string good = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+  const size_t list = good.find('\n') + 1;
+  for (const std::string& bad :
+       {good.substr(0, list), good.substr(0, list) + "3 beyond\n", good + good.substr(list),
+        good.substr(0, list) + "2 " + std::string(300, 'x') + "\n", good.substr(0, list) + "2"}) {
+    folder.Write("a.tfrecord.idx.hash", bad);
+    const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+    EXPECT_THAT(loaded.note, HasSubstr("not used")) << bad;
+    EXPECT_EQ(loaded.index.num_damaged(), 1);
     EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), good);
   }
 }

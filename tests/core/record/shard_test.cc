@@ -172,7 +172,7 @@ TEST(ShardTest, DamageIsFoundAgainThroughTheIndexFile) {
   ShardBuilder().Add("abc").AddRaw("damage").Add("defg").Add("hi").WriteTo(folder / "a.tfrecord");
   MustOpen(folder / "a.tfrecord");
   const Shard shard = MustOpen(folder / "a.tfrecord");  // From the index file this time.
-  EXPECT_THAT(shard.index().damaged(), IsEmpty());
+  EXPECT_EQ(shard.index().num_damaged(), 1);
   AlignedBuffer scratch;
   EXPECT_EQ(shard.num_records(), 4);
   EXPECT_THAT(shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
@@ -323,6 +323,28 @@ TEST(ReadRecordsTest, CallbackEndsIt) {
                 StatusIs(absl::StatusCode::kCancelled, "enough"));
     EXPECT_EQ(calls, 2);
   }
+}
+
+TEST(ShardTest, AShardOfWhichNothingCanBeReadSaysWhatItIs) {
+  const auto check = [](const std::string& bytes) {
+    const absl::StatusOr<Shard> shard =
+        Shard::Create(std::make_unique<MemorySource>(bytes, "dir/a"));
+    EXPECT_THAT(shard, IsOk());
+    return shard->CheckHoldsRecords();
+  };
+  const std::string good = ShardBuilder().Add("abc").Add("defg").Build();
+  EXPECT_THAT(check(good), IsOk());
+  EXPECT_THAT(check(""), IsOk());
+  EXPECT_THAT(check(WithFlippedBit(good, 0)), IsOk()) << "one record of two";
+  EXPECT_THAT(check(good.substr(0, 30)), IsOk()) << "cut in the second record";
+  EXPECT_THAT(
+      check(good.substr(0, 10)),
+      StatusIs(absl::StatusCode::kDataLoss, AllOf(HasSubstr("\"a\""), HasSubstr("cut short"))));
+  EXPECT_THAT(check("\x1f\x8b\x08 and more of it"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("gzip -d")));
+  EXPECT_THAT(check("\xff\xd8\xff\xe0"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("systole pack")));
+  EXPECT_THAT(check("hello"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("TFRecord")));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "core/storage/file_sink.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -10,6 +13,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -23,6 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 TEST(FileSinkTest, FileAppearsWholeOnlyAtClose) {
   const TempFolder folder;
@@ -47,6 +52,40 @@ TEST(FileSinkTest, DestroyedWithoutCloseLeavesNothingAndKeepsTheOldFile) {
   }
   EXPECT_THAT(folder.List(), ElementsAre("out"));
   EXPECT_EQ(ReadWholeFile(folder / "out"), "old");
+}
+
+TEST(FileSinkTest, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
+  const TempFolder folder;
+  const std::string dead = ".2147483646.7.tmp";  // No system has a process of this number.
+  folder.Write(".out" + dead, "half");
+  folder.Write(".other" + dead, "half");
+  folder.Write(".a.b.c" + dead, "half");
+  folder.Write("out" + dead, "begins without a dot");
+  folder.Write(".out.x.7.tmp", "no process");
+  folder.Write(".out.2147483646.7", "no temporary file");
+  absl::StatusOr<std::unique_ptr<FileSink>> alive = FileSink::Create(folder / "out");
+  ASSERT_THAT(alive, IsOk());
+  RemoveStaleTemporaries(folder.path(), [](absl::string_view base_name) {
+    return base_name == "out" || base_name == "a.b.c";
+  });
+  EXPECT_THAT(folder.List(), UnorderedElementsAre(StartsWith(absl::StrCat(".out.", getpid(), ".")),
+                                                  ".out.2147483646.7", ".out.x.7.tmp",
+                                                  ".other" + dead, "out" + dead));
+  EXPECT_THAT((*alive)->Close(), IsOk());
+}
+
+TEST(FileSinkTest, ALockedTemporaryFileIsOfALivingProcess) {
+  const TempFolder folder;
+  // Of a process that is not seen from here: in another container, say.
+  const std::string path = folder.Write(".out.2147483646.7.tmp", "half");
+  const int fd = open(path.c_str(), O_WRONLY);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+  EXPECT_THAT(CheckWritable(folder / "out"), IsOk());
+  EXPECT_THAT(folder.List(), ElementsAre(".out.2147483646.7.tmp"));
+  close(fd);
+  EXPECT_THAT(CheckWritable(folder / "out"), IsOk());
+  EXPECT_THAT(folder.List(), IsEmpty());
 }
 
 TEST(FileSinkTest, WhatIsNoRegularFileIsNotReplaced) {

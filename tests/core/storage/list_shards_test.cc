@@ -16,10 +16,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutIndexFiles) {
+TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutWhatLiesBeside) {
   const TempFolder folder;
   for (const char* name : {"b.tfrecord", "a.tfrecord", "B.tfrecord", "a.tfrecord.idx",
-                           "a.tfrecord.idx.hash", ".hidden.tmp"}) {
+                           "a.tfrecord.idx.hash", "labels.txt", ".hidden.tmp"}) {
     folder.Write(name, "");
   }
   EXPECT_THAT(ListShards({folder / "*"}),
@@ -65,8 +65,9 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
   const TempFolder folder;
   folder.Write("a.idx", "");
   for (const char* pattern : {"a.idx", "*.idx", "a*"}) {
-    EXPECT_THAT(ListShards({folder / pattern}),
-                StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx) only")))
+    EXPECT_THAT(
+        ListShards({folder / pattern}),
+        StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx) and labels.txt only")))
         << pattern;
   }
 }
