@@ -37,9 +37,9 @@ absl::Status CheckTensor(const SliceTensor& tensor) {
                                                      dimension, ", want 1 or more"));
     }
     if (dimension > kMaxSliceBytes / bytes) {
-      return absl::InvalidArgumentError(absl::StrCat(spec.DebugString(), " is larger than ",
-                                                     kMaxSliceBytes,
-                                                     " bytes; make the batch smaller"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(spec.DebugString(), " is larger than ", kMaxSliceBytes,
+                       " bytes; make global_batch smaller, or num_cores larger"));
     }
     bytes *= dimension;
   }
@@ -76,6 +76,11 @@ ExamplePieces SliceTensor::PiecesOf(int64_t slot) const {
 
 absl::StatusOr<SliceLayout> SliceLayout::Create(std::vector<SliceTensor> tensors) {
   if (tensors.empty()) return absl::InvalidArgumentError("a slice needs at least one tensor");
+  if (tensors.size() > kMaxSliceTensors) {
+    return absl::InvalidArgumentError(absl::StrCat("a slice of ", tensors.size(),
+                                                   " tensors, want at most ", kMaxSliceTensors,
+                                                   ", 'valid' included"));
+  }
   std::sort(tensors.begin(), tensors.end(),
             [](const SliceTensor& a, const SliceTensor& b) { return a.spec.name < b.spec.name; });
   SliceLayout layout;
@@ -84,7 +89,7 @@ absl::StatusOr<SliceLayout> SliceLayout::Create(std::vector<SliceTensor> tensors
     SYSTOLE_RETURN_IF_ERROR(CheckTensor(tensor));
     if (i > 0 && tensors[i - 1].spec.name == tensor.spec.name) {
       return absl::InvalidArgumentError(
-          absl::StrCat("two tensors are named '", tensor.spec.name, "'; rename one"));
+          absl::StrCat("two outputs are named '", tensor.spec.name, "'; rename one"));
     }
     if (tensor.per_core_batch() != tensors[0].per_core_batch()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -102,8 +107,9 @@ absl::StatusOr<SliceLayout> SliceLayout::Create(std::vector<SliceTensor> tensors
     layout.slice_bytes_ += AlignUp(tensor.spec.num_bytes());
     layout.payload_bytes_ += tensor.spec.num_bytes();
     if (layout.slice_bytes_ > kMaxSliceBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "one core's slice is larger than ", kMaxSliceBytes, " bytes; make the batch smaller"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("one core's slice is larger than ", kMaxSliceBytes,
+                       " bytes; make global_batch smaller, or num_cores larger"));
     }
   }
   if (layout.valid_index_ < 0) {

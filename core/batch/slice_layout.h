@@ -48,11 +48,12 @@ struct SliceTensor {
 class SliceLayout {
  public:
   // Sorts by name and places the tensors.
-  //   InvalidArgument  no tensors, two of one name, no `valid` of type uint8[per-core batch], a
-  //   rank of
-  //                    0, a batch axis neither first nor last, dimensions that are not positive or
-  //                    differ in the batch, more than kMaxSliceBytes in all. Descriptions from a
-  //                    peer are checked here before they decide an allocation.
+  //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name, no `valid` of
+  //   type
+  //                    uint8[per-core batch], a rank of 0, a batch axis neither first nor last,
+  //                    dimensions that are not positive or differ in the batch, more than
+  //                    kMaxSliceBytes in all. Descriptions from a peer are checked here before they
+  //                    decide an allocation.
   static absl::StatusOr<SliceLayout> Create(std::vector<SliceTensor> tensors);
 
   // An empty layout, to assign to.
@@ -80,6 +81,9 @@ class SliceLayout {
   int64_t payload_bytes_ = 0;
 };
 
+// The 64 outputs that a feed can have, and `valid`. Whoever keeps or sends a slice's tensors goes
+// by this number.
+inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 

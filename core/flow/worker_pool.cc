@@ -20,7 +20,7 @@ int UsableProcessors() {
 WorkerPool::WorkerPool(int threads) {
   SYSTOLE_CHECK(threads > 0);
   threads_.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { Run(i); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -32,27 +32,23 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkerPool::Submit(TaskPriority priority, std::function<void(int)> task) {
+void WorkerPool::Submit(std::function<void()> task) {
   MutexLock lock(mu_);
-  tasks_.insert(Task{priority, submitted_++, std::move(task)});
+  tasks_.push_back(std::move(task));
   changed_.Signal();
 }
 
-void WorkerPool::Submit(std::function<void()> task) {
-  Submit(0, [task = std::move(task)](int) { task(); });
-}
-
-void WorkerPool::Run(int thread) {
+void WorkerPool::Run() {
   while (true) {
-    std::function<void(int)> run;
+    std::function<void()> run;
     {
       MutexLock lock(mu_);
       while (tasks_.empty() && !stopping_) changed_.Wait(mu_);
       if (tasks_.empty()) return;
-      run = std::move(tasks_.begin()->run);
-      tasks_.erase(tasks_.begin());
+      run = std::move(tasks_.front());
+      tasks_.pop_front();
     }
-    run(thread);
+    run();
   }
 }
 

@@ -1,12 +1,12 @@
-// A fixed number of threads that run tasks, lowest priority number first, and the loop over them.
+// A fixed number of threads that run tasks in the order they come, and the loop over them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_FLOW_WORKER_POOL_H_
 #define SYSTOLE_CORE_FLOW_WORKER_POOL_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -20,9 +20,6 @@ namespace systole {
 // many threads to use if nobody says.
 int UsableProcessors();
 
-// Smaller runs first; equal ones run in the order of Submit().
-using TaskPriority = int64_t;
-
 class WorkerPool {
  public:
   // Starts `threads` threads. REQUIRES: threads > 0.
@@ -33,28 +30,16 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Runs `task` on one of the threads, soon. A task may submit others; it must not wait for one.
-  // `task` is told which thread runs it, in [0, num_threads()), to index scratch memory with.
-  void Submit(TaskPriority priority, std::function<void(int thread)> task) ABSL_LOCKS_EXCLUDED(mu_);
-  // The same at priority 0, for tasks that do not care where they run.
   void Submit(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
 
   int num_threads() const { return static_cast<int>(threads_.size()); }
 
  private:
-  struct Task {
-    TaskPriority priority;
-    int64_t number;  // Counts submissions: first come, first served among equals.
-    mutable std::function<void(int)> run;
-    bool operator<(const Task& other) const {
-      return priority != other.priority ? priority < other.priority : number < other.number;
-    }
-  };
-  void Run(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
   Mutex mu_;
   CondVar changed_;
-  std::set<Task> tasks_ ABSL_GUARDED_BY(mu_);
-  int64_t submitted_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;  // Constant after construction. Last: they use what is above.
 };

@@ -8,9 +8,9 @@
 
 namespace systole {
 
-void KeepFreedMemory() {
+void KeepFreedMemory([[maybe_unused]] int arenas) {
 #if defined(__GLIBC__)
-  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_ARENA_MAX, arenas);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   mallopt(M_TOP_PAD, 16 << 20);
 #endif

@@ -1,6 +1,5 @@
 #include "core/memory/buffer_pool.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -13,33 +12,29 @@ namespace systole {
 
 absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t bytes,
                                                                     BufferKind kind) {
-  if (bytes > budget_bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a buffer of ", bytes, " bytes is larger than the whole memory budget of ",
-                     budget_bytes_, " bytes; raise the budget or make the batch smaller"));
+  const int64_t cost = CostOf(bytes);
+  if (cost > budget_bytes()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a buffer of ", bytes, " bytes is larger than the whole memory budget of ", budget_bytes(),
+        " bytes; raise --memory-budget, or make global_batch smaller"));
   }
-  if (used_bytes_ + bytes > budget_bytes_) return std::optional<AlignedBuffer>();
+  if (used_bytes_ + cost > budget_bytes()) return std::optional<AlignedBuffer>();
   std::optional<AlignedBuffer> buffer = TakeKept(bytes, kind);
   if (!buffer.has_value()) {
-    while (!kept_.empty() && used_bytes_ + kept_bytes_ + bytes > budget_bytes_) {
+    while (!kept_.empty() && used_bytes_ + kept_bytes_ + cost > budget_bytes()) {
       Free(kept_.begin());
     }
     SYSTOLE_ASSIGN_OR_RETURN(buffer, Make(bytes, kind));
   }
-  used_bytes_ += bytes;
+  used_bytes_ += cost;
   return buffer;
 }
 
 std::optional<AlignedBuffer> BufferPool::TakeKept(int64_t bytes, BufferKind kind) {
+  const auto same = by_size_.find({kind == BufferKind::kSealed, bytes});
+  if (same == by_size_.end()) return std::nullopt;
   // The latest first: more of it is still in the cache.
-  for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
-    if (it->size() != bytes || (it->sealed() != nullptr) != (kind == BufferKind::kSealed)) continue;
-    AlignedBuffer buffer = std::move(*it);
-    kept_.erase(std::next(it).base());
-    kept_bytes_ -= bytes;
-    return buffer;
-  }
-  return std::nullopt;
+  return Remove(same->second.back());
 }
 
 absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
@@ -59,27 +54,43 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
 }
 
 bool BufferPool::MaySeal() {
-  if (sealed_ >= max_sealed_) {
+  if (sealed_ >= options_.max_sealed) {
     // One of another size, which no feed may want any more.
-    const auto sealed = std::find_if(kept_.begin(), kept_.end(), [](const AlignedBuffer& buffer) {
-      return buffer.sealed() != nullptr;
-    });
-    if (sealed != kept_.end()) Free(sealed);
+    const auto sealed = by_size_.lower_bound({true, 0});
+    if (sealed != by_size_.end()) Free(sealed->second.front());
   }
-  return sealed_ < max_sealed_;
+  return sealed_ < options_.max_sealed;
 }
 
-void BufferPool::Free(std::deque<AlignedBuffer>::iterator kept) {
-  if (kept->sealed() != nullptr) --sealed_;
-  kept_bytes_ -= kept->size();
+AlignedBuffer BufferPool::Remove(Kept::iterator kept) {
+  const auto same = by_size_.find(KeyOf(*kept));
+  // The oldest and the latest are what is asked for.
+  if (same->second.back() == kept) {
+    same->second.pop_back();
+  } else {
+    SYSTOLE_CHECK(same->second.front() == kept);
+    same->second.pop_front();
+  }
+  if (same->second.empty()) by_size_.erase(same);
+  AlignedBuffer buffer = std::move(*kept);
   kept_.erase(kept);
+  kept_bytes_ -= CostOf(buffer.size());
+  return buffer;
+}
+
+void BufferPool::Free(Kept::iterator kept) {
+  if (kept->sealed() != nullptr) --sealed_;
+  Remove(kept);
 }
 
 void BufferPool::Release(AlignedBuffer buffer) {
-  SYSTOLE_CHECK(used_bytes_ >= buffer.size());
-  used_bytes_ -= buffer.size();
-  kept_bytes_ += buffer.size();
+  const int64_t cost = CostOf(buffer.size());
+  SYSTOLE_CHECK(used_bytes_ >= cost);
+  used_bytes_ -= cost;
+  kept_bytes_ += cost;
   kept_.push_back(std::move(buffer));
+  const auto kept = std::prev(kept_.end());
+  by_size_[KeyOf(*kept)].push_back(kept);
 }
 
 }  // namespace systole

@@ -1,15 +1,18 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// Never waits: a full budget is an answer, and the caller's scheduler decides who goes next.
+// Never waits: a full budget is an answer, and the caller's scheduler decides who goes next. Calls
+// cost O(log of the buffers kept), and what they free.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 
 #include <cstdint>
-#include <deque>
 #include <limits>
+#include <list>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "core/memory/aligned_buffer.h"
@@ -24,12 +27,19 @@ enum class BufferKind {
   kSealed,
 };
 
+struct BufferPoolOptions {
+  // Bound on the buffers handed out plus those kept for reuse.
+  int64_t budget_bytes = 0;
+  // How many of them may be sealed, because each of those is a file descriptor too.
+  int max_sealed = std::numeric_limits<int>::max();
+  // What each buffer counts for beside its bytes: what its owner keeps around it. Many tiny ones
+  // would take far more memory than the budget otherwise.
+  int64_t overhead_bytes = 0;
+};
+
 class BufferPool {
  public:
-  // `budget_bytes` bounds the buffers handed out plus those kept for reuse; `max_sealed` bounds how
-  // many of them are sealed, because each of those is a file descriptor too.
-  explicit BufferPool(int64_t budget_bytes, int max_sealed = std::numeric_limits<int>::max())
-      : budget_bytes_(budget_bytes), max_sealed_(max_sealed) {}
+  explicit BufferPool(const BufferPoolOptions& options) : options_(options) {}
 
   // A buffer of exactly `bytes` with unspecified contents, or nullopt while the budget is used up.
   //   ResourceExhausted  `bytes` is more than the whole budget, or the system refused the memory.
@@ -39,25 +49,37 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  int64_t budget_bytes() const { return budget_bytes_; }
-  // Bytes handed out and not yet given back.
+  int64_t budget_bytes() const { return options_.budget_bytes; }
+  // Bytes handed out and not yet given back, each buffer with its overhead.
   int64_t used_bytes() const { return used_bytes_; }
 
  private:
+  // Oldest first: that one is freed first when room is short.
+  using Kept = std::list<AlignedBuffer>;
+  // Whether it is sealed, and its bytes.
+  using KindAndBytes = std::pair<bool, int64_t>;
+
+  static KindAndBytes KeyOf(const AlignedBuffer& buffer) {
+    return {buffer.sealed() != nullptr, buffer.size()};
+  }
+  int64_t CostOf(int64_t bytes) const { return bytes + options_.overhead_bytes; }
   // A kept buffer of this size and kind, if there is one.
   std::optional<AlignedBuffer> TakeKept(int64_t bytes, BufferKind kind);
   absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
   // Whether one more sealed buffer may be made; frees a kept one for that if need be.
   bool MaySeal();
+  // Takes a kept buffer out of the lists.
+  AlignedBuffer Remove(Kept::iterator kept);
   // Frees a kept buffer.
-  void Free(std::deque<AlignedBuffer>::iterator kept);
+  void Free(Kept::iterator kept);
 
-  const int64_t budget_bytes_;
-  const int max_sealed_;
+  const BufferPoolOptions options_;
   int sealed_ = 0;  // Handed out and kept.
   int64_t used_bytes_ = 0;
   int64_t kept_bytes_ = 0;
-  std::deque<AlignedBuffer> kept_;  // Oldest first: that one is freed first when room is short.
+  Kept kept_;
+  // Where in kept_ the buffers of a kind and size are, oldest first. No list is empty.
+  std::map<KindAndBytes, std::list<Kept::iterator>> by_size_;
 };
 
 }  // namespace systole

@@ -29,7 +29,7 @@ absl::Status Refused(int error, absl::string_view call, int64_t bytes) {
   if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOSPC) {
     return absl::ResourceExhaustedError(
         absl::StrCat(absl::ErrnoToStatus(error, what).message(),
-                     "; raise `ulimit -n` or lower the memory budget"));
+                     "; raise `ulimit -n`, or lower the server's --memory-budget"));
   }
   return absl::ErrnoToStatus(error, what);
 }

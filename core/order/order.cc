@@ -100,12 +100,14 @@ absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the dataset's number of records", spec.num_records,
                                      "name a dataset that holds records"));
   SYSTOLE_RETURN_IF_ERROR(
-      CheckRange("global_batch", spec.global_batch, "set the examples per step"));
+      CheckRange("global_batch", spec.global_batch, "say how many examples a step has"));
   if (spec.mode == ShuffleMode::kWindow) {
-    SYSTOLE_RETURN_IF_ERROR(CheckRange("shuffle block_records", spec.block_records,
-                                       "set the records per block, or choose another shuffle"));
-    SYSTOLE_RETURN_IF_ERROR(CheckRange("shuffle window_records", spec.window_records,
-                                       "set the records per window, or choose another shuffle"));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckRange("shuffle.block_records", spec.block_records,
+                   "say how many records a block has, or shuffle.mode: GLOBAL"));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckRange("shuffle.window_records", spec.window_records,
+                   "say how many records a window has, or shuffle.mode: GLOBAL"));
   }
   if (spec.epochs < 0) {
     return absl::InvalidArgumentError(
@@ -115,16 +117,15 @@ absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
   if (spec.tail == Tail::kPad && spec.num_records % spec.global_batch != 0) ++steps;
   if (steps == 0) {
     return absl::InvalidArgumentError(absl::StrCat("global_batch is ", spec.global_batch,
-                                                   " but the dataset has only ", spec.num_records,
-                                                   " records, and tail \"drop\" would drop them "
-                                                   "all: use tail \"pad\", or a global_batch of at "
-                                                   "most ",
+                                                   ", but the dataset has only ", spec.num_records,
+                                                   " records, and tail: DROP leaves them all out; "
+                                                   "say tail: PAD, or a global_batch of at most ",
                                                    spec.num_records));
   }
   if (spec.epochs > std::numeric_limits<int64_t>::max() / steps) {
     return absl::InvalidArgumentError(
         absl::StrCat("epochs is ", spec.epochs, " with ", steps,
-                     " steps each: more than 2^63 - 1 steps. Use epochs 0 for an endless feed"));
+                     " steps each: more than 2^63 - 1 steps; say epochs: 0 for an endless feed"));
   }
   return Order(spec, steps);
 }
@@ -137,6 +138,11 @@ std::optional<int64_t> Order::total_steps() const {
 int64_t Order::records_per_epoch() const {
   if (spec_.tail == Tail::kPad) return spec_.num_records;
   return steps_per_epoch_ * spec_.global_batch;
+}
+
+int64_t Order::RecordsIn(int64_t step) const {
+  const int64_t begin = (step % steps_per_epoch_) * spec_.global_batch;
+  return std::min(spec_.global_batch, spec_.num_records - begin);
 }
 
 int64_t Order::RecordAt(int64_t epoch, int64_t position) const {

@@ -67,6 +67,10 @@ class Order {
   // Records an epoch delivers: num_records with kPad, N - N mod B with kDrop.
   int64_t records_per_epoch() const;
 
+  // Records in `step`, >= 0: its first so many slots. global_batch, but for a step that kPad fills
+  // up.
+  int64_t RecordsIn(int64_t step) const;
+
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
   // positions of an epoch each record appears exactly once. Expected O(1), some hundred
   // nanoseconds.

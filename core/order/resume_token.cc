@@ -1,6 +1,5 @@
 #include "core/order/resume_token.h"
 
-#include <cstddef>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,7 +16,6 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole1";
-constexpr size_t kMaxContentVersionBytes = 200;
 // Far above what Encode() can write: bounds the work on, and the echo of, whatever was pasted
 // instead.
 constexpr size_t kMaxTextBytes = 1000;

@@ -7,6 +7,7 @@
 #ifndef SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_
 #define SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,10 +16,13 @@
 
 namespace systole {
 
+inline constexpr size_t kMaxContentVersionBytes = 200;
+
 struct ResumeToken {
   uint64_t dataset_fingerprint = 0;
   uint64_t order_fingerprint = 0;
-  // Servers' content version (bytes may differ between two); any text of at most 200 bytes.
+  // Servers' content version (bytes may differ between two); any text of at most
+  // kMaxContentVersionBytes.
   std::string content_version;
   // The first step the trainer has not consumed, >= 0.
   int64_t next_step = 0;

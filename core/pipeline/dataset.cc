@@ -1,41 +1,38 @@
 #include "core/pipeline/dataset.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/list_shards.h"
 
 namespace systole {
 namespace {
 
-// Records looked at to find one that can be described. More would make a server that is handed a
-// damaged or foreign dataset slow to start.
-constexpr int64_t kMaxProbedRecords = 16;
-
-std::vector<FeatureDescription> ProbeFeatures(const Dataset& dataset) {
-  AlignedBuffer scratch;
-  const int64_t probed = std::min(dataset.num_records(), kMaxProbedRecords);
-  for (int64_t record = 0; record < probed; ++record) {
-    const absl::StatusOr<absl::string_view> payload = dataset.ReadRecord(record, scratch);
-    if (!payload.ok()) continue;
-    absl::StatusOr<std::vector<FeatureDescription>> features = DescribeFeatures(*payload);
-    if (features.ok() && !features->empty()) return *std::move(features);
-  }
-  return {};
+// Clients hear these errors too, and must not learn the server's folders.
+absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
+  return absl::Status(status.code(),
+                      absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}));
 }
 
 }  // namespace
 
 void DamageLog::Add(Entry entry) {
-  MutexLock lock(mu_);
-  ++masked_examples_;
-  if (entries_.size() >= kMaxEntries || !records_.insert(entry.record).second) return;
-  entries_.push_back(std::move(entry));
+  if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);
+  {
+    MutexLock lock(mu_);
+    ++masked_examples_;
+    if (entries_.size() >= kMaxEntries || !records_.insert(entry.record).second) return;
+    entries_.push_back(entry);
+  }
+  if (observer_ != nullptr) observer_(entry);
 }
 
 int64_t DamageLog::masked_examples() const {
@@ -58,8 +55,9 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   std::vector<Shard> shards;
   shards.reserve(paths.size());
   for (const std::string& path : paths) {
-    SYSTOLE_ASSIGN_OR_RETURN(Shard shard, Shard::Open(path, options));
-    shards.push_back(std::move(shard));
+    absl::StatusOr<Shard> shard = Shard::Open(path, options);
+    if (!shard.ok()) return WithoutFolder(shard.status(), path);
+    shards.push_back(*std::move(shard));
   }
   return Create(std::move(name), std::move(shards));
 }
@@ -70,7 +68,10 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
   counts.reserve(shards.size());
   uint64_t bytes = 0;
   Xxh3Hasher hasher;
+  int64_t num_damaged = 0;
   for (const Shard& shard : shards) {
+    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
+    num_damaged += shard.index().num_damaged();
     counts.push_back(shard.num_records());
     bytes += shard.size_bytes();
     hasher.UpdateU64(static_cast<uint64_t>(shard.num_records()));
@@ -85,8 +86,31 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
   // Each record has a byte at least.
   dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();
-  dataset->features_ = ProbeFeatures(*dataset);
+  dataset->num_damaged_records_ = num_damaged;
+  dataset->SetPayloadBytes();
+  dataset->sample_ = DatasetSample::Take(dataset->num_records(),
+                                         [&dataset](int64_t record, AlignedBuffer& scratch) {
+                                           return dataset->ReadRecord(record, scratch);
+                                         });
   return std::shared_ptr<Dataset>(std::move(dataset));
+}
+
+void Dataset::SetPayloadBytes() {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t most = 0;
+  for (const Shard& shard : shards_) {
+    for (int64_t record = 0; record < shard.num_records(); ++record) {
+      const uint64_t size = shard.index().span(record).size;
+      least = std::min(least, size);
+      most = std::max(most, size);
+    }
+  }
+  // A damaged stretch may be shorter than a record can be.
+  const auto payload = [](uint64_t size) {
+    return static_cast<int64_t>(size - std::min(size, kRecordFramingBytes));
+  };
+  min_payload_bytes_ = payload(least);
+  max_payload_bytes_ = payload(most);
 }
 
 absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
@@ -95,10 +119,26 @@ absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
   return shards_[static_cast<size_t>(place.shard)].ReadRecord(place.index, scratch);
 }
 
+std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
+  std::vector<DamageLog::Entry> entries;
+  int64_t first_record = 0;  // Of the shard, in the dataset.
+  for (const Shard& shard : shards_) {
+    for (const DamagedRecord& damaged : shard.index().damaged()) {
+      if (entries.size() >= at_most) return entries;
+      entries.push_back({.shard = std::string(shard.base_name()),
+                         .record = first_record + damaged.record,
+                         .offset = static_cast<int64_t>(damaged.span.offset),
+                         .cause = damaged.cause});
+    }
+    first_record += shard.num_records();
+  }
+  return entries;
+}
+
 std::string Dataset::Where(int64_t record) const {
   const ShardPlace place = map_.Find(record);
   const Shard& shard = shards_[static_cast<size_t>(place.shard)];
-  return absl::StrCat("shard '", shard.base_name(), "', offset ",
+  return absl::StrCat("shard '", ForeignName(shard.base_name()), "', offset ",
                       shard.index().span(place.index).offset, ", record ", place.index,
                       " (record_id ", record, ")");
 }

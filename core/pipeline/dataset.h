@@ -4,10 +4,13 @@
 #ifndef SYSTOLE_CORE_PIPELINE_DATASET_H_
 #define SYSTOLE_CORE_PIPELINE_DATASET_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +20,7 @@
 #include "core/example/example_parser.h"
 #include "core/flow/mutex.h"
 #include "core/order/shard_map.h"
+#include "core/pipeline/dataset_sample.h"
 #include "core/record/shard.h"
 
 namespace systole {
@@ -33,14 +37,22 @@ class DamageLog {
   };
   // Entries kept; a data set that is damaged all over must not fill the memory.
   static constexpr size_t kMaxEntries = 100;
+  // Of a cause; the rest is cut off.
+  static constexpr size_t kMaxCauseBytes = 512;
+
+  // Called for each entry that is kept, once, on the thread that met it, without a lock.
+  using Observer = std::function<void(const Entry&)>;
 
   // Counts one masked place; keeps the entry if its record is new and there is room.
   void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on `observer` hears of new entries. Not while feeds run.
+  void Observe(Observer observer) { observer_ = std::move(observer); }
   int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
   // In the order they were met.
   std::vector<Entry> entries() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  Observer observer_;
   mutable Mutex mu_;
   int64_t masked_examples_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
@@ -50,8 +62,10 @@ class DamageLog {
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes.
-  //   InvalidArgument  the shards hold no record at all.
+  // indexes. Errors name shards by base name, and patterns as they stand.
+  //   InvalidArgument  the shards hold no record at all, or a file is no shard (compressed, an
+  //                    image).
+  //   DataLoss         nothing in a shard can be read, and it is not empty.
   //   NotFound         a pattern matches nothing.
   // and the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
@@ -74,24 +88,38 @@ class Dataset {
   // the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
-  // "shard 'a.tfrecord', record 17 of the dataset, offset 1234".
+  // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
   std::string Where(int64_t record) const;
 
+  // Damaged records that indexing found: all counted, and the first `at_most` of those that the
+  // shards list (kMaxDamagedListed each).
+  int64_t num_damaged_records() const { return num_damaged_records_; }
+  std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
+
   // The features of the first readable record; empty if no record is a tf.train.Example.
-  const std::vector<FeatureDescription>& features() const { return features_; }
+  const std::vector<FeatureDescription>& features() const { return sample_.features(); }
+  const DatasetSample& sample() const { return sample_; }
+
+  // Payload of the smallest and of the largest record, in bytes, as the framing has it.
+  int64_t min_payload_bytes() const { return min_payload_bytes_; }
+  int64_t max_payload_bytes() const { return max_payload_bytes_; }
 
   DamageLog& damage() const { return damage_; }
 
  private:
   Dataset(std::string name, std::vector<Shard> shards, ShardMap map);
+  void SetPayloadBytes();
 
   const std::string name_;
   const std::vector<Shard> shards_;
   const ShardMap map_;
-  int64_t mean_record_bytes_ = 1;             // Set by Create().
-  uint64_t fingerprint_ = 0;                  // Set by Create().
-  std::vector<FeatureDescription> features_;  // Set by Create().
-  mutable DamageLog damage_;                  // A log of what const methods met.
+  int64_t mean_record_bytes_ = 1;    // Set by Create().
+  uint64_t fingerprint_ = 0;         // Set by Create().
+  int64_t num_damaged_records_ = 0;  // Set by Create().
+  int64_t min_payload_bytes_ = 0;    // Set by Create().
+  int64_t max_payload_bytes_ = 0;    // Set by Create().
+  DatasetSample sample_;             // Set by Create().
+  mutable DamageLog damage_;         // A log of what const methods met.
 };
 
 }  // namespace systole

@@ -116,6 +116,12 @@ absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
   return absl::OkStatus();
 }
 
+int64_t FillerScratch::bytes() const {
+  return example.size() +
+         static_cast<int64_t>(pixels.capacity() + int64s.capacity() * sizeof(int64_t) +
+                              floats.capacity() * sizeof(float));
+}
+
 absl::StatusOr<ExampleFiller> ExampleFiller::Create(
     const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders) {
   std::vector<std::optional<ImageTransformer>> transformers(plan.outputs().size());
@@ -147,6 +153,12 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t epoch, int64_t r
     SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, BeginImage(plan, output, *transformers_[i])));
   }
   return absl::OkStatus();
+}
+
+void ExampleFiller::Drop() {
+  for (std::optional<ImageTransformer>& transformer : transformers_) {
+    if (transformer.has_value()) transformer->Drop();
+  }
 }
 
 ImageTransformer* ExampleFiller::WaitingImage() {

@@ -36,6 +36,9 @@ struct FillerScratch {
   // a record, as ResourceExhausted would.
   absl::Status Reserve(const FeedPlan& plan);
 
+  // Bytes that it holds.
+  int64_t bytes() const;
+
   AlignedBuffer example;        // One of any output that is not written in place.
   std::vector<uint8_t> pixels;  // Of one image that is rounded before it is normalised.
   std::vector<int64_t> int64s;
@@ -59,6 +62,9 @@ class ExampleFiller {
 
   // A JPEG that may now be decoded beside another example's; null if there is none (any more).
   ImageTransformer* WaitingImage();
+
+  // Instead of Fill(): the example is given up, and the memory of its images freed.
+  void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);

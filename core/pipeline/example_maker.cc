@@ -1,6 +1,7 @@
 #include "core/pipeline/example_maker.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,13 @@ namespace {
 // Plans whose decoders a thread keeps. More streams than this at once share, at the cost of making
 // decoders anew now and then.
 constexpr size_t kMaxScratches = 16;
+
+// What a thread keeps between tasks at most, some 55 MiB in all. More is made anew for each task,
+// at a cost that does not show beside that of examples that need so much.
+constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // Of all plans.
+constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
+constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
+constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // Of each of three copies.
 
 // Neighbours in a shard are read together up to so many bytes: a read of them costs about as much
 // in the call as in the copy, and they stay in the cache until they are used.
@@ -45,20 +53,51 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
   }
-  SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a, ExampleFiller::Create(*plan, lanes_[0].decoders));
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b, ExampleFiller::Create(*plan, lanes_[1].decoders));
-  PlanScratch scratch = {.plan = plan, .makings = {Making(std::move(a)), Making(std::move(b))}};
+  PlanScratch scratch = {.plan = plan,
+                         .bytes = ScratchBytesOf(*plan),
+                         .makings = {Making(std::move(a)), Making(std::move(b))}};
   scratches_.push_front(std::move(scratch));
-  if (scratches_.size() > kMaxScratches) scratches_.pop_back();
   return &scratches_.front();
+}
+
+void ExampleMaker::FreeLarge() {
+  if (record_scratch_.size() > kMaxKeptRecordBytes) record_scratch_ = AlignedBuffer();
+  for (Lane& lane : lanes_) {
+    if (static_cast<int64_t>(lane.payload.capacity()) > kMaxKeptRecordBytes) lane.payload = {};
+  }
+  if (filler_scratch_.bytes() > kMaxKeptExampleBytes) filler_scratch_ = {};
+  int64_t table_bytes = 0;
+  size_t kept = 0;
+  for (auto it = scratches_.begin(); it != scratches_.end();) {
+    table_bytes += it->bytes.tables;
+    const bool keep = kept < kMaxScratches && table_bytes <= kMaxKeptTableBytes &&
+                      it->bytes.decoders <= kMaxKeptDecoderBytes;
+    if (keep) ++kept;
+    it = keep ? std::next(it) : scratches_.erase(it);
+  }
+  for (Lane& lane : lanes_) {
+    // Those that no plan uses any more.
+    while (!lane.decoders.empty() && lane.decoders.back().use_count() == 1) {
+      lane.decoders.pop_back();
+    }
+  }
 }
 
 absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                                 int64_t begin, int64_t end, uint8_t* slice) {
+  absl::Status status = MakeAll(plan, step, core, begin, end, slice);
+  FreeLarge();
+  return status;
+}
+
+absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, int64_t step,
+                                   int core, int64_t begin, int64_t end, uint8_t* slice) {
   const SliceLayout& layout = plan->layout();
   const Dataset& dataset = plan->dataset();
   SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
+  SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOf(step, core * layout.per_core_batch() + begin, absl::MakeSpan(places_));
   const int64_t epoch = places_.empty() ? 0 : places_[0].epoch;  // A step lies in one.
@@ -170,6 +209,7 @@ void ExampleMaker::Finish(Task& task, Making& making, absl::Status status) {
     status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
   }
   if (!status.ok()) {
+    making.filler.Drop();
     status = absl::Status(
         absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss,
         Placed(task.plan, wanted.record, status));

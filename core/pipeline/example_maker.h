@@ -1,5 +1,6 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
-// the slice. Holds the scratch memory and decoders of one thread.
+// the slice. Holds the scratch memory and decoders of one thread: while it works, what the plan
+// (kMaxScratchBytes), a record (three times its bytes) and its images take; in between, 55 MiB.
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
@@ -23,6 +24,7 @@
 #include "core/pipeline/example_filler.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/first_error.h"
+#include "core/pipeline/scratch_bytes.h"
 
 namespace systole {
 
@@ -67,6 +69,7 @@ class ExampleMaker {
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
+    ScratchBytes bytes;
     std::array<Making, 2> makings;  // By lane.
   };
 
@@ -79,6 +82,12 @@ class ExampleMaker {
     uint8_t* slice = nullptr;
     FirstError error;
   };
+
+  // Make(), but for what is kept afterwards.
+  absl::Status MakeAll(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                       int64_t begin, int64_t end, uint8_t* slice);
+  // Frees what is too much to be kept: of one large record, one wide image or many plans.
+  void FreeLarge();
 
   // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);

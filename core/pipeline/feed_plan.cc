@@ -7,11 +7,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg_library.h"
 #include "core/pipeline/output_compiler.h"
+#include "core/pipeline/scratch_bytes.h"
+#include "core/pipeline/spec_text.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -22,7 +26,14 @@ constexpr int kContentVersion = 1;
 // Bounds that no real feed comes near and that keep arithmetic and allocations in range.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
 constexpr int kMaxCores = 1 << 16;
-constexpr int kMaxOutputs = 64;
+constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // `valid` is the last one.
+
+absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDescriptor& type,
+                       int value) {
+  if (type.FindValueByNumber(value) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", want ", EnumValues(type)));
+}
 
 absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   if (spec.global_batch() < 1 || spec.global_batch() > kMaxGlobalBatch) {
@@ -45,7 +56,7 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   }
   if (spec.outputs_size() < 1 || spec.outputs_size() > kMaxOutputs) {
     return absl::InvalidArgumentError(
-        absl::StrCat("outputs has ", spec.outputs_size(), " entries, want 1 to ", kMaxOutputs));
+        absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
   }
   // A newer client may send fields and, since enumerations are open in proto3, values that this
   // server does not know. Ignored, they would give other bytes than the ones asked for.
@@ -55,35 +66,16 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         "the spec has a field that is not known to this version; update the server");
   }
-  if (!v1::Tail_IsValid(spec.tail()) || !v1::OnCorrupt_IsValid(spec.on_corrupt()) ||
-      !v1::Shuffle::Mode_IsValid(spec.shuffle().mode())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tail ", static_cast<int>(spec.tail()), ", on_corrupt ",
-        static_cast<int>(spec.on_corrupt()), ", shuffle.mode ",
-        static_cast<int>(spec.shuffle().mode()), ": one of them is not known to this version"));
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckEnum("shuffle.mode", *v1::Shuffle::Mode_descriptor(), spec.shuffle().mode()));
   for (const v1::Output& output : spec.outputs()) {
-    if (!v1::Layout_IsValid(output.layout())) {
-      return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "': layout ",
-                                                     static_cast<int>(output.layout()),
-                                                     " is not known to this version"));
-    }
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckEnum(absl::StrCat("output '", ForeignName(output.name()), "': layout"),
+                  *v1::Layout_descriptor(), output.layout()));
   }
   return absl::OkStatus();
-}
-
-OrderSpec OrderSpecOf(const v1::FeedSpec& spec, int64_t num_records) {
-  ShuffleMode mode = ShuffleMode::kNone;
-  if (spec.shuffle().mode() == v1::Shuffle::GLOBAL) mode = ShuffleMode::kGlobal;
-  if (spec.shuffle().mode() == v1::Shuffle::WINDOW) mode = ShuffleMode::kWindow;
-  return {.seed = spec.seed(),
-          .mode = mode,
-          .block_records = spec.shuffle().block_records(),
-          .window_records = spec.shuffle().window_records(),
-          .num_records = num_records,
-          .global_batch = spec.global_batch(),
-          .tail = spec.tail() == v1::PAD ? Tail::kPad : Tail::kDrop,
-          .epochs = spec.epochs()};
 }
 
 // The tensor of one output: its example's shape with the batch in its place.
@@ -180,8 +172,8 @@ bool FeedPlan::decodes_jpegs() const {
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
   if (spec.dataset() != dataset->name()) {
-    return absl::NotFoundError(
-        absl::StrCat("the spec wants dataset '", spec.dataset(), "', not '", dataset->name(), "'"));
+    return absl::NotFoundError(absl::StrCat("the spec wants dataset '", ForeignName(spec.dataset()),
+                                            "', not '", dataset->name(), "'"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
   SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(OrderSpecOf(spec, dataset->num_records())));
@@ -206,9 +198,11 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs[static_cast<size_t>(i)].tensor = layout.IndexOf(spec.outputs(i).name());
   }
   SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
-  return std::shared_ptr<const FeedPlan>(
+  std::shared_ptr<const FeedPlan> plan =
       absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
-                                    std::move(parser), std::move(outputs))));
+                                    std::move(parser), std::move(outputs)));
+  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
+  return plan;
 }
 
 }  // namespace systole

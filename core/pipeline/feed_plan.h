@@ -27,8 +27,8 @@ namespace systole {
 inline constexpr char kRecordIdFeature[] = "record_id";
 inline constexpr char kRecordFeature[] = "record";
 
-// Raised by every release that changes a byte of any feed. With libjpeg's version, because its
-// releases may change pixels.
+// Raised by every release that changes a byte of any feed. With the version of the libjpeg that
+// runs, because its releases may change pixels.
 std::string ContentVersion();
 
 // Where the values of one output come from and how they are made.

@@ -8,6 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/image/bilinear_resizer.h"
+#include "core/pipeline/spec_text.h"
+#include "core/status/did_you_mean.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -17,21 +20,58 @@ namespace {
 constexpr int kMaxEdge = 16384;
 
 absl::Status Refuse(const v1::Output& output, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "': ", what));
+  return absl::InvalidArgumentError(
+      absl::StrCat("output '", ForeignName(output.name()), "': ", what));
 }
 
-// "image (bytes), label (int64)".
-std::string ListFeatures(const Dataset& dataset) {
-  return absl::StrJoin(
-      dataset.features(), ", ", [](std::string* out, const FeatureDescription& feature) {
-        absl::StrAppend(out, feature.name, " (", FeatureKindName(feature.kind), ")");
-      });
+// Features that an error lists; a record may have any number.
+constexpr size_t kMaxFeaturesListed = 20;
+
+// "'image' (bytes), 'label' (int64); did you mean 'image'?".
+std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
+  std::vector<std::string> listed;
+  std::vector<std::string> names;
+  for (const FeatureDescription& feature : dataset.features()) {
+    names.push_back(feature.name);
+    if (listed.size() >= kMaxFeaturesListed) continue;
+    listed.push_back(
+        absl::StrCat("'", ForeignName(feature.name), "' (", FeatureKindName(feature.kind), ")"));
+  }
+  for (const absl::string_view name : {kRecordIdFeature, kRecordFeature}) names.emplace_back(name);
+  const size_t more = dataset.features().size() - listed.size();
+  return absl::StrCat(absl::StrJoin(listed, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                      DidYouMean(wanted, names));
+}
+
+// A size that no record has would end every feed at its first step, or mask all of it.
+absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
+  const int64_t wanted = plan.stored_elements;
+  const auto refuse = [&](absl::string_view what) {
+    return Refuse(
+        output, absl::StrCat("shape has ", wanted, wanted == 1 ? " element" : " elements",
+                             plan.stored_shape.empty() ? " (it is left out)" : "", ", but ", what));
+  };
+  const int64_t most = dataset.max_payload_bytes();
+  if (output.feature() == kRecordFeature) {
+    if (wanted >= dataset.min_payload_bytes() && wanted <= most) return absl::OkStatus();
+    return refuse(
+        absl::StrCat("the records have ", dataset.min_payload_bytes(), " to ", most, " bytes"));
+  }
+  // Each value takes a byte of the record at least, and a float four.
+  if (wanted > most / (plan.source == OutputPlan::Source::kFloatList ? 4 : 1)) {
+    return refuse(absl::StrCat("the largest record has ", most, " bytes"));
+  }
+  const std::string others = dataset.sample().OtherSizes(output.feature(), wanted);
+  if (others.empty()) return absl::OkStatus();
+  return refuse(absl::StrCat("the feature '", ForeignName(output.feature()), "' has ", others,
+                             " in the records looked at"));
 }
 
 // The kind of the feature that the output reads, as a sample record has it.
 absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& dataset) {
   if (dataset.features().empty()) {
-    return Refuse(output, absl::StrCat("wants the feature '", output.feature(),
+    return Refuse(output, absl::StrCat("wants the feature '", ForeignName(output.feature()),
                                        "', but the records of dataset '", dataset.name(),
                                        "' are no tf.train.Example; use the feature '",
                                        kRecordFeature, "' to read whole records"));
@@ -40,7 +80,8 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
     if (feature.name == output.feature()) return feature.kind;
   }
   return Refuse(output, absl::StrCat("dataset '", dataset.name(), "' has no feature '",
-                                     output.feature(), "'; it has ", ListFeatures(dataset)));
+                                     ForeignName(output.feature()), "'; it has ",
+                                     ListFeatures(dataset, output.feature())));
 }
 
 // Walks through the transforms in order; each may stand only at its place.
@@ -95,21 +136,22 @@ class Chain {
       case v1::Transform::kNormalize:
         return Normalize(transform.normalize());
       case v1::Transform::KIND_NOT_SET:
-        return Bad("(empty)", "names no transform");
+        break;
     }
-    return Bad("(unknown)", "is not known to this version");
+    return Bad("(empty)", absl::StrCat("names no transform that this server knows; it has ",
+                                       FieldNames(*v1::Transform::descriptor())));
   }
 
   // Whether the chain may end here.
   absl::Status Finish() {
-    if (plan_.source == OutputPlan::Source::kJpeg && stage_ < kSize) {
+    if (plan_.source == OutputPlan::Source::kJpeg && !sized_) {
       return Refuse(
           output_,
           "decode_jpeg gives images of all sizes; add random_resized_crop, center_crop or "
           "resize");
     }
     if (bytes_ && stage_ < kDecode) {
-      return Refuse(output_, absl::StrCat("the feature '", output_.feature(),
+      return Refuse(output_, absl::StrCat("the feature '", ForeignName(output_.feature()),
                                           "' is of kind bytes; begin with decode_jpeg or "
                                           "decode_raw"));
     }
@@ -133,7 +175,8 @@ class Chain {
                  "round_to_uint8, normalize");
     }
     if (bytes_ && stage_ == kStart && stage != kDecode) {
-      return Bad(name, absl::StrCat("comes before a decode, but the feature '", output_.feature(),
+      return Bad(name, absl::StrCat("comes before a decode, but the feature '",
+                                    ForeignName(output_.feature()),
                                     "' is of kind bytes; begin with decode_jpeg or decode_raw"));
     }
     stage_ = stage;
@@ -142,7 +185,8 @@ class Chain {
 
   absl::Status NeedBytes(absl::string_view name) const {
     if (bytes_) return absl::OkStatus();
-    return Bad(name, absl::StrCat("wants a bytes feature, but '", output_.feature(), "' is not"));
+    return Bad(name, absl::StrCat("wants a bytes feature, but '", ForeignName(output_.feature()),
+                                  "' is not"));
   }
 
   absl::Status DecodeJpeg(const v1::DecodeJpeg& decode) {
@@ -156,8 +200,8 @@ class Chain {
       return Bad("decode_jpeg", absl::StrCat("channels is ", channels, ", want 1 or 3"));
     }
     if (!v1::DecodeJpeg::Dct_IsValid(decode.dct())) {
-      return Bad("decode_jpeg", absl::StrCat("has dct ", static_cast<int>(decode.dct()),
-                                             ", which is not known to this version"));
+      return Bad("decode_jpeg", absl::StrCat("has dct ", static_cast<int>(decode.dct()), ", want ",
+                                             EnumValues(*v1::DecodeJpeg::Dct_descriptor())));
     }
     plan_.source = OutputPlan::Source::kJpeg;
     plan_.image.jpeg.dct =
@@ -204,7 +248,8 @@ class Chain {
     SYSTOLE_RETURN_IF_ERROR(NeedPixels(name));
     sized_ = true;
     if (height < 1 || width < 1 || height > kMaxEdge || width > kMaxEdge) {
-      return Bad(name, absl::StrCat("is to ", height, " x ", width, ", want 1 to ", kMaxEdge));
+      return Bad(name, absl::StrCat("has height: ", height, " and width: ", width, ", want 1 to ",
+                                    kMaxEdge, " each"));
     }
     plan_.image.output.height = height;
     plan_.image.output.width = width;
@@ -223,10 +268,11 @@ class Chain {
                                  : (plan_.stored_shape.empty() ? 1 : plan_.stored_shape.back());
     const size_t mean_count = static_cast<size_t>(normalize.mean_size());
     const size_t stddev_count = static_cast<size_t>(normalize.stddev_size());
-    for (const size_t count : {mean_count, stddev_count}) {
+    for (const auto& [field, count] :
+         {std::pair("mean", mean_count), std::pair("stddev", stddev_count)}) {
       if (count > 1 && static_cast<int64_t>(count) != channels) {
-        return Bad("normalize",
-                   absl::StrCat("has ", count, " values for mean or stddev, want 1 or ", channels));
+        return Bad("normalize", absl::StrCat("has ", count, " values of ", field, ", want 1",
+                                             channels == 1 ? "" : absl::StrCat(" or ", channels)));
       }
     }
     absl::StatusOr<NormaliseFactors> factors =
@@ -297,8 +343,9 @@ absl::Status SetDType(const v1::Output& output, OutputPlan& plan) {
       break;
   }
   if (!good) {
-    return Refuse(output, absl::StrCat("dtype is ", v1::DataType_Name(dtype), ", want ", wanted,
-                                       " for the feature '", output.feature(), "'"));
+    return Refuse(output,
+                  absl::StrCat("dtype is ", EnumText(*v1::DataType_descriptor(), dtype), ", want ",
+                               wanted, " for the feature '", ForeignName(output.feature()), "'"));
   }
   plan.dtype = static_cast<DType>(dtype);
   return absl::OkStatus();
@@ -345,7 +392,8 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
         chain.set_bytes();
         break;
       case FeatureKind::kMissing:
-        return Refuse(output, absl::StrCat("the feature '", output.feature(), "' has no values"));
+        return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
+                                           "' has no values in the first record"));
     }
   }
   for (int i = 0; i < output.transforms_size(); ++i) {
@@ -353,6 +401,9 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   }
   SYSTOLE_RETURN_IF_ERROR(chain.Finish());
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, plan));
+  if (plan.source != Source::kJpeg && plan.source != Source::kRecordId) {
+    SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
+  }
 
   plan.layout = output.layout();
   if (plan.is_image()) {
@@ -366,9 +417,12 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
       image.bias = plan.bias;
     }
     plan.shape = {image.height, image.width, image.channels};
-    // The resizer is told last of all whether what it got makes sense.
+    // The resizer says last of all whether what it got makes sense. Sizes and channels were
+    // checked.
     if (const auto transformer = ImageTransformer::Create(plan.image); !transformer.ok()) {
-      return Refuse(output, transformer.status().message());
+      return Refuse(output, absl::StrCat("normalize wants 1e30 at most of scale / stddev and of "
+                                         "mean / stddev: ",
+                                         transformer.status().message()));
     }
   } else {
     plan.shape = plan.stored_shape;

@@ -5,23 +5,23 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to whoever is next
 //
-// A slice is cut into tasks of a few examples. Streams are served by start-time fair queueing: each
-// has a virtual time that advances by the examples it was given, and the least advanced goes first,
-// so a stream that waits for its first slice is not held up by another's look-ahead.
+// A slice is cut into tasks of a few examples, each made up when a thread takes it. Streams are
+// served by start-time fair queueing: each has a virtual time that advances by the time that
+// threads spent on it, and the least advanced goes first. So neither another's look-ahead nor a
+// slice of millions of examples holds up a stream that waits for its next slice.
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "core/memory/buffer_pool.h"
 #include "core/pipeline/core_slice.h"
 #include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_range.h"
 
 namespace systole {
 
@@ -29,31 +29,15 @@ struct StepEngineOptions {
   // Threads that read, decode and transform.
   int threads = 1;
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
-  // Stops slow clients from filling the memory. A larger one lets each stream look further ahead.
+  // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
+  // filling the memory. A larger one lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
   // Bound on the slices in sealed memory, made, lent or kept for reuse. Each is a file descriptor
   // here and a mapping at every client that has had it. Slices beyond lie in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
-// What a stream delivers: cores core_begin .. core_end - 1 of the steps first_step,
-// first_step + stride, .., `count` of them or up to the feed's end.
-struct StepRange {
-  int64_t first_step = 0;
-  int64_t count = 1;
-  int64_t stride = 1;
-  int core_begin = 0;
-  int core_end = 1;
-};
-
-// Where a stream's slices lie, and how many of them its consumer may hold.
-struct StreamMemory {
-  BufferKind kind = BufferKind::kPrivate;
-  // While the consumer holds slices of so many bytes, two at least, Next() waits until it drops
-  // one. For a consumer that nothing else slows down: what it was given cannot be taken back for
-  // others.
-  int64_t window_bytes = std::numeric_limits<int64_t>::max();
-};
+class ScheduledStream;
 
 // One consumer's slices in order: steps as in the range, cores ascending inside a step.
 // Single-thread, but for Cancel().
@@ -82,11 +66,11 @@ class StepStream {
  private:
   friend class StepEngine;
   class Engine;
-  struct State;
-  StepStream(std::shared_ptr<Engine> engine, std::shared_ptr<State> state);
+  using StreamPtr = std::shared_ptr<ScheduledStream>;
+  StepStream(std::shared_ptr<Engine> engine, StreamPtr stream);
 
-  std::shared_ptr<Engine> engine_;
-  std::shared_ptr<State> state_;
+  const std::shared_ptr<Engine> engine_;
+  const StreamPtr stream_;
 };
 
 // Thread-safe.

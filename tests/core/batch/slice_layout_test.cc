@@ -1,10 +1,12 @@
 #include "core/batch/slice_layout.h"
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/memory/aligned_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -90,6 +92,18 @@ TEST(SliceLayoutTest, DigestSeesNamesTypesShapesAndBytesButNotPadding) {
   EXPECT_NE(SliceDigest(other_shape, slice.data()), digest);
 }
 
+// The numbers of proto/README.md, computed by another program.
+TEST(SliceLayoutTest, DigestsAreThePublishedOnes) {
+  const SliceLayout layout =
+      MustCreate({Tensor("x", DType::kInt32, {2, 3}), Tensor("valid", DType::kUint8, {2})});
+  std::vector<uint8_t> slice(static_cast<size_t>(layout.slice_bytes()), 0xee);
+  slice[0] = slice[1] = 1;
+  const int32_t x[] = {1, -1, 2, -2, 3, -3};
+  std::memcpy(slice.data() + layout.tensors()[1].offset, x, sizeof x);
+  EXPECT_EQ(SliceDigest(layout, slice.data()), "8d1e28737756d1df18a782d4ae4c7725");
+  EXPECT_EQ(ExampleDigest(layout, 1, slice.data()), "6219ec04737e3899061184f3dbcc4395");
+}
+
 // What one example looks like does not depend on where it stands or on how large the batch is.
 TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
   const SliceLayout two =
@@ -107,6 +121,19 @@ TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
 
 // Error paths: descriptions may come from a peer.
 
+// As many as a feed has at most: 64 outputs and `valid`.
+TEST(SliceLayoutTest, SixtyFiveTensorsAreASliceAndOneMoreIsNone) {
+  std::vector<SliceTensor> tensors = {Tensor("valid", DType::kUint8, {2})};
+  while (tensors.size() < 65) {
+    tensors.push_back(Tensor(absl::StrCat("t", tensors.size()), DType::kInt32, {2}));
+  }
+  EXPECT_THAT(SliceLayout::Create(tensors), IsOk());
+  tensors.push_back(Tensor("one-more", DType::kInt32, {2}));
+  EXPECT_THAT(SliceLayout::Create(tensors),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a slice of 66 tensors, want at most 65")));
+}
+
 TEST(SliceLayoutTest, BadDescriptionsAreRefusedByName) {
   const SliceTensor valid = Tensor("valid", DType::kUint8, {2});
   const auto refuses = [](std::vector<SliceTensor> tensors, const std::string& message) {
@@ -116,7 +143,7 @@ TEST(SliceLayoutTest, BadDescriptionsAreRefusedByName) {
   refuses({}, "at least one tensor");
   refuses({Tensor("x", DType::kUint8, {2})}, "'valid' is missing");
   refuses({Tensor("valid", DType::kInt64, {2})}, "valid uint8[per-core batch]");
-  refuses({valid, valid}, "two tensors are named 'valid'");
+  refuses({valid, valid}, "two outputs are named 'valid'");
   refuses({valid, Tensor("x", DType::kUint8, {})}, "'x' has 0 dimensions");
   refuses({valid, Tensor("", DType::kUint8, {2})}, "no name");
   refuses({valid, Tensor("x", DType::kUint8, {2, 0})}, "dimension of 0");

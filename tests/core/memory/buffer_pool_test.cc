@@ -47,7 +47,7 @@ TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
 }
 
 TEST(BufferPoolTest, FullBudgetAnswersNulloptUntilABufferComesBack) {
-  BufferPool pool(/*budget_bytes=*/100);
+  BufferPool pool({.budget_bytes = 100});
   AlignedBuffer first = MustAcquire(pool, 60);
   EXPECT_THAT(pool.TryAcquire(60), IsOkAndHolds(testing::Eq(std::nullopt)));
   EXPECT_EQ(pool.used_bytes(), 60);
@@ -57,7 +57,7 @@ TEST(BufferPoolTest, FullBudgetAnswersNulloptUntilABufferComesBack) {
 }
 
 TEST(BufferPoolTest, ABufferThatCameBackIsHandedOutAgain) {
-  BufferPool pool(/*budget_bytes=*/200);
+  BufferPool pool({.budget_bytes = 200});
   AlignedBuffer first = MustAcquire(pool, 60);
   const uint8_t* const place = first.data();
   pool.Release(std::move(first));
@@ -65,19 +65,46 @@ TEST(BufferPoolTest, ABufferThatCameBackIsHandedOutAgain) {
 }
 
 TEST(BufferPoolTest, KeptBuffersOfAnotherSizeMakeRoom) {
-  BufferPool pool(/*budget_bytes=*/100);
+  BufferPool pool({.budget_bytes = 100});
   pool.Release(MustAcquire(pool, 90));
   EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept + 80 would be over the budget.
 }
 
 TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
-  BufferPool pool(/*budget_bytes=*/100);
+  BufferPool pool({.budget_bytes = 100});
   EXPECT_THAT(pool.TryAcquire(101),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("budget of 100 bytes")));
 }
 
+TEST(BufferPoolTest, WhatStandsAroundEachBufferCounts) {
+  BufferPool pool({.budget_bytes = 100, .overhead_bytes = 30});
+  AlignedBuffer first = MustAcquire(pool, 10);
+  MustAcquire(pool, 30);
+  EXPECT_EQ(pool.used_bytes(), 100);
+  EXPECT_THAT(pool.TryAcquire(1), IsOkAndHolds(testing::Eq(std::nullopt)));
+  EXPECT_THAT(pool.TryAcquire(71),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("71 bytes")));
+  pool.Release(std::move(first));
+  EXPECT_EQ(pool.used_bytes(), 60);
+  // Kept ones count too: it goes.
+  EXPECT_EQ(MustAcquire(pool, 5).size(), 5);
+}
+
+TEST(BufferPoolTest, OfManyKeptTheOldestMakesRoomAndTheLatestIsHandedOut) {
+  BufferPool pool({.budget_bytes = 100});
+  AlignedBuffer first = MustAcquire(pool, 20);
+  AlignedBuffer second = MustAcquire(pool, 20);
+  AlignedBuffer third = MustAcquire(pool, 20);
+  const uint8_t* const latest = third.data();
+  pool.Release(std::move(first));
+  pool.Release(std::move(second));
+  pool.Release(std::move(third));
+  MustAcquire(pool, 60);  // The first goes for it, the others stay.
+  EXPECT_EQ(MustAcquire(pool, 20).data(), latest);
+}
+
 TEST(BufferPoolTest, SealedBuffersComeUnderTheSameBudget) {
-  BufferPool pool(/*budget_bytes=*/100'000);
+  BufferPool pool({.budget_bytes = 100'000});
   AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);
   ASSERT_NE(sealed.sealed(), nullptr);
   EXPECT_EQ(sealed.sealed()->data(), sealed.data());
@@ -88,7 +115,7 @@ TEST(BufferPoolTest, SealedBuffersComeUnderTheSameBudget) {
 }
 
 TEST(BufferPoolTest, AKeptBufferIsHandedOutForItsOwnKindOnly) {
-  BufferPool pool(/*budget_bytes=*/200'000);
+  BufferPool pool({.budget_bytes = 200'000});
   AlignedBuffer first = MustAcquire(pool, 60'000, BufferKind::kSealed);
   const uint64_t id = first.sealed()->id();
   pool.Release(std::move(first));
@@ -97,7 +124,7 @@ TEST(BufferPoolTest, AKeptBufferIsHandedOutForItsOwnKindOnly) {
 }
 
 TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
-  BufferPool pool(/*budget_bytes=*/100'000);
+  BufferPool pool({.budget_bytes = 100'000});
   AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);
   const std::weak_ptr<const SealedMemory> listed = sealed.sealed();
   pool.Release(std::move(sealed));
@@ -107,7 +134,7 @@ TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
 }
 
 TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
-  BufferPool pool(/*budget_bytes=*/200'000, /*max_sealed=*/2);
+  BufferPool pool({.budget_bytes = 200'000, .max_sealed = 2});
   AlignedBuffer first = MustAcquire(pool, 10'000, BufferKind::kSealed);
   AlignedBuffer second = MustAcquire(pool, 10'000, BufferKind::kSealed);
   EXPECT_NE(first.sealed(), nullptr);
@@ -123,7 +150,7 @@ TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
 }
 
 TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
-  BufferPool pool(/*budget_bytes=*/200'000, /*max_sealed=*/1);
+  BufferPool pool({.budget_bytes = 200'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 30'000));
   AlignedBuffer old = MustAcquire(pool, 10'000, BufferKind::kSealed);
   const std::weak_ptr<const SealedMemory> listed = old.sealed();
@@ -133,14 +160,14 @@ TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
 }
 
 TEST(BufferPoolTest, ASealedBufferThatMadeRoomCountsNoMore) {
-  BufferPool pool(/*budget_bytes=*/100'000, /*max_sealed=*/1);
+  BufferPool pool({.budget_bytes = 100'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 60'000, BufferKind::kSealed));
   pool.Release(MustAcquire(pool, 90'000));  // The sealed one is freed for it.
   EXPECT_NE(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed(), nullptr);
 }
 
 TEST(BufferPoolTest, WithoutADescriptorSealedMemoryIsPrivateAfterAll) {
-  BufferPool pool(/*budget_bytes=*/200'000);
+  BufferPool pool({.budget_bytes = 200'000});
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};

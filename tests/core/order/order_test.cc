@@ -149,6 +149,8 @@ TEST(OrderTest, PadDeliversEachRecordOnceAndThenEmptyPlaces) {
   EXPECT_EQ(order.records_per_epoch(), 103);
   std::set<int64_t> seen;
   for (int64_t step = 0; step < 11; ++step) {
+    EXPECT_EQ(order.RecordsIn(step), step < 10 ? 10 : 3);
+    EXPECT_EQ(order.RecordsIn(step + 11), order.RecordsIn(step));  // Of the next epoch.
     for (int64_t slot = 0; slot < 10; ++slot) {
       const Place place = order.PlaceOf(step, slot);
       EXPECT_EQ(place.epoch, 0);
@@ -293,7 +295,7 @@ TEST(OrderCreateTest, DropOfEverythingIsRefusedWithTheRemedy) {
   EXPECT_THAT(Order::Create(Global(9, 10, Tail::kDrop)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("global_batch is 10"), HasSubstr("only 9 records"),
-                             HasSubstr("\"pad\""), HasSubstr("at most 9"))));
+                             HasSubstr("tail: PAD"), HasSubstr("at most 9"))));
 }
 
 TEST(OrderCreateTest, NumbersOutOfRangeAreRefusedByName) {
@@ -323,7 +325,7 @@ TEST(OrderCreateTest, MoreStepsThanInt64AreRefused) {
   EXPECT_EQ(Make(spec).total_steps(), kMaxInt64 / 1000 * 1000);
   ++spec.epochs;
   EXPECT_THAT(Order::Create(spec),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("epochs 0")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("say epochs: 0")));
 }
 
 TEST(OrderDeathTest, PlacesOutsideAreTheCallersBug) {

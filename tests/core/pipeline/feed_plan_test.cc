@@ -114,15 +114,103 @@ TEST_F(FeedPlanTest, BadNumbersAreNamed) {
   Refuses("dataset: 'test' global_batch: 4 " + label, "num_cores is 0");
   Refuses("dataset: 'test' global_batch: 5 num_cores: 2 " + label, "global_batch: 6");
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 epochs: -1 " + label, "epochs is -1");
-  Refuses("dataset: 'test' global_batch: 4 num_cores: 2", "outputs has 0 entries");
-  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + label, "two tensors are named");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2", "the spec has 0 outputs");
+  std::string many;
+  for (int i = 0; i < 64; ++i) {
+    many += absl::StrCat("outputs { name: 'o", i, "' feature: 'label' dtype: INT64 }");
+  }
+  EXPECT_THAT(Plan("dataset: 'test' global_batch: 4 num_cores: 2 " + many), IsOk());
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + many,
+          "the spec has 65 outputs, want 1 to 64");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + label, "two outputs are named");
   Refuses("dataset: 'test' global_batch: 8 num_cores: 2 " + label, "global_batch");  // 7 records.
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 shuffle { mode: WINDOW } " + label,
           "block_records");
-  v1::FeedSpec newer = SpecFromText("dataset: 'test' global_batch: 4 num_cores: 2 " + label);
-  newer.set_tail(static_cast<v1::Tail>(77));
-  EXPECT_THAT(FeedPlan::Create(newer, dataset_),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tail 77")));
+}
+
+TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
+  const v1::FeedSpec good = SpecFromText(
+      "dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: 'a' feature: 'image' dtype: "
+      "UINT8 transforms { decode_jpeg {} } transforms { resize { height: 2 width: 2 } } }");
+  ASSERT_THAT(FeedPlan::Create(good, dataset_), IsOk());
+  const auto refuses = [this](const v1::FeedSpec& spec, const std::string& message) {
+    EXPECT_THAT(FeedPlan::Create(spec, dataset_),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  v1::FeedSpec spec = good;
+  spec.set_tail(static_cast<v1::Tail>(99));
+  refuses(spec, "tail is 99, want DROP or PAD");
+  spec = good;
+  spec.set_on_corrupt(static_cast<v1::OnCorrupt>(9));
+  refuses(spec, "on_corrupt is 9, want FAIL or MASK");
+  spec = good;
+  spec.mutable_shuffle()->set_mode(static_cast<v1::Shuffle::Mode>(-1));
+  refuses(spec, "shuffle.mode is -1, want NONE, GLOBAL or WINDOW");
+  spec = good;
+  spec.mutable_outputs(0)->set_layout(static_cast<v1::Layout>(7));
+  refuses(spec, "output 'a': layout is 7, want NHWC, NCHW or HWCN");
+  spec = good;
+  spec.mutable_outputs(0)->set_dtype(static_cast<v1::DataType>(8));
+  refuses(spec, "dtype is 8, want UINT8, FLOAT32 or BFLOAT16");
+  spec = good;
+  spec.mutable_outputs(0)->mutable_transforms(0)->mutable_decode_jpeg()->set_dct(
+      static_cast<v1::DecodeJpeg::Dct>(3));
+  refuses(spec, "has dct 3, want ISLOW or IFAST");
+  spec = good;
+  spec.mutable_outputs(0)->mutable_transforms(0)->Clear();
+  refuses(spec,
+          "transforms[0] (empty) names no transform that this server knows; it has "
+          "decode_jpeg, decode_raw");
+}
+
+TEST_F(FeedPlanTest, ABatchLargerThanTheDatasetIsToldWhatToWrite) {
+  Refuses(
+      "dataset: 'test' global_batch: 8 num_cores: 2 outputs { name: 'a' feature: 'label' "
+      "dtype: INT64 }",
+      "has only 7 records, and tail: DROP leaves them all out; say tail: PAD");
+}
+
+TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
+  RefusesOutput(
+      "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+      "transforms { random_flip {} }",
+      "add random_resized_crop, center_crop or resize");
+  RefusesOutput(
+      "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+      "transforms { resize { width: 5 } }",
+      "resize has height: 0 and width: 5, want 1 to 16384 each");
+}
+
+TEST_F(FeedPlanTest, ShapesThatNoRecordHasAreRefused) {
+  const std::string raw = "name: 'a' feature: 'raw' dtype: UINT8 transforms { decode_raw {} } ";
+  RefusesOutput(raw + "shape: 13", "shape has 13 elements, but the feature 'raw' has 12 bytes");
+  RefusesOutput(raw + "shape: [3, 5]", "shape has 15 elements");
+  RefusesOutput(raw + "shape: 1000000", "the largest record has ");
+  RefusesOutput("name: 'a' feature: 'pair' dtype: INT64",
+                "shape has 1 element (it is left out), but the feature 'pair' has 2 values");
+  RefusesOutput("name: 'a' feature: 'label' dtype: INT64 shape: 2", "has 1 values");
+  RefusesOutput("name: 'a' feature: 'path' dtype: FLOAT32 shape: 2000", "the largest record has ");
+  RefusesOutput("name: 'a' feature: 'record' dtype: UINT8 transforms { decode_raw {} } shape: 7",
+                "shape has 7 elements, but the records have ");
+}
+
+TEST(FeedPlanShapeTest, AShapeThatOneRecordOfTheSampleHasIsAccepted) {
+  ShardBuilder shard;
+  for (int i = 0; i < 4; ++i) {
+    shard.Add(ExampleBuilder().AddInt64s("tags", std::vector<int64_t>(i, 7)).Serialize());
+  }
+  const std::shared_ptr<Dataset> dataset = OpenTestDataset({shard.Build()});
+  const auto plan = [&dataset](int shape) {
+    return FeedPlan::Create(
+        SpecFromText(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: "
+                                  "'a' feature: 'tags' dtype: INT64 shape: ",
+                                  shape, " }")),
+        dataset);
+  };
+  // The first record has no value at all, so the feature is not known to be of any kind.
+  EXPECT_THAT(plan(3).status(), IsOk());
+  EXPECT_THAT(plan(5), StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("has 0 or 1 or 2 or 3 values")));
 }
 
 TEST_F(FeedPlanTest, BadOutputsAreNamed) {
@@ -130,7 +218,10 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
   RefusesOutput("name: 'valid' feature: 'label' dtype: INT64", "the name is taken");
   RefusesOutput("name: 'a' dtype: INT64", "names no feature");
   RefusesOutput("name: 'a' feature: 'labl' dtype: INT64",
-                "no feature 'labl'; it has image (bytes), label (int64)");
+                "no feature 'labl'; it has 'image' (bytes), 'label' (int64)");
+  RefusesOutput("name: 'a' feature: 'labl' dtype: INT64", "did you mean 'label'?");
+  RefusesOutput("name: 'a' feature: 'recordid' dtype: INT64", "did you mean 'record_id'?");
+  RefusesOutput("name: 'a\\n' feature: 'label' dtype: INT64", "output 'a\\n': name: want");
   RefusesOutput("name: 'a' feature: 'label'",
                 "dtype is DATA_TYPE_UNSPECIFIED, want INT64 or INT32");
   RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32 or BFLOAT16");
@@ -142,6 +233,28 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
                 "want UINT8, FLOAT32 or BFLOAT16");
   RefusesOutput("name: 'a' feature: 'record_id' shape: 1 dtype: INT64", "record_id is a scalar");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 layout: NCHW", "layout is NCHW");
+}
+
+TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
+  const std::string jpeg = "feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
+  const auto outputs = [&jpeg](int count, const std::string& resize) {
+    std::string spec = "dataset: 'test' global_batch: 2 num_cores: 2 ";
+    for (int i = 0; i < count; ++i) {
+      absl::StrAppend(&spec, "outputs { name: 'a", i, "' ", jpeg, "transforms { resize { ", resize,
+                      " } } } ");
+    }
+    return spec;
+  };
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(outputs(16, "height: 224 width: 224")), dataset_),
+              IsOk());
+  // A coefficient buffer for each, twice, on every thread.
+  Refuses(outputs(64, "height: 1 width: 1"), "for decode_jpeg");
+  // Tables of 2.4 MB for each, twice.
+  Refuses(outputs(30, "height: 1 width: 16384"), "to resize");
+  // 192 MiB on the way from NHWC to NCHW, on every thread.
+  RefusesOutput(
+      "name: 'a' " + jpeg + "transforms { resize { height: 8192 width: 8192 } } " + "layout: NCHW",
+      "not made in its place");
 }
 
 TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
@@ -161,8 +274,9 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
                      " }"),
         "'raw' is of kind bytes; begin with decode_jpeg or decode_raw");
   }
-  RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "to 0 x 8");
-  RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }", "to 8 x 99999");
+  RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "height: 0 and width: 8");
+  RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }",
+                "height: 8 and width: 99999");
   RefusesOutput(jpeg + "transforms { center_crop { height: 8 width: 8 fraction: 1.5 } }",
                 "fraction is 1.5");
   RefusesOutput(jpeg + "transforms { random_resized_crop { height: 8 width: 8 area_min: 2 } }",
@@ -234,6 +348,12 @@ TEST(DatasetTest, NoRecordAtAllIsAnError) {
   shards.push_back(*std::move(empty));
   EXPECT_THAT(Dataset::Create("test", std::move(shards)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hold no record")));
+}
+
+TEST(DamageLogTest, CutsLongCauses) {
+  DamageLog log;
+  log.Add({.cause = std::string(1 << 20, 'x')});
+  EXPECT_EQ(log.entries()[0].cause, std::string(DamageLog::kMaxCauseBytes, 'x'));
 }
 
 TEST(DamageLogTest, CountsAllAndKeepsEachRecordOnceUpToTheLimit) {

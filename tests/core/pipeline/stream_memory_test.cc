@@ -12,10 +12,12 @@
 #include "core/flow/mutex.h"
 #include "core/memory/sealed_memory.h"
 #include "core/pipeline/step_engine.h"
+#include "core/pipeline/step_scheduler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -78,8 +80,7 @@ struct Asked {
 // Until a pool of one thread has made so many slices of one example: all before the last of them
 // are there for the consumer.
 void WaitForSlices(const StepEngine& engine, int64_t slices) {
-  while (engine.GetStats().examples_made < slices) {
-  }
+  EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().examples_made >= slices; }));
 }
 
 TEST(StreamMemoryTest, SlicesInSealedMemoryHoldTheSameBytes) {
@@ -167,9 +168,9 @@ TEST(StreamMemoryTest, CancelAnswersAConsumerWithAFullWindowExactlyOnce) {
 
 TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
   const auto plan = MakePlan();
-  const int64_t slice_bytes = plan->layout().slice_bytes();
+  const int64_t budget = 16 * (plan->layout().slice_bytes() + kSliceOverheadBytes);
   // A quarter of it, what one stream gets, is two slices held and two ahead.
-  StepEngine engine({.threads = 1, .memory_budget_bytes = 16 * slice_bytes});
+  StepEngine engine({.threads = 1, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> streams;
   std::vector<std::vector<SlicePtr>> held;
   std::vector<std::unique_ptr<Asked>> asked;
@@ -177,8 +178,7 @@ TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
     streams.push_back(MustOpen(engine, plan, {.kind = BufferKind::kSealed, .window_bytes = 0}));
     held.push_back({MustNext(*streams.back()), MustNext(*streams.back())});
   }
-  while (engine.GetStats().memory_used_bytes < 16 * slice_bytes) {
-  }
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == budget; }));
   WaitForSlices(engine, 16);
   for (const auto& stream : streams) asked.push_back(std::make_unique<Asked>(*stream));
   for (int i = 0; i < 4; ++i) {

@@ -1,0 +1,52 @@
+// What a few records of a dataset look like: enough to describe its features, and to refuse a spec
+// that asks for shapes which they do not have.
+//
+// Thread-compatible: an immutable value.
+#ifndef SYSTOLE_CORE_PIPELINE_DATASET_SAMPLE_H_
+#define SYSTOLE_CORE_PIPELINE_DATASET_SAMPLE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/example/example_parser.h"
+#include "core/memory/aligned_buffer.h"
+
+namespace systole {
+
+class DatasetSample {
+ public:
+  // Nothing is known.
+  DatasetSample() = default;
+
+  using ReadRecord =
+      absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t record, AlignedBuffer& scratch)>;
+
+  // Looks at some of the `num_records` records: the first ones until one can be described, and a
+  // few from all over the dataset. Records that cannot be read are passed over.
+  static DatasetSample Take(int64_t num_records, ReadRecord read);
+
+  // Of the first record that can be described; empty if no record looked at is a tf.train.Example.
+  const std::vector<FeatureDescription>& features() const { return features_; }
+
+  // Empty if a record looked at has `size` values of the int64 or float feature `name`, or one
+  // value of `size` bytes if it is a bytes feature; or if nothing is known of it. Otherwise the
+  // sizes that were seen, in words: "1 or 3 values".
+  std::string OtherSizes(absl::string_view name, int64_t size) const;
+
+ private:
+  void LookAt(absl::string_view record);
+
+  std::vector<FeatureDescription> features_;
+  // By feature. Of a bytes feature that has not one value: kNoSize.
+  std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_DATASET_SAMPLE_H_

@@ -1,0 +1,34 @@
+// About what a thread needs beside the slice to make examples of a feed, as far as the spec decides
+// it: many wide outputs would take gigabytes on every thread.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PIPELINE_SCRATCH_BYTES_H_
+#define SYSTOLE_CORE_PIPELINE_SCRATCH_BYTES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+class FeedPlan;
+
+struct ScratchBytes {
+  int64_t tables = 0;    // Of the resizers.
+  int64_t decoders = 0;  // Of the JPEGs of an example; the thread's other feeds use them, too.
+  int64_t example = 0;   // An example on its way to its place, where it is not made there.
+
+  int64_t sum() const { return tables + decoders + example; }
+};
+
+ScratchBytes ScratchBytesOf(const FeedPlan& plan);
+
+// What a feed may take of a thread.
+inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
+
+// InvalidArgument, with the remedy, if the feed takes more.
+absl::Status CheckScratchBytes(const FeedPlan& plan);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_SCRATCH_BYTES_H_

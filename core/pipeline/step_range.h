@@ -1,0 +1,44 @@
+// Which slices of a feed a stream delivers, and where they lie.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CORE_PIPELINE_STEP_RANGE_H_
+#define SYSTOLE_CORE_PIPELINE_STEP_RANGE_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "core/memory/buffer_pool.h"
+#include "core/pipeline/feed_plan.h"
+
+namespace systole {
+
+// What a stream delivers: cores core_begin .. core_end - 1 of the steps first_step,
+// first_step + stride, .., `count` of them or up to the feed's end.
+struct StepRange {
+  int64_t first_step = 0;
+  int64_t count = 1;
+  int64_t stride = 1;
+  int core_begin = 0;
+  int core_end = 1;
+
+  int num_cores() const { return core_end - core_begin; }
+};
+
+// The slices that the range holds of this feed, 0 if it begins at the feed's end.
+//   InvalidArgument  a range that is empty, negative, beyond the cores or beyond the feed's end;
+//                    names the field.
+absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range);
+
+// Where a stream's slices lie, and how many of them its consumer may hold.
+struct StreamMemory {
+  BufferKind kind = BufferKind::kPrivate;
+  // While the consumer holds slices of so many bytes, two at least, it gets no other until it drops
+  // one. For a consumer that nothing else slows down: what it was given cannot be taken back for
+  // others.
+  int64_t window_bytes = std::numeric_limits<int64_t>::max();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_STEP_RANGE_H_
