@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,10 +30,11 @@ enum Field : uint32_t {
   kSlot = 9,
   kSlotBytes = 10,
   kNotShared = 11,
+  kHeaderCrc32c = 14,
   kData = 15,
 };
 
-// Tags and values of all fields before `data`: at most 10 * 11 + 5 + 6, and tag and length of data.
+// Ten varints with their tags, at most 11 bytes each, two CRCs of 5, tag and length of data: 126.
 constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
@@ -52,9 +54,15 @@ class HeaderWriter {
     Varint(static_cast<uint64_t>(value));
   }
   void Fixed32Field(Field field, uint32_t value) {
-    if (value == 0) return;
+    if (value != 0) Fixed32(field, value);
+  }
+  // With the default value too.
+  void Fixed32(Field field, uint32_t value) {
     Tag(field, kFixed32);
     for (int i = 0; i < 4; ++i) bytes_[size_++] = static_cast<uint8_t>(value >> (8 * i));
+  }
+  absl::string_view written() const {
+    return absl::string_view(reinterpret_cast<const char*>(bytes_), size_);
   }
   grpc::Slice ToSlice() const { return grpc::Slice(bytes_, size_); }
 
@@ -181,6 +189,7 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.VarintField(kSlot, static_cast<int64_t>(header.slot));
   writer.VarintField(kSlotBytes, header.slot_bytes);
   writer.VarintField(kNotShared, header.not_shared);
+  writer.Fixed32(kHeaderCrc32c, Crc32c(writer.written()));
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
     return grpc::ByteBuffer(&slice, 1);
@@ -201,11 +210,15 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   }
   SliceCursor cursor(chunk.slices_);
   ChunkHeader& header = chunk.header_;
+  // Set while nothing but `data` has followed it.
+  std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
+  bool has_data = false;
   while (!cursor.AtEnd()) {
     const int64_t field_begin = cursor.position();
     uint32_t tag = 0;
     uint64_t value = 0;
     bool ok = cursor.Tag(tag) && tag >> 3 != 0;
+    if (tag != (kData << 3 | kLengthDelimited) || has_data) guarded_bytes.reset();
     if (ok) {
       switch (tag) {
         case kStep << 3 | kVarint:
@@ -250,7 +263,12 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
           ok = cursor.Varint(value);
           header.not_shared = static_cast<int32_t>(value);
           break;
+        case kHeaderCrc32c << 3 | kFixed32:
+          ok = cursor.Fixed32(chunk.header_crc32c_);
+          if (!has_data) guarded_bytes = field_begin;
+          break;
         case kData << 3 | kLengthDelimited:
+          has_data = true;
           ok = cursor.Length(value);
           if (ok) {
             chunk.data_begin_ = cursor.position();
@@ -269,6 +287,28 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
     }
   }
   return chunk;
+}
+
+absl::Status ReceivedChunk::CheckHeader() const {
+  if (!guarded_bytes_.has_value()) {
+    return absl::DataLossError(
+        "a chunk's header was damaged on the way: header_crc32c is not where it should be; or is "
+        "the server of an older version?");
+  }
+  uint32_t crc = 0;
+  int64_t left = *guarded_bytes_;
+  for (const grpc::Slice& slice : slices_) {
+    const auto bytes = static_cast<size_t>(std::min(left, static_cast<int64_t>(slice.size())));
+    crc = ExtendCrc32c(crc, absl::string_view(reinterpret_cast<const char*>(slice.begin()), bytes));
+    left -= static_cast<int64_t>(bytes);
+    if (left == 0) break;
+  }
+  if (crc != header_crc32c_) {
+    return absl::DataLossError(
+        absl::StrCat("a chunk's header was damaged on the way: its CRC-32C is ", crc,
+                     ", the server sent ", header_crc32c_));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReceivedChunk::ForEachPiece(

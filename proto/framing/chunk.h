@@ -1,8 +1,11 @@
 // A `Chunk` message as slices: the few header bytes are written and read by hand, the payload is
 // only referred to. On the wire it is ordinary protobuf, so any generated stub reads it.
 //
-//   header fields | tag and length of `data` | payload          (systole/v1/service.proto)
-//   \_________ one small slice __________/   \ batch memory /
+//   header fields | header_crc32c | tag and length of `data` | payload   (systole/v1/service.proto)
+//   \________________ one small slice __________________/   \ batch memory /
+//
+// Every bit is guarded: the header by header_crc32c, the payload by crc32c, and what stands between
+// them can mean one thing only.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_PROTO_FRAMING_CHUNK_H_
@@ -10,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -28,7 +32,7 @@ inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 // Largest message a client accepts: no server sends more than a chunk and its header.
 inline constexpr int kMaxChunkMessageBytes = 8 << 20;
 
-// Field for field the message `Chunk` without its data.
+// Field for field the message `Chunk` without its data and header_crc32c.
 struct ChunkHeader {
   int64_t step = 0;
   int32_t core = 0;
@@ -45,9 +49,9 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// The message of `header` and `data`. Refers to `data` and keeps `owner`, which keeps it alive,
-// until the last byte is handed to the kernel. `owner` may then be dropped on any of gRPC's
-// threads.
+// The message of `header` and `data`, with the header's CRC. Refers to `data` and keeps `owner`,
+// which keeps it alive, until the last byte is handed to the kernel. `owner` may then be dropped on
+// any of gRPC's threads.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
@@ -57,6 +61,11 @@ class ReceivedChunk {
   // Reads the header: fields in any order, unknown ones skipped, the last of equal ones wins.
   //   InvalidArgument  not a Chunk message.
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
+
+  // Whether the header is what the server wrote: header_crc32c is there and matches the bytes
+  // before it, and after it comes nothing but `data`. To be asked before the header is believed.
+  //   DataLoss  it is not.
+  absl::Status CheckHeader() const;
 
   const ChunkHeader& header() const { return header_; }
   // Bytes of `data`.
@@ -75,8 +84,12 @@ class ReceivedChunk {
  private:
   ChunkHeader header_;
   std::vector<grpc::Slice> slices_;
-  int64_t data_begin_ = 0;  // In the concatenation of slices_.
+  // In the concatenation of slices_.
+  int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
+  // Bytes before header_crc32c, if it stands where it should: last, or right before `data`.
+  std::optional<int64_t> guarded_bytes_;
+  uint32_t header_crc32c_ = 0;
 };
 
 }  // namespace systole

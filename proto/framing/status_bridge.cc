@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "core/status/foreign_text.h"
+
 namespace systole {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -11,7 +14,13 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  std::string message = ForeignText(status.error_message(), kMaxStatusMessageBytes);
+  if (message.empty()) {
+    message = absl::StrCat(absl::StatusCodeToString(code), ", without a message");
+  }
+  return absl::Status(code, message);
 }
 
 }  // namespace systole

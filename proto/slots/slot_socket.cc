@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "proto/slots/slot_messages.h"
 
@@ -30,8 +31,8 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the socket '", path, "' has a path of ", path.size(), " bytes, want 1 to ",
-        sizeof(address.sun_path) - 1, "; shared memory needs a shorter --listen unix:PATH"));
+        "the socket '", ForeignText(path), "' has a path of ", path.size(), " bytes, want 1 to ",
+        sizeof(address.sun_path) - 1, "; choose a shorter --listen unix:PATH"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -72,13 +73,43 @@ absl::Status CheckPeer(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::string> SlotSocketPath(absl::string_view address) {
+absl::StatusOr<std::string> UnixSocketPath(absl::string_view address) {
   absl::string_view path = address;
   if (!absl::ConsumePrefix(&path, "unix:")) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", address, "' is no unix:PATH: memory is shared through a Unix socket"));
   }
   absl::ConsumePrefix(&path, "//");  // gRPC's way to write an absolute path.
+  return std::string(path);
+}
+
+absl::Status RemoveStaleSocket(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at '", ForeignText(path), "'"));
+  }
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", ForeignText(path), "' is there and is no socket; move it away"));
+  }
+  const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
+  // Only a refusal says that nobody is there: a full queue, or a socket of packets, is somebody.
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+      errno != ECONNREFUSED) {
+    return absl::UnavailableError(
+        absl::StrCat("somebody listens on the socket '", ForeignText(path),
+                     "'; stop that process first, or choose another --listen unix:PATH"));
+  }
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove the socket '", ForeignText(path),
+                                                 "' that nobody listens on"));
+}
+
+absl::StatusOr<std::string> SlotSocketPath(absl::string_view address) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(address));
   std::string slots = absl::StrCat(path, kSuffix);
   SYSTOLE_RETURN_IF_ERROR(AddressOf(slots).status());
   return slots;
@@ -175,14 +206,8 @@ absl::StatusOr<SlotListener> SlotListener::Listen(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
   OwnedFd fd = NewSocket();
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
+  SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
   struct stat info = {};
-  if (::lstat(path.c_str(), &info) == 0) {
-    if (!S_ISSOCK(info.st_mode)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("'", path, "' is there and is no socket; move it away"));
-    }
-    ::unlink(path.c_str());
-  }
   // The file gets the mode of the socket: nobody else can connect, not even for a moment.
   if (::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||

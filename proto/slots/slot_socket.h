@@ -18,6 +18,17 @@
 
 namespace systole {
 
+// Where the socket of a server that listens on `address` lies.
+//   InvalidArgument  it is no "unix:PATH".
+absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
+
+// Removes the socket file at `path` if nobody listens on it, as a killed process leaves it. OK if
+// nothing is there.
+//   Unavailable    somebody listens.
+//   AlreadyExists  something else than a socket has this name.
+//   another code   the system does not say, or does not let it go.
+absl::Status RemoveStaleSocket(const std::string& path);
+
 // Of the socket that belongs to a server that listens on `address`: PATH.slots for "unix:PATH".
 //   InvalidArgument  it is no "unix:PATH", or the path is longer than a socket's can be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
@@ -65,10 +76,8 @@ class SlotSocket {
 // Where clients connect.
 class SlotListener {
  public:
-  // Makes the socket file, readable and writable for this user alone. Replaces a socket that is
-  // there, as gRPC does: whoever has PATH has PATH.slots.
-  //   FailedPrecondition  something else than a socket has this name.
-  //   another code        the file cannot be made.
+  // Makes the socket file, readable and writable for this user alone. Replaces one that nobody
+  // listens on. Errors of RemoveStaleSocket(), or another code if the file cannot be made.
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
   SlotListener& operator=(SlotListener&&) = delete;

@@ -17,7 +17,8 @@ namespace systole {
 // Replaces `message` by what `text` says. `source` names the text in messages, such as a file's
 // path.
 //   InvalidArgument  "<source>:<line>:<column>: <what is wrong>", lines and columns counted from 1;
-//                    every error found, one a line.
+//                    every error found, one a line; with the field that was probably meant, or the
+//                    values there are.
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 
@@ -26,7 +27,9 @@ absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 
 // Reads the file `path` as textproto, or as JSON if its name ends in ".json".
-//   NotFound           there is no such file, or it cannot be read.
+//   NotFound           there is no such file.
+//   PermissionDenied   it may not be read.
+//   InvalidArgument    it is no file, or its text is wrong.
 //   ResourceExhausted  it is larger than kMaxTextBytes: no file that a person wrote.
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message);
 

@@ -87,6 +87,7 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   chunk.set_crc32c(0xdeadbeef);
   chunk.set_waited_us(1234);
   chunk.set_sent_us(567890);
+  chunk.set_header_crc32c(Crc32c(chunk.SerializeAsString()));
   chunk.set_data(data.data(), data.size());
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
 }
@@ -202,6 +203,85 @@ TEST(ChunkTest, EveryFlippedBitOfTheDataIsSeen) {
                 StatusIs(absl::StatusCode::kDataLoss,
                          AllOf(HasSubstr("step 300, core 5, tensor 2"), HasSubstr("CRC-32C"))));
   }
+}
+
+// The message with one bit turned over.
+std::string WithFlippedBit(std::string bytes, size_t bit) {
+  bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+  return bytes;
+}
+
+TEST(ChunkTest, EveryFlippedBitOfTheMessageIsSeen) {
+  for (const size_t size : {0, 1, 20, 200}) {
+    const std::vector<uint8_t> data = Data(size);
+    ChunkHeader header = kHeader;
+    header.crc32c = CrcOf(data);
+    const std::string bytes = BytesOf(EncodeChunk(header, data, nullptr));
+    for (size_t bit = 0; bit <= 8 * bytes.size(); ++bit) {
+      const bool whole = bit == 8 * bytes.size();
+      const absl::StatusOr<ReceivedChunk> chunk =
+          ReceivedChunk::Parse(SlicedMessage(whole ? bytes : WithFlippedBit(bytes, bit), 7));
+      std::vector<uint8_t> gathered(chunk.ok() ? static_cast<size_t>(chunk->data_bytes()) : 0);
+      const bool intact =
+          chunk.ok() && chunk->CheckHeader().ok() && chunk->CopyTo(absl::MakeSpan(gathered)).ok();
+      EXPECT_EQ(intact, whole) << "bit " << bit << " of " << bytes.size() << " bytes";
+    }
+  }
+}
+
+TEST(ChunkTest, ADamagedHeaderIsDataLoss) {
+  const std::string bytes = BytesOf(EncodeChunk(kHeader, Data(20), nullptr));
+  const absl::StatusOr<ReceivedChunk> chunk =
+      ReceivedChunk::Parse(SlicedMessage(WithFlippedBit(bytes, 8), 3));  // Of `step`.
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_THAT(chunk->CheckHeader(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("header was damaged on the way")));
+}
+
+TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
+  v1::Chunk header;
+  header.set_step(7);
+  const std::string fields = header.SerializeAsString();
+  v1::Chunk guard;
+  guard.set_header_crc32c(Crc32c(fields));
+  const std::string crc = guard.SerializeAsString();
+  v1::Chunk payload;
+  payload.set_data("abc");
+  const std::string data = payload.SerializeAsString();
+  v1::Chunk other;
+  other.set_core(3);
+  const std::string field = other.SerializeAsString();
+  const struct {
+    const char* why;
+    std::string bytes;
+    bool intact;
+  } kCases[] = {
+      {"as it should be", fields + crc + data, true},
+      {"a notice without data", fields + crc, true},
+      {"no checksum", fields + data, false},
+      {"a field between checksum and data", fields + crc + field + data, false},
+      {"a field behind the data", fields + crc + data + field, false},
+      {"data twice", fields + crc + data + data, false},
+      {"the checksum behind the data", fields + data + crc, false},
+      {"the checksum twice", fields + crc + crc + data, false},
+      {"a field more before the checksum", fields + field + crc + data, false},
+  };
+  for (const auto& test : kCases) {
+    const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage(test.bytes, 2));
+    ASSERT_THAT(chunk, IsOk()) << test.why;
+    EXPECT_EQ(chunk->CheckHeader().ok(), test.intact) << test.why;
+  }
+}
+
+TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain) {
+  // What proto/README.md tells a client that has no raw bytes.
+  const std::vector<uint8_t> data = Data(100);
+  v1::Chunk chunk;
+  ASSERT_TRUE(chunk.ParseFromString(BytesOf(EncodeChunk(kHeader, data, nullptr))));
+  const uint32_t told = chunk.header_crc32c();
+  chunk.clear_data();
+  chunk.clear_header_crc32c();
+  EXPECT_EQ(Crc32c(chunk.SerializeAsString()), told);
 }
 
 TEST(ChunkTest, AMessageCutAnywhereIsNoChunk) {

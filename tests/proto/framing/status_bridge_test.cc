@@ -31,6 +31,18 @@ TEST(StatusBridgeTest, ALongMessageIsCut) {
   EXPECT_EQ(message, std::string(kMaxStatusMessageBytes, 'x'));
 }
 
+TEST(StatusBridgeTest, WhatAPeerSaysMovesNoCursorAndStaysOnItsLine) {
+  const grpc::Status hostile(grpc::StatusCode::NOT_FOUND, "a\x1b[2Jb\nc\r\x07 \xff");
+  EXPECT_EQ(FromGrpcStatus(hostile), absl::NotFoundError("a\\x1b[2Jb\\nc\\r\\x07 \\xff"));
+  const grpc::Status endless(grpc::StatusCode::NOT_FOUND, std::string(3 << 20, '\n'));
+  EXPECT_LE(FromGrpcStatus(endless).message().size(), static_cast<size_t>(kMaxStatusMessageBytes));
+}
+
+TEST(StatusBridgeTest, AStatusWithoutAMessageNamesItsCode) {
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "")),
+            absl::UnimplementedError("UNIMPLEMENTED, without a message"));
+}
+
 TEST(StatusBridgeTest, ACodeThatNobodyKnowsIsNotOk) {
   // A larger one is beyond what gRPC's own enumeration can hold.
   const grpc::Status strange(static_cast<grpc::StatusCode>(20), "strange");

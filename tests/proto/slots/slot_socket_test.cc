@@ -1,16 +1,19 @@
 #include "proto/slots/slot_socket.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,10 +28,12 @@
 #include "proto/slots/slot_messages.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
 
+using ::testing::_;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
@@ -210,83 +215,104 @@ TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-// In a child that is another user: 0 if `path` can be connected to and is not hung up on.
-int ConnectAsNobody(const std::string& path) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) _exit(1);
-    char byte = 0;
-    _exit(recv(fd, &byte, 1, 0) == 1 ? 0 : 2);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WEXITSTATUS(status);
+// Two users, the one of this process and another one. Root forks a child and makes it `nobody`. Who
+// is not root cannot become anybody, so there it is the other way round: the child stays who it is,
+// and this process takes itself for user kSomebodyElse. Either way the kernel tells each end the
+// other's true user.
+constexpr uid_t kSomebodyElse = 4'000'000'000;
+std::optional<uid_t> pretended_user;
+
+// The user of a child that BecomeOtherUser() has made.
+uid_t OtherUser() { return pretended_user.has_value() ? getuid() : kNobody; }
+
+// In the child. False if that cannot be.
+bool BecomeOtherUser() {
+  pretended_user.reset();
+  return getuid() != 0 || setresuid(kNobody, kNobody, kNobody) == 0;
 }
 
-TEST(SlotSocketTest, AnotherUserIsHungUpOnThoughTheFileLetsItIn) {
-  if (geteuid() != 0) return;  // Only root can become somebody else.
-  const TempFolder folder;
-  const SlotListener listener = MustListen(folder / "s");
-  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
-  EXPECT_EQ(ConnectAsNobody(folder / "s"), 1);  // The file's mode.
-  ASSERT_EQ(chmod((folder / "s").c_str(), 0777), 0);
-  const pid_t acceptor = fork();
-  if (acceptor == 0) {
-    // Until the connection was seen, and refused: nobody else comes.
-    while (listener.Accept().ok()) usleep(1000);
-    _exit(0);
+class OtherUserTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (getuid() != 0) pretended_user = kSomebodyElse;
+    ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);
   }
-  EXPECT_EQ(ConnectAsNobody(folder / "s"), 2);  // SO_PEERCRED.
-  kill(acceptor, SIGKILL);
-  waitpid(acceptor, nullptr, 0);
+  void TearDown() override { pretended_user.reset(); }
+
+  const TempFolder folder_;
+};
+
+// A child that does `work` as the other user and ends with what that returns. 0 is for good.
+class OtherUserChild {
+ public:
+  explicit OtherUserChild(const std::function<int()>& work) : pid_(fork()) {
+    if (pid_ == 0) _exit(BecomeOtherUser() ? work() : 100);
+  }
+  ~OtherUserChild() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  bool HasEnded() {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    pid_ = 0;
+    return true;
+  }
+  int exit_code() const { return exit_code_; }
+
+ private:
+  pid_t pid_;
+  int exit_code_ = -1;
+};
+
+TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
+  const SlotListener listener = MustListen(folder_ / "s");
+  ASSERT_EQ(chmod((folder_ / "s").c_str(), 0777), 0);
+  OtherUserChild client([this] {
+    const absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder_ / "s");
+    if (!socket.ok()) return 1;
+    pollfd hang_up = {.fd = socket->fd(), .events = POLLIN, .revents = 0};
+    if (poll(&hang_up, 1, /*timeout_ms=*/30'000) != 1) return 2;
+    return absl::IsUnavailable(socket->Receive().status()) ? 0 : 3;
+  });
+  // Nobody that may share memory comes, and none is taken for one.
+  EXPECT_TRUE(WaitUntil([&] {
+    EXPECT_THAT(listener.Accept(), IsOkAndHolds(Eq(std::nullopt)));
+    return client.HasEnded();
+  }));
+  EXPECT_EQ(client.exit_code(), 0);
 }
 
-TEST(SlotSocketTest, ASocketOfAnotherUserIsNamedAsSuch) {
-  if (geteuid() != 0) return;
-  const TempFolder folder;
-  const SlotListener listener = MustListen(folder / "s");
-  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
-    const absl::Status status = SlotSocket::Connect(folder / "s").status();
+TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
+  const SlotListener listener = MustListen(folder_ / "s");
+  // For a child that only pretends: the file's own mode would let it in.
+  ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
+  OtherUserChild client([this] {
+    const absl::Status status = SlotSocket::Connect(folder_ / "s").status();
     const bool is_named = absl::IsPermissionDenied(status) &&
                           absl::StrContains(status.message(), "belongs to another user");
-    _exit(is_named ? 0 : 1);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return is_named ? 0 : 1;
+  });
+  EXPECT_TRUE(WaitUntil([&] { return client.HasEnded(); }));
+  EXPECT_EQ(client.exit_code(), 0);
 }
 
-TEST(SlotSocketTest, AServerOfAnotherUserIsNotTalkedTo) {
-  if (geteuid() != 0) return;
-  const TempFolder folder;
-  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(100);
-    const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder / "s");
-    if (write(ready[1], listener.ok() ? "y" : "n", 1) != 1) _exit(101);
+TEST_F(OtherUserTest, IsNoServerToTalkTo) {
+  OtherUserChild server([this] {
+    const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder_ / "s");
+    if (!listener.ok()) return 1;
+    // Under this name it is listened to.
+    std::filesystem::rename(folder_ / "s", folder_ / "listening");
     pause();
-    _exit(0);
-  }
-  char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_EQ(byte, 'y');
-  EXPECT_THAT(SlotSocket::Connect(folder / "s"),
-              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("user 65534")));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  close(ready[0]);
-  close(ready[1]);
+    return 0;
+  });
+  ASSERT_TRUE(WaitUntil(
+      [&] { return server.HasEnded() || std::filesystem::exists(folder_ / "listening"); }));
+  EXPECT_THAT(SlotSocket::Connect(folder_ / "listening"),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr(absl::StrCat("user ", OtherUser(), ", want ", geteuid()))));
 }
 
 // The file.
@@ -317,7 +343,7 @@ TEST(SlotListenerTest, AFileThatIsNoSocketIsLeftAlone) {
   const TempFolder folder;
   folder.Write("s", "precious");
   EXPECT_THAT(SlotListener::Listen(folder / "s"),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no socket")));
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("no socket")));
   EXPECT_TRUE(std::filesystem::is_regular_file(folder / "s"));
 }
 
@@ -325,6 +351,7 @@ TEST(SlotListenerTest, TheFileGoesWithItsListenerButNotWithTheOneBefore) {
   const TempFolder folder;
   {
     std::optional<SlotListener> first(MustListen(folder / "s"));
+    std::filesystem::remove(folder / "s");
     const SlotListener second = MustListen(folder / "s");
     first.reset();
     EXPECT_TRUE(std::filesystem::exists(folder / "s"));
@@ -332,6 +359,28 @@ TEST(SlotListenerTest, TheFileGoesWithItsListenerButNotWithTheOneBefore) {
     MustAccept(second);
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "s"));
+}
+
+TEST(SlotListenerTest, ASocketThatSomebodyListensOnIsLeftAlone) {
+  const TempFolder folder;
+  const SlotListener first = MustListen(folder / "s");
+  EXPECT_THAT(SlotListener::Listen(folder / "s"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("somebody listens")));
+  MustConnect(folder / "s");
+  MustAccept(first);
+}
+
+TEST(SlotListenerTest, ASocketWhoseQueueIsFullIsLeftAlone) {
+  const TempFolder folder;
+  const SlotListener first = MustListen(folder / "s");
+  std::vector<SlotSocket> waiting;
+  while (waiting.size() < 10'000) {
+    absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder / "s");
+    if (!socket.ok()) break;
+    waiting.push_back(*std::move(socket));
+  }
+  EXPECT_THAT(RemoveStaleSocket(folder / "s"), StatusIs(absl::StatusCode::kUnavailable, _));
+  EXPECT_TRUE(std::filesystem::exists(folder / "s"));
 }
 
 TEST(SlotListenerTest, MoreThanTheQueueHoldsIsUnavailableNotAWait) {
@@ -353,3 +402,8 @@ TEST(SlotListenerTest, AFolderThatIsNotThereIsAnError) {
 
 }  // namespace
 }  // namespace systole
+
+// In place of libc's, for all of this program.
+extern "C" uid_t geteuid() noexcept {
+  return systole::pretended_user.value_or(static_cast<uid_t>(syscall(SYS_geteuid)));
+}

@@ -103,6 +103,39 @@ TEST(TextprotoTest, AJsonEnumThatNobodyKnowsIsAnError) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("SIDEWAYS")));
 }
 
+TEST(TextprotoTest, ATypingErrorIsToldWhatWasMeant) {
+  v1::FeedSpec spec;
+  const auto error = [&spec](absl::string_view text) {
+    return std::string(ParseTextproto(text, "s", spec).message());
+  };
+  EXPECT_THAT(error("globalbatch: 8"), HasSubstr("did you mean 'global_batch'?"));
+  EXPECT_THAT(error("outputs { feture: 'x' }"), HasSubstr("did you mean 'feature'?"));
+  EXPECT_THAT(error("shuffle { mod: GLOBAL }"), HasSubstr("did you mean 'mode'?"));
+  EXPECT_THAT(error("shuffle { what: 1 }"),
+              HasSubstr("it has mode, block_records, window_records"));
+}
+
+TEST(TextprotoTest, AnUnknownValueIsToldWhichThereAre) {
+  v1::FeedSpec spec;
+  const auto error = [&spec](absl::string_view text) {
+    return std::string(ParseTextproto(text, "s", spec).message());
+  };
+  EXPECT_THAT(error("tail: pad"), HasSubstr("want DROP, PAD"));
+  EXPECT_THAT(error("shuffle { mode: global }"), HasSubstr("want NONE, GLOBAL, WINDOW"));
+  EXPECT_THAT(error("outputs { dtype: FLOAT }"),
+              HasSubstr("UINT8, INT32, INT64, FLOAT32, BFLOAT16"));
+}
+
+TEST(TextprotoTest, JsonIsHelpedToo) {
+  v1::FeedSpec spec;
+  const auto error = [&spec](absl::string_view text) {
+    return std::string(ParseJson(text, "s", spec).message());
+  };
+  EXPECT_THAT(error(R"({"globalbatch": 8})"), HasSubstr("did you mean 'global_batch'?"));
+  EXPECT_THAT(error(R"({"outputs": [{"feture": "x"}]})"), HasSubstr("did you mean 'feature'?"));
+  EXPECT_THAT(error(R"({"tail": "pad"})"), HasSubstr("want DROP, PAD"));
+}
+
 TEST(TextprotoTest, DeepNestingIsAnErrorNotAnOverflow) {
   std::string text, json;
   for (int i = 0; i < 100'000; ++i) {
@@ -154,13 +187,14 @@ TEST(LoadMessageTest, AnEmptyFileIsAnEmptyMessage) {
   EXPECT_EQ(spec.seed(), 0u);
 }
 
-TEST(LoadMessageTest, WhatCannotBeReadIsNotFound) {
+TEST(LoadMessageTest, WhatCannotBeReadSaysWhy) {
   const TempFolder folder;
   v1::FeedSpec spec;
   EXPECT_THAT(LoadMessage(folder / "none.textproto", spec),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none.textproto")));
   EXPECT_THAT(LoadMessage(folder.path(), spec),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.path())));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(folder.path()), HasSubstr("Is a directory"))));
 }
 
 TEST(LoadMessageTest, AFileOfMoreThanTheLimitIsRefused) {

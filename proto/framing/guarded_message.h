@@ -1,0 +1,43 @@
+// A whole message with a checksum that travels beside it, in the call's metadata, where damage to
+// the message cannot hide it: key kMessageChecksumKey, value 8 lower-case hex digits, the CRC-32C
+// of the message's bytes.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_
+#define SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/string_ref.h"
+
+namespace systole {
+
+inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
+
+// What gRPC says of a call's metadata.
+using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+struct GuardedMessage {
+  grpc::ByteBuffer bytes;
+  std::string checksum;  // The metadata's value.
+};
+
+GuardedMessage EncodeGuarded(const google::protobuf::MessageLite& message);
+
+// The metadata's value for a message of these bytes.
+std::string MessageChecksum(absl::string_view bytes);
+
+// Replaces `message` by what `bytes` say. A peer that sends no checksum is believed.
+//   DataLoss         the bytes do not have the checksum that came with them, or none came.
+//   InvalidArgument  they are no message of this type.
+absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,
+                           google::protobuf::MessageLite& message);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_
