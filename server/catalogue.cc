@@ -5,10 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/status/status_macros.h"
+#include "core/status/did_you_mean.h"
+#include "core/status/foreign_text.h"
+#include "core/storage/list_shards.h"
 
 namespace systole {
 namespace {
+
+// Of a catalogue, in an error.
+constexpr size_t kMaxNamesListed = 20;
 
 bool IsDatasetName(absl::string_view name) {
   return !name.empty() && name.size() <= 128 &&
@@ -28,33 +33,63 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
   Catalogue catalogue;
   for (const v1::DatasetConfig& entry : config.datasets()) {
     if (!IsDatasetName(entry.name())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "dataset name '", entry.name(), "': want 1 to 128 letters, digits, '_', '-' or '.'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset name '", ForeignName(entry.name()),
+                       "': want 1 to 128 letters, digits, '_', '-' or '.'"));
     }
-    if (catalogue.datasets_.contains(entry.name())) {
+    if (catalogue.datasets_.contains(entry.name()) || catalogue.refused_.contains(entry.name())) {
       return absl::InvalidArgumentError(
           absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
     }
-    const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
-    absl::StatusOr<std::shared_ptr<Dataset>> dataset =
-        Dataset::Open(entry.name(), patterns, options);
+    const absl::StatusOr<std::vector<std::string>> paths =
+        ListShards(std::vector<std::string>(entry.shards().begin(), entry.shards().end()));
+    if (!paths.ok()) {
+      catalogue.refused_.emplace(
+          entry.name(),
+          Refusal{.status = paths.status(),
+                  .reason = absl::IsNotFound(paths.status()) ? "no file matches its pattern"
+                                                             : "its files cannot be listed"});
+      continue;
+    }
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(entry.name(), *paths, options);
     if (!dataset.ok()) {
-      return absl::Status(dataset.status().code(), absl::StrCat("dataset '", entry.name(),
-                                                                "': ", dataset.status().message()));
+      const std::string reason(dataset.status().message());
+      catalogue.refused_.emplace(
+          entry.name(),
+          Refusal{.status = absl::Status(dataset.status().code(),
+                                         absl::StrCat(reason, " (--dataset ", entry.name(), "=",
+                                                      absl::StrJoin(entry.shards(), ", "), ")")),
+                  .reason = reason});
+      continue;
     }
     catalogue.datasets_.emplace(entry.name(), *std::move(dataset));
   }
   return catalogue;
 }
 
+absl::Status Catalogue::CheckServes() const {
+  if (!datasets_.empty() || refused_.empty()) return absl::OkStatus();
+  const auto& [name, refusal] = *refused_.begin();
+  const std::string others =
+      refused_.size() == 1 ? "" : absl::StrCat(", nor any of ", refused_.size() - 1, " others");
+  return absl::Status(refusal.status.code(), absl::StrCat("dataset '", name, "' cannot be served",
+                                                          others, ": ", refusal.status.message()));
+}
+
 absl::StatusOr<std::shared_ptr<const Dataset>> Catalogue::Find(absl::string_view name) const {
-  const auto found = datasets_.find(name);
-  if (found != datasets_.end()) return found->second;
-  return absl::NotFoundError(
-      absl::StrCat("no dataset '", name, "'; this server has ",
-                   absl::StrJoin(datasets_, ", ", [](std::string* out, const auto& entry) {
-                     absl::StrAppend(out, "'", entry.first, "'");
-                   })));
+  if (const auto found = datasets_.find(name); found != datasets_.end()) return found->second;
+  if (const auto found = refused_.find(name); found != refused_.end()) {
+    return absl::FailedPreconditionError(absl::StrCat("this server does not serve the dataset '",
+                                                      name, "': ", found->second.reason));
+  }
+  std::vector<std::string> names;
+  for (const auto& [known, dataset] : datasets_) names.push_back(known);
+  const std::string meant = DidYouMean(name, names);
+  const size_t more = names.size() > kMaxNamesListed ? names.size() - kMaxNamesListed : 0;
+  names.resize(names.size() - more);
+  return absl::NotFoundError(absl::StrCat(
+      "no dataset '", ForeignName(name), "'; this server has '", absl::StrJoin(names, "', '"), "'",
+      more > 0 ? absl::StrCat(" and ", more, " more") : "", meant));
 }
 
 }  // namespace systole

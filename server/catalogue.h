@@ -17,24 +17,39 @@
 
 namespace systole {
 
+// Why a dataset is not served.
+struct Refusal {
+  // For the person who runs the server: names patterns as they are configured.
+  absl::Status status;
+  // For a client, who must not learn folders: names files by their base names.
+  std::string reason;
+};
+
 class Catalogue {
  public:
-  // Opens every dataset of `config`.
-  //   InvalidArgument  no dataset, a bad or repeated name, or a dataset without records.
-  //   NotFound         a glob that matches nothing.
+  // Opens every dataset of `config`. One that cannot be served (a glob that matches nothing, shards
+  // without records, files that are no shards, ..) is refused, and the others are served.
+  //   InvalidArgument  no dataset, or a bad or repeated name.
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 
-  // NotFound, listing the names there are.
+  // OK if a dataset is left to serve. Otherwise the error of the first one, by name.
+  absl::Status CheckServes() const;
+
+  //   NotFound            nobody named it; lists some of the names there are.
+  //   FailedPrecondition  it was refused, and why.
   absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name) const;
 
   // By name.
   const std::map<std::string, std::shared_ptr<const Dataset>, std::less<>>& datasets() const {
     return datasets_;
   }
+  // By name.
+  const std::map<std::string, Refusal, std::less<>>& refused() const { return refused_; }
 
  private:
   std::map<std::string, std::shared_ptr<const Dataset>, std::less<>> datasets_;
+  std::map<std::string, Refusal, std::less<>> refused_;
 };
 
 }  // namespace systole

@@ -9,9 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "core/example/feature_view.h"
 #include "core/flow/worker_pool.h"
+#include "core/image/jpeg_check.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/framing/element_spec.h"
+#include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
 #include "proto/slots/not_shared.h"
 #include "server/step_writer.h"
@@ -30,6 +32,9 @@ constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 // socket's buffers let a stream of bytes run ahead, and a few slices of the usual size.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
+// Features that DescribeDataset lists; a record may have any number.
+constexpr int kMaxFeaturesListed = 1000;
+
 // Of this process, user and system.
 double CpuSeconds() {
   rusage usage;
@@ -47,17 +52,19 @@ class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 };
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {
   summary.set_name(dataset.name());
   summary.set_num_shards(static_cast<int64_t>(dataset.shards().size()));
   summary.set_num_records(dataset.num_records());
   summary.set_fingerprint(dataset.fingerprint());
+  summary.set_num_damaged_records(dataset.num_damaged_records());
+}
+
+void DescribeDamage(const DamageLog::Entry& entry, v1::DamagedRecord& record) {
+  record.set_shard(ForeignName(entry.shard));
+  record.set_record(entry.record);
+  record.set_offset(entry.offset);
+  record.set_cause(ForeignText(entry.cause));
 }
 
 v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
@@ -65,11 +72,30 @@ v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
   identity.set_dataset_fingerprint(plan.dataset().fingerprint());
   identity.set_order_fingerprint(plan.order_fingerprint());
   identity.set_content_version(ContentVersion());
+  identity.set_spec_fingerprint(plan.fingerprint());
   return identity;
+}
+
+// Reads what a client asks.
+//   Aborted          it was damaged on the way.
+//   InvalidArgument  it is no such message.
+absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
+                         google::protobuf::MessageLite& request) {
+  const absl::Status status = DecodeGuarded(bytes, context.client_metadata(), request);
+  if (!absl::IsDataLoss(status)) return status;
+  // DATA_LOSS is for records; this is worth another attempt.
+  return absl::AbortedError(
+      absl::StrCat("the request is no good: ", status.message(), "; send it again"));
 }
 
 // FailedPrecondition unless a client that began with `expected` can go on with `own`.
 absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
+  if (expected.spec_fingerprint() != 0 && expected.spec_fingerprint() != own.spec_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the spec is not the one expected: its fingerprint is %016x here, %016x was expected; "
+        "either it was damaged on the way, or `expected` is ResolveFeed's answer to another spec",
+        own.spec_fingerprint(), expected.spec_fingerprint()));
+  }
   if (expected.dataset_fingerprint() != own.dataset_fingerprint()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the dataset is not the one this feed began with: its fingerprint is %016x here, %016x was "
@@ -85,9 +111,10 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
   }
   // Empty: the client was told to accept any.
   if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the content version is ", own.content_version(), " here, ", expected.content_version(),
-        " was expected: the bytes may differ; run one version on all servers"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the content version is ", own.content_version(), " here, ",
+                     ForeignName(expected.content_version()),
+                     " was expected: the bytes may differ; run one version on all servers"));
   }
   return absl::OkStatus();
 }
@@ -95,18 +122,46 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
 }  // namespace
 
 void NotSharedLog::Add(v1::NotShared reason) {
-  if (reason == v1::NO_REASON || tell_ == nullptr) return;
+  if (reason == v1::NO_REASON) return;
   const uint32_t bit = uint32_t{1} << reason;
-  if ((told_.fetch_or(bit) & bit) == 0) tell_(NotSharedText(reason));
+  if ((told_.fetch_or(bit) & bit) != 0) return;
+  events_.Add(LogCause::kNotShared, LogLevel::kInfo,
+              absl::StrCat("batches are sent to a client on this machine, not shared: ",
+                           NotSharedText(reason)));
 }
 
 FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
                          std::unique_ptr<SlotServer> slots)
     : catalogue_(std::move(catalogue)),
       options_(options),
-      not_shared_(options.not_shared),
+      nobody_(nullptr),
+      events_(options.events != nullptr ? *options.events : nobody_),
+      not_shared_(events_),
       engine_(options.engine),
-      slots_(std::move(slots)) {}
+      slots_(std::move(slots)) {
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    dataset->damage().Observe([this, name = name](const DamageLog::Entry& entry) {
+      events_.Add(
+          LogCause::kDamage, LogLevel::kWarn,
+          absl::StrCat("dataset '", name, "': record ", entry.record, " is masked: ", entry.cause));
+    });
+  }
+}
+
+grpc::ServerUnaryReactor* FeedService::Answer(grpc::CallbackServerContext* context,
+                                              const char* method, const absl::Status& status) {
+  if (!status.ok()) TellRefusal(*context, method, status);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+void FeedService::TellRefusal(const grpc::CallbackServerContext& context, const char* method,
+                              const absl::Status& status) {
+  events_.Add(LogCause::kRefused, LogLevel::kInfo,
+              absl::StrCat(method, " for ", ForeignName(context.peer()), " refused: ",
+                           absl::StatusCodeToString(status.code()), ": ", status.message()));
+}
 
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
                                                     const v1::ListDatasetsRequest*,
@@ -114,13 +169,18 @@ grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext*
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     Summarize(*dataset, *response->add_datasets());
   }
-  return Answer(context, absl::OkStatus());
+  for (const auto& [name, refusal] : catalogue_.refused()) {
+    v1::RefusedDataset& refused = *response->add_refused();
+    refused.set_name(name);
+    refused.set_reason(ForeignText(refusal.reason));
+  }
+  return Answer(context, "ListDatasets", absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerContext* context,
                                                        const v1::DescribeDatasetRequest* request,
                                                        v1::DescribeDatasetResponse* response) {
-  return Answer(context, Describe(*request, *response));
+  return Answer(context, "DescribeDataset", Describe(*request, *response));
 }
 
 absl::Status FeedService::Describe(const v1::DescribeDatasetRequest& request,
@@ -130,13 +190,18 @@ absl::Status FeedService::Describe(const v1::DescribeDatasetRequest& request,
   Summarize(*dataset, *response.mutable_summary());
   for (const Shard& shard : dataset->shards()) {
     v1::ShardSummary& summary = *response.add_shards();
-    summary.set_name(std::string(shard.base_name()));
+    summary.set_name(ForeignName(shard.base_name()));
     summary.set_bytes(static_cast<int64_t>(shard.size_bytes()));
     summary.set_num_records(shard.num_records());
+    summary.set_num_damaged_records(shard.index().num_damaged());
+  }
+  for (const DamageLog::Entry& entry : dataset->DamagedRecords(DamageLog::kMaxEntries)) {
+    DescribeDamage(entry, *response.add_damaged_records());
   }
   for (const FeatureDescription& feature : dataset->features()) {
+    if (response.features_size() >= kMaxFeaturesListed) break;
     v1::FeatureSummary& summary = *response.add_features();
-    summary.set_name(feature.name);
+    summary.set_name(ForeignName(feature.name));
     summary.set_kind(std::string(FeatureKindName(feature.kind)));
     summary.set_num_values(feature.count);
   }
@@ -144,9 +209,20 @@ absl::Status FeedService::Describe(const v1::DescribeDatasetRequest& request,
 }
 
 grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
-                                                   const v1::ResolveFeedRequest* request,
-                                                   v1::ResolveFeedResponse* response) {
-  return Answer(context, Resolve(*request, *response));
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  v1::ResolveFeedRequest parsed;
+  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
+    return Answer(context, "ResolveFeed", status);
+  }
+  v1::ResolveFeedResponse answer;
+  const absl::Status status = Resolve(parsed, answer);
+  if (status.ok()) {
+    GuardedMessage guarded = EncodeGuarded(answer);
+    context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
+    response->Swap(&guarded.bytes);
+  }
+  return Answer(context, "ResolveFeed", status);
 }
 
 absl::Status FeedService::Resolve(const v1::ResolveFeedRequest& request,
@@ -158,7 +234,6 @@ absl::Status FeedService::Resolve(const v1::ResolveFeedRequest& request,
   response.set_total_steps(plan->order().total_steps().value_or(0));
   response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
   *response.mutable_identity() = IdentityOf(*plan);
-  response.set_spec_fingerprint(plan->fingerprint());
   response.set_num_records(plan->dataset().num_records());
   return absl::OkStatus();
 }
@@ -179,19 +254,16 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_memory_used_bytes(stats.memory_used_bytes);
   response->set_cpu_seconds(CpuSeconds());
   response->set_cpus(UsableProcessors());
+  response->set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     v1::DatasetStatus& status = *response->add_datasets();
     status.set_name(name);
     status.set_masked_examples(dataset->damage().masked_examples());
     for (const DamageLog::Entry& entry : dataset->damage().entries()) {
-      v1::DamagedRecord& record = *status.add_damaged_records();
-      record.set_shard(entry.shard);
-      record.set_record(entry.record);
-      record.set_offset(entry.offset);
-      record.set_cause(entry.cause);
+      DescribeDamage(entry, *status.add_damaged_records());
     }
   }
-  return Answer(context, absl::OkStatus());
+  return Answer(context, "ServerStatus", absl::OkStatus());
 }
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::FeedSpec& spec) {
@@ -214,9 +286,10 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::Fe
 }
 
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
-    const v1::StreamStepsRequest& request, StepRange& range, StreamSlots& slots) {
+    const v1::StreamStepsRequest& request, std::shared_ptr<const FeedPlan>& plan, StepRange& range,
+    StreamSlots& slots) {
   if (counters_.draining) return absl::UnavailableError("this server is draining; ask another");
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
+  SYSTOLE_ASSIGN_OR_RETURN(plan, PlanOf(request.spec()));
   if (request.has_expected()) {
     SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*plan)));
   }
@@ -232,41 +305,43 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
   if (slots.session != nullptr && plan->layout().slice_bytes() < kMinSlotBytes) {
     slots = {.not_shared = v1::SLICES_TOO_SMALL};
   }
-  if (slots.session == nullptr) return engine_.Open(std::move(plan), range);
-  return engine_.Open(std::move(plan), range,
-                      {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
+  if (slots.session == nullptr) return engine_.Open(plan, range);
+  return engine_.Open(plan, range, {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
-    const v1::StreamStepsRequest& request, const absl::Status& status) {
+    const grpc::CallbackServerContext& context, const v1::StreamStepsRequest& request,
+    const absl::Status& status) {
+  TellRefusal(context, "StreamSteps", status);
   if (slots_ != nullptr && !request.slot_session().empty()) slots_->LetIn();
   return new RefusedStream(status);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
-    grpc::CallbackServerContext*, const grpc::ByteBuffer* request) {
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   v1::StreamStepsRequest parsed;
-  grpc::ByteBuffer bytes(*request);
-  if (!grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::StreamStepsRequest>(&bytes, &parsed)
-           .ok()) {
-    return new RefusedStream(absl::InvalidArgumentError("the request is no StreamStepsRequest"));
+  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
+    return Refuse(*context, {}, status);
   }
   // The place is taken first and given back if the stream cannot begin: requests that come at once
   // must not all find the last place free.
   if (++counters_.active_streams > options_.max_streams) {
     --counters_.active_streams;
-    return Refuse(parsed, absl::UnavailableError(
-                              absl::StrCat("this server serves ", options_.max_streams,
-                                           " streams, the most it may; ask another, or later")));
+    return Refuse(
+        *context, parsed,
+        absl::UnavailableError(absl::StrCat("this server serves ", options_.max_streams,
+                                            " streams, the most it may; ask another, or later")));
   }
+  std::shared_ptr<const FeedPlan> plan;
   StepRange range;
   StreamSlots slots;
-  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, range, slots);
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, plan, range, slots);
   if (!stream.ok()) {
     --counters_.active_streams;
-    return Refuse(parsed, stream.status());
+    return Refuse(*context, parsed, stream.status());
   }
-  return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_, not_shared_);
+  return StepWriter::Start(*std::move(stream), range, std::move(slots), counters_, not_shared_,
+                           StreamLog(events_, ++streams_opened_, context->peer(), *plan, range));
 }
 
 }  // namespace systole

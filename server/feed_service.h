@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/catalogue.h"
+#include "server/event_log.h"
 #include "server/slot_server.h"
 #include "systole/v1/service.grpc.pb.h"
 
@@ -33,9 +33,8 @@ struct FeedServiceOptions {
   // Streams served at once; one more is told to come back later. Stops a flood of requests from
   // dividing the memory budget until nobody moves.
   int max_streams = 256;
-  // Told in words why a client that asked for shared memory is sent bytes, once for each reason, on
-  // any thread. For the log.
-  std::function<void(absl::string_view)> not_shared;
+  // Hears of streams, refused requests and damage, on any thread. Null: nobody does.
+  EventLog* events = nullptr;
 };
 
 // Counters since the start, written by streams.
@@ -50,20 +49,19 @@ struct ServiceCounters {
 // Why slices were not shared, each reason told once. Thread-safe.
 class NotSharedLog {
  public:
-  // `tell` may be null.
-  explicit NotSharedLog(std::function<void(absl::string_view)> tell) : tell_(std::move(tell)) {}
+  explicit NotSharedLog(EventLog& events) : events_(events) {}
   // NO_REASON is none.
   void Add(v1::NotShared reason);
 
  private:
-  const std::function<void(absl::string_view)> tell_;
+  EventLog& events_;
   std::atomic<uint32_t> told_ = 0;  // A bit for each reason.
 };
 
 class FeedService final
     : public v1::Systole::WithCallbackMethod_ListDatasets<
           v1::Systole::WithCallbackMethod_DescribeDataset<
-              v1::Systole::WithCallbackMethod_ResolveFeed<
+              v1::Systole::WithRawCallbackMethod_ResolveFeed<
                   v1::Systole::WithCallbackMethod_ServerStatus<
                       v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>>>>> {
  public:
@@ -81,8 +79,8 @@ class FeedService final
                                             const v1::DescribeDatasetRequest* request,
                                             v1::DescribeDatasetResponse* response) override;
   grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
-                                        const v1::ResolveFeedRequest* request,
-                                        v1::ResolveFeedResponse* response) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ServerStatus(grpc::CallbackServerContext* context,
                                          const v1::ServerStatusRequest* request,
                                          v1::ServerStatusResponse* response) override;
@@ -96,16 +94,26 @@ class FeedService final
       ABSL_LOCKS_EXCLUDED(mu_);
   // Sets what it serves and, if the client asks for it, how memory is shared.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
+                                                         std::shared_ptr<const FeedPlan>& plan,
                                                          StepRange& range, StreamSlots& slots);
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const v1::StreamStepsRequest& request,
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
+                                                     const v1::StreamStepsRequest& request,
                                                      const absl::Status& status);
+  // Ends a call that has one answer.
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
+                                   const absl::Status& status);
+  void TellRefusal(const grpc::CallbackServerContext& context, const char* method,
+                   const absl::Status& status);
   absl::Status Describe(const v1::DescribeDatasetRequest& request,
                         v1::DescribeDatasetResponse& response) const;
   absl::Status Resolve(const v1::ResolveFeedRequest& request, v1::ResolveFeedResponse& response);
 
   const Catalogue catalogue_;
   const FeedServiceOptions options_;
+  EventLog nobody_;  // Stands in for a log that nobody gave.
+  EventLog& events_;
   ServiceCounters counters_;
+  std::atomic<int64_t> streams_opened_ = 0;  // Numbers them in the log.
   NotSharedLog not_shared_;
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // Behind the engine, whose memory its sessions hold.

@@ -1,34 +1,37 @@
 // systole-server: serves TFRecord shards as ready batches.
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
+#include <cstring>
+#include <ctime>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "core/flow/worker_pool.h"
+#include "core/image/jpeg_check.h"
 #include "core/memory/allocator.h"
 #include "core/numeric/simd_target.h"
+#include "core/program/exit_code.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
+#include "proto/framing/grpc_log.h"
 #include "proto/textproto/textproto.h"
+#include "server/event_log.h"
 #include "server/server.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace systole {
 namespace {
-
-constexpr int kExitOk = 0;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 4;
-constexpr int kExitInternal = 5;
 
 struct Flags {
   std::string listen = ServerOptions().listen;
@@ -41,6 +44,7 @@ struct Flags {
   uint64_t memory_budget = static_cast<uint64_t>(StepEngineOptions().memory_budget_bytes);
   std::string index_dir;
   double drain_timeout_s = 10;
+  std::string log_level = "info";
 };
 
 absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
@@ -49,8 +53,8 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
   for (const std::string& entry : flags.datasets) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == entry.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--dataset ", entry, ": want NAME=GLOB, such as flowers='data/*.tfrecord'"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--dataset ", ForeignText(entry), ": want NAME=GLOB, such as flowers='data/*.tfrecord'"));
     }
     const std::string name = entry.substr(0, equals);
     // Several globs of one name are one dataset.
@@ -67,21 +71,6 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
   return config;
 }
 
-// Renamed into place, so that whoever waits for the file never reads half a number.
-absl::Status WritePortFile(const std::string& path, int port) {
-  const std::string temporary = path + ".tmp";
-  {
-    std::ofstream out(temporary, std::ios::trunc);
-    out << port << "\n";
-    out.close();
-    if (!out) return absl::InvalidArgumentError(absl::StrCat("cannot write '", temporary, "'"));
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "'"));
-  }
-  return absl::OkStatus();
-}
-
 // A descriptor stays open for each shard; the usual soft limit is 1,024.
 void RaiseFileLimit() {
   rlimit limit = {};
@@ -90,43 +79,68 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int ExitCodeOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
-    case absl::StatusCode::kUnavailable:
-      return kExitUnavailable;
-    case absl::StatusCode::kInternal:
-    case absl::StatusCode::kUnknown:
-      return kExitInternal;
-    default:
-      return kExitUsage;
+constexpr const char* kLogLevels[] = {"debug", "info", "warn", "error"};
+
+LogLevel LevelOf(const std::string& name) {
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn}) {
+    if (name == kLogLevels[static_cast<int>(level)]) return level;
+  }
+  return LogLevel::kError;
+}
+
+// The log's lines are one line each already, so nothing but time and level is added.
+void WriteLine(LogLevel level, const std::string& line) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                   spdlog::level::warn, spdlog::level::err};
+  spdlog::log(kLevels[static_cast<int>(level)], "{}", line);
+}
+
+// gRPC's sink is a plain function, so it has to find the log by itself.
+std::atomic<EventLog*> grpc_events = nullptr;
+
+// Damaged records that a start tells of each dataset, besides their number.
+constexpr size_t kMaxDamagedTold = 5;
+
+void TellDataset(const Dataset& dataset, EventLog& events) {
+  // One line for each dataset that the configuration names is no flood.
+  events.Add(LogCause::kProgram, LogLevel::kInfo,
+             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
+                          dataset.shards().size(), " shards"));
+  for (const Shard& shard : dataset.shards()) {
+    if (shard.index_note().empty()) continue;
+    events.Add(LogCause::kIndex, LogLevel::kInfo,
+               absl::StrCat(ForeignName(shard.path()), ": ", shard.index_note()));
+  }
+  if (dataset.num_damaged_records() == 0) return;
+  events.Add(LogCause::kProgram, LogLevel::kWarn,
+             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
+                          " damaged records were found while indexing; `systole datasets` lists "
+                          "the first of them"));
+  for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
+    events.Add(
+        LogCause::kDamage, LogLevel::kWarn,
+        absl::StrCat("dataset '", dataset.name(), "': shard '", ForeignName(entry.shard),
+                     "', offset ", entry.offset, " (record_id ", entry.record, "): ", entry.cause));
   }
 }
 
-absl::Status Run(const Flags& flags) {
+absl::Status Run(const Flags& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
   SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue,
                            Catalogue::Open(config, {.index_dir = flags.index_dir}));
-  for (const auto& [name, dataset] : catalogue.datasets()) {
-    spdlog::info("dataset '{}': {} records in {} shards", name, dataset->num_records(),
-                 dataset->shards().size());
-    for (const Shard& shard : dataset->shards()) {
-      if (!shard.index_note().empty())
-        spdlog::info("{}: {}", std::string(shard.path()), shard.index_note());
-      for (const DamagedRecord& damaged : shard.index().damaged()) {
-        spdlog::warn("{}: record {} at offset {} is damaged: {}", std::string(shard.path()),
-                     damaged.record, damaged.span.offset, damaged.cause);
-      }
-    }
+  for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
+  for (const auto& [name, refusal] : catalogue.refused()) {
+    events.Add(LogCause::kProgram, LogLevel::kError,
+               absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()));
   }
+  SYSTOLE_RETURN_IF_ERROR(catalogue.CheckServes());
   // Until here a signal ends the process at once: building indexes may take minutes. From here on
-  // only sigwait() sees it, because the server's threads inherit the mask.
+  // only sigtimedwait() sees it, because the server's threads inherit the mask. SIGHUP is a
+  // terminal that was closed.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGTERM);
-  sigaddset(&stop_signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   SYSTOLE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
@@ -137,42 +151,52 @@ absl::Status Run(const Flags& flags) {
            .share_memory = flags.share_memory,
            .service = {.engine = {.threads = flags.threads,
                                   .memory_budget_bytes = static_cast<int64_t>(flags.memory_budget)},
-                       .not_shared = [](absl::string_view why) {
-                         spdlog::info(
-                             "batches are sent to a client on this machine, not shared: {}",
-                             std::string(why));
-                       }}}));
+                       .events = &events}}));
   if (!flags.port_file.empty()) {
-    SYSTOLE_RETURN_IF_ERROR(WritePortFile(flags.port_file, server->port()));
+    // Whoever waits for the file never reads half a number.
+    SYSTOLE_RETURN_IF_ERROR(
+        WriteFileAtomically(flags.port_file, absl::StrCat(server->port(), "\n"), {.sync = false}));
   }
-  spdlog::info("serving on {} with {} threads", server->address(), flags.threads);
+  const auto tell = [&events](LogLevel level, absl::string_view text) {
+    events.Add(LogCause::kProgram, level, text);
+  };
+  tell(LogLevel::kInfo,
+       absl::StrCat("serving on ", server->address(), " with ", flags.threads, " threads"));
   if (server->sharing().ok()) {
-    spdlog::info("clients on this machine get batches through shared memory");
+    tell(LogLevel::kInfo, "clients on this machine get batches through shared memory");
   } else if (server->port() == 0) {
-    spdlog::info("batches are sent, not shared: {}", std::string(server->sharing().message()));
+    tell(LogLevel::kInfo,
+         absl::StrCat("batches are sent, not shared: ", server->sharing().message()));
   }
-  if (!server->open_files().ok()) {
-    spdlog::warn("{}", std::string(server->open_files().message()));
+  if (!OwnJpegEntropyDecoding().ok()) {
+    tell(LogLevel::kWarn, absl::StrCat("libjpeg decodes JPEGs alone, at about half the speed: ",
+                                       OwnJpegEntropyDecoding().message()));
   }
+  if (!server->open_files().ok()) tell(LogLevel::kWarn, server->open_files().message());
 
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
-  spdlog::info("{}: draining for at most {} s", strsignal(signal), flags.drain_timeout_s);
+  // Wakes up now and then for the log, which has nobody else to look at its clock.
+  constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
+  int signal;
+  while ((signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0) events.Tick();
+  tell(LogLevel::kInfo,
+       absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
-  if (!server->Drain(absl::Seconds(flags.drain_timeout_s))) {
-    spdlog::warn("a client has stopped reading; leaving without it");
+  const bool drained = server->Drain(absl::Seconds(flags.drain_timeout_s));
+  events.Flush();
+  if (!drained) {
+    tell(LogLevel::kWarn, "a client has stopped reading; leaving without it");
     spdlog::shutdown();
     std::_Exit(kExitOk);
   }
-  spdlog::info("drained");
+  tell(LogLevel::kInfo, "drained");
   return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
-  KeepFreedMemory();
   RaiseFileLimit();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("systole-server"));
+  spdlog::set_level(spdlog::level::debug);  // Which lines there are is the EventLog's choice.
 
   Flags flags;
   CLI::App app(
@@ -206,17 +230,37 @@ int Main(int argc, char** argv) {
                  "Folder for shard indexes; default: beside each shard")
       ->check(CLI::ExistingDirectory);
   app.add_option("--drain-timeout", flags.drain_timeout_s,
-                 "Seconds that clients have to finish their step after SIGTERM")
+                 "Seconds that clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  app.add_option("--log-level", flags.log_level,
+                 "Least level of the lines on stderr. info: streams opened and ended, requests "
+                 "refused; warn: damage, streams that failed; debug: gRPC's own lines too")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLogLevels), std::end(kLogLevels))))
+      ->capture_default_str();
+  app.footer(kExitCodesText);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  const absl::Status status = Run(flags);
-  if (!status.ok()) spdlog::error("{}", std::string(status.message()));
-  return ExitCodeOf(status);
+  KeepFreedMemory(flags.threads + 1);  // One for all that do not decode.
+  EventLog events(WriteLine, {.least = LevelOf(flags.log_level)});
+  grpc_events = &events;
+  RedirectGrpcLog([](absl::string_view message) {
+    if (EventLog* const to = grpc_events; to != nullptr) {
+      to->Add(LogCause::kGrpc, LogLevel::kDebug, absl::StrCat("gRPC: ", message));
+    }
+  });
+  const absl::Status status = Run(flags, events);
+  if (!status.ok()) {
+    // Textproto has an error a line.
+    for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
+      events.Add(LogCause::kProgram, LogLevel::kError, line);
+    }
+  }
+  grpc_events = nullptr;  // gRPC's threads may outlive the log.
+  return ExitCodeFor(status);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/flow/mutex.h"
 #include "core/flow/worker_pool.h"
 #include "core/memory/sealed_memory.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -24,8 +25,9 @@
 namespace systole {
 namespace {
 
-// Requests are specs: small. A larger one is an attack or a mistake.
-constexpr int kMaxRequestBytes = 1 << 20;
+// Requests are specs: small. A larger one is an attack or a mistake, and as messages they take many
+// times their bytes; the specs of 64 plans and of all streams are kept.
+constexpr int kMaxRequestBytes = 64 << 10;
 
 // Calls one connection may have open; with small metadata it bounds what a peer can make us hold.
 constexpr int kMaxStreamsPerConnection = 64;
@@ -49,8 +51,9 @@ absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
   const bool good_port = port.find_first_not_of("0123456789") == absl::string_view::npos &&
                          absl::SimpleAtoi(port, &number) && number < 65536;
   if (colon == absl::string_view::npos || colon == 0 || !good_port) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "listen address '", listen, "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen '", ForeignName(listen),
+                     "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
   }
   return listen.substr(0, colon);
 }
@@ -64,7 +67,7 @@ bool IsLoopback(absl::string_view host) {
 
 // Errors say why there is none.
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& options) {
-  if (!options.share_memory) return absl::CancelledError("it is switched off");
+  if (!options.share_memory) return absl::CancelledError("it is switched off (--no-shared-memory)");
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(options.listen));
   // A system without it is found out here, once, and not anew for every slice under the engine's
   // lock.
@@ -98,9 +101,10 @@ int64_t CountShards(const Catalogue& catalogue) {
 
 }  // namespace
 
-Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing,
-               absl::Status open_files)
-    : service_(std::move(service)),
+Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
+               std::string listen, absl::Status sharing, absl::Status open_files)
+    : socket_lock_(std::move(socket_lock)),
+      service_(std::move(service)),
       sharing_(std::move(sharing)),
       open_files_(std::move(open_files)),
       address_(std::move(listen)) {}
@@ -108,7 +112,12 @@ Server::Server(std::unique_ptr<FeedService> service, std::string listen, absl::S
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const ServerOptions& options) {
   absl::string_view host;
-  if (!IsUnix(options.listen)) {
+  std::optional<SocketLock> socket_lock;
+  if (IsUnix(options.listen)) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(options.listen));
+    SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
+    socket_lock.emplace(std::move(taken));
+  } else {
     SYSTOLE_ASSIGN_OR_RETURN(host, HostOf(options.listen));
     if (!IsLoopback(host) && !options.insecure) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -129,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   auto server = absl::WrapUnique(
       new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(options.service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
-                 options.listen, sharing, open_files));
+                 std::move(socket_lock), options.listen, sharing, open_files));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
@@ -145,9 +154,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || (port == 0 && !IsUnix(options.listen))) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on '", options.listen,
-                     "': the address is taken, or is none of this machine's"));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on '", options.listen,
+        IsUnix(options.listen) ? "': look at the folder's permissions and the length of the path"
+                               : "': another process listens there, or the address is none of this "
+                                 "machine's; choose another --listen"));
   }
   if (!IsUnix(options.listen)) {
     server->port_ = port;

@@ -5,6 +5,7 @@
 #define SYSTOLE_SERVER_SERVER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "grpcpp/server.h"
 #include "server/catalogue.h"
 #include "server/feed_service.h"
+#include "server/socket_lock.h"
 
 namespace systole {
 
@@ -33,6 +35,7 @@ class Server {
   // Serves from the moment it returns.
   //   InvalidArgument  an address that is none, or that is not loopback without `insecure`.
   //   Unavailable      the address is taken or not this machine's.
+  // and, for a Unix socket, the errors of SocketLock::Take().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const ServerOptions& options);
   // Ends every call at once, unless Drain() has been called.
@@ -58,9 +61,11 @@ class Server {
   bool Drain(absl::Duration timeout);
 
  private:
-  Server(std::unique_ptr<FeedService> service, std::string listen, absl::Status sharing,
-         absl::Status open_files);
+  Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
+         std::string listen, absl::Status sharing, absl::Status open_files);
 
+  // First: gRPC, and the slots in the service, remove their socket files when they go.
+  const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   const absl::Status sharing_;
   const absl::Status open_files_;

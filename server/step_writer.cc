@@ -17,8 +17,9 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                               StreamSlots slots, ServiceCounters& counters,
-                              NotSharedLog& not_shared) {
-  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters, not_shared);
+                              NotSharedLog& not_shared, StreamLog log) {
+  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters, not_shared,
+                                std::move(log));
   // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
   // sent, until something else is.
   writer->StartSendInitialMetadata();
@@ -27,12 +28,14 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 }
 
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
-                       StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared)
+                       StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared,
+                       StreamLog log)
     : stream_(std::move(stream)),
       range_(range),
       slots_(std::move(slots)),
       counters_(counters),
-      not_shared_(not_shared) {}
+      not_shared_(not_shared),
+      log_(std::move(log)) {}
 
 void StepWriter::AskForSlice() {
   asked_at_ = clock_();
@@ -41,11 +44,11 @@ void StepWriter::AskForSlice() {
 
 void StepWriter::OnSlice(StepStream::Result result) {
   if (!result.ok()) {
-    Finish(ToGrpcStatus(result.status()));
+    End(result.status());
     return;
   }
   if (!result->has_value()) {
-    Finish(grpc::Status::OK);
+    End(absl::OkStatus(), "all sent");
     return;
   }
   const SlicePtr slice = **std::move(result);
@@ -63,6 +66,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     const SliceLayout& layout = slice->layout();
     counters_.payload_bytes_sent += layout.payload_bytes();
     counters_.payload_bytes_shared += layout.payload_bytes();
+    log_.CountBytes(layout.payload_bytes());
     message_ = EncodeChunk({.step = slice->step(),
                             .core = core_,
                             .slot = slice->sealed()->id(),
@@ -93,6 +97,7 @@ void StepWriter::WriteChunk() {
   int64_t payload_bytes = 0;
   message_ = chunks_.Next(payload_bytes);
   counters_.payload_bytes_sent += payload_bytes;
+  log_.CountBytes(payload_bytes);
   grpc::WriteOptions options;
   // Labels and the like wait for what follows them and go in one call of the kernel's.
   if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
@@ -102,20 +107,29 @@ void StepWriter::WriteChunk() {
 void StepWriter::OnWriteDone(bool ok) {
   message_.Clear();
   if (!ok) {
-    Finish(ToGrpcStatus(absl::CancelledError("the client is gone")));
+    End(absl::CancelledError("the client is gone"));
     return;
   }
   if (notice_sent_) {
-    Finish(grpc::Status::OK);
+    End(absl::OkStatus(), "this server is draining");
     return;
   }
   if (!chunks_.done()) {
     WriteChunk();
     return;
   }
-  if (core_ == range_.core_end - 1) ++counters_.steps_served;
+  if (core_ == range_.core_end - 1) {
+    ++counters_.steps_served;
+    log_.CountStep();
+  }
   chunks_ = SliceChunks();  // Gives the slice back before the next one is asked for.
   AskForSlice();
+}
+
+void StepWriter::End(const absl::Status& status, absl::string_view why) {
+  const bool expected = status.ok() || absl::IsCancelled(status);
+  log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn, why.empty() ? status.message() : why);
+  Finish(ToGrpcStatus(status));
 }
 
 void StepWriter::OnCancel() { stream_->Cancel(); }

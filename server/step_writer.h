@@ -15,6 +15,8 @@
 #include <memory>
 #include <optional>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/flow/monotonic_clock.h"
 #include "core/pipeline/step_engine.h"
@@ -23,6 +25,7 @@
 #include "proto/framing/slice_chunks.h"
 #include "server/feed_service.h"
 #include "server/slot_session.h"
+#include "server/stream_log.h"
 
 namespace systole {
 
@@ -31,9 +34,11 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Begins to send: slices in sealed memory through the session of `slots`, as far as it takes
   // them, and others as bytes, with the reason. `counters` and `not_shared` must outlive the call;
-  // the stream is counted in active_streams already, and no more when it is over.
+  // the stream is counted in active_streams already, and no more when it is over, which `log` is
+  // told.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                           StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared);
+                           StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared,
+                           StreamLog log);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -41,19 +46,22 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
  private:
   StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
-             ServiceCounters& counters, NotSharedLog& not_shared);
+             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
 
   void AskForSlice();
   void OnSlice(StepStream::Result result);
   // Lends the slice to the client; NO_REASON if that is done, or nobody asked for it.
   v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();
+  // Ends the call. `why` is for the log; empty: what the status says.
+  void End(const absl::Status& status, absl::string_view why = "");
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
   const StreamSlots slots_;  // The session is shared with the thread that hears the client.
   ServiceCounters& counters_;
   NotSharedLog& not_shared_;
+  StreamLog log_;
 
   const MonotonicClock clock_ = SteadyClock();
   // When the slice before this one was asked for, and when it came: the stream's pace.

@@ -24,6 +24,7 @@
 #include "systole/v1/slots.pb.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -85,11 +86,11 @@ class SlotServerTest : public testing::Test {
   }
   // Until the poller's thread has heard the client.
   static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
-    while (!owner.expired()) usleep(100);
+    EXPECT_TRUE(WaitUntil([&] { return owner.expired(); }));
   }
   // Until the server has hung up on the client; takes the offers before that.
   static void WaitForHangUp(const SlotSocket& client) {
-    while (client.Receive().ok()) usleep(100);
+    EXPECT_TRUE(WaitUntil([&] { return !client.Receive().ok(); }));
   }
 
   const TempFolder folder_;
@@ -253,7 +254,7 @@ TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
   client.reset();
   for (const auto& each : held) WaitUntilDropped(each);
-  while (server_->lent_bytes() > 0) usleep(100);
+  EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == 0; }));
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // Its stream goes on as bytes.
 }
 
@@ -269,7 +270,7 @@ TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
   EXPECT_EQ(b->Lend(Memory(), nullptr), v1::NO_BUDGET_LEFT);
   EXPECT_EQ(server_->lent_bytes(), 3 * kBytes);
   hoarder.reset();
-  while (server_->lent_bytes() > 0) usleep(100);
+  EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == 0; }));
   EXPECT_EQ(b->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 
@@ -354,7 +355,7 @@ class BadReturnTest : public SlotServerTest {
     WaitForHangUp(*client_);
     WaitUntilDropped(held_);
     EXPECT_EQ(session_->Lend(Memory(), nullptr), v1::SESSION_OVER);
-    while (server_->lent_bytes() > still_lent) usleep(100);
+    EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == still_lent; }));
   }
 
   const std::shared_ptr<const SealedMemory> memory_ = Memory();

@@ -1,0 +1,96 @@
+// What a server tells the person who runs it, line by line. The one place where a line is made fit
+// to be read: whatever a peer or a file put into it is escaped and bounded
+// (core/status/foreign_text), and no cause may write more than so many lines in an interval,
+// whatever peers do.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_EVENT_LOG_H_
+#define SYSTOLE_SERVER_EVENT_LOG_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/flow/monotonic_clock.h"
+#include "core/flow/mutex.h"
+
+namespace systole {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+// What makes a line. Each cause has its own allowance of lines.
+enum class LogCause {
+  kProgram,  // Start, datasets, end. Without a limit: nobody from outside makes these.
+  kIndex,    // What is odd about a shard's index.
+  kDamage,
+  kStreamOpened,
+  kStreamEnded,
+  kRefused,
+  kNotShared,
+  kGrpc,
+};
+inline constexpr size_t kNumLogCauses = 8;
+
+// Where lines go. Called on any thread, without a lock.
+using LogSink = std::function<void(LogLevel level, const std::string& line)>;
+
+struct EventLogOptions {
+  // Lines below are dropped, and not counted.
+  LogLevel least = LogLevel::kInfo;
+  // Lines of one cause in one interval; the rest are counted and told as a number when it ends.
+  // Stops a peer from filling the disk.
+  int max_lines = 20;
+  absl::Duration interval = absl::Seconds(30);
+  MonotonicClock clock = SteadyClock();
+};
+
+class EventLog {
+ public:
+  // `sink` may be null: nobody is told.
+  explicit EventLog(LogSink sink, EventLogOptions options = {})
+      : sink_(std::move(sink)), options_(std::move(options)) {}
+
+  // Writes one line, unless its cause has had its lines.
+  void Add(LogCause cause, LogLevel level, absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Tells how many lines each cause had too many, if its interval is over. Add() does the same for
+  // its own cause; somebody has to call this now and then, for the time when no more lines come.
+  void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
+
+  // The same for every cause now: nothing comes any more.
+  void Flush() ABSL_LOCKS_EXCLUDED(mu_) { Settle(absl::InfiniteDuration()); }
+
+ private:
+  struct Interval {
+    absl::Duration end = -absl::InfiniteDuration();
+    int lines = 0;
+    int64_t left_out = 0;
+    LogLevel highest = LogLevel::kDebug;  // Of those left out.
+  };
+  struct Line {
+    LogLevel level;
+    std::string text;
+  };
+
+  void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends the interval if it is over; adds the line that says what was left out, if anything was.
+  void SettleLocked(LogCause cause, absl::Duration now, std::vector<Line>& lines)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Write(const std::vector<Line>& lines) const;
+
+  const LogSink sink_;
+  const EventLogOptions options_;
+  Mutex mu_;
+  std::array<Interval, kNumLogCauses> intervals_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_EVENT_LOG_H_

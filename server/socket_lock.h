@@ -1,0 +1,43 @@
+// Who serves on a Unix socket: one server at a time. gRPC takes a socket file away from whoever has
+// it, at its start and at its end, so what keeps two servers apart is a lock on a file beside it.
+//
+//   PATH        the socket, gRPC's
+//   PATH.lock   held (flock) for as long as the server lives; the kernel lets go if it is killed
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_SOCKET_LOCK_H_
+#define SYSTOLE_SERVER_SOCKET_LOCK_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/memory/owned_fd.h"
+
+namespace systole {
+
+class SocketLock {
+ public:
+  // Takes the socket at `path`. One that nobody listens on, such as a killed server leaves, is
+  // removed.
+  //   Unavailable       somebody serves there; names the process if it is known, and the remedy.
+  //   AlreadyExists     something else than a socket has the name.
+  //   NotFound, PermissionDenied, ..  the lock file cannot be made; names the folder.
+  static absl::StatusOr<SocketLock> Take(const std::string& path);
+  SocketLock(SocketLock&& other) noexcept
+      : fd_(std::move(other.fd_)), lock_path_(std::exchange(other.lock_path_, "")) {}
+  SocketLock& operator=(SocketLock&&) = delete;
+  // Removes the lock file, and lets go.
+  ~SocketLock();
+
+ private:
+  SocketLock(OwnedFd fd, std::string lock_path)
+      : fd_(std::move(fd)), lock_path_(std::move(lock_path)) {}
+
+  OwnedFd fd_;
+  std::string lock_path_;  // Empty: moved from.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SOCKET_LOCK_H_

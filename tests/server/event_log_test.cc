@@ -1,0 +1,108 @@
+#include "server/event_log.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A log that writes down its lines, and a clock that the test turns.
+struct Written {
+  std::vector<std::string> lines;
+  absl::Duration now = absl::Seconds(1000);
+
+  LogSink Sink() {
+    return [this](LogLevel level, const std::string& line) {
+      constexpr const char* kLevels[] = {"D ", "I ", "W ", "E "};
+      lines.push_back(absl::StrCat(kLevels[static_cast<int>(level)], line));
+    };
+  }
+  EventLogOptions Options(LogLevel least = LogLevel::kInfo) {
+    return {.least = least, .max_lines = 3, .clock = [this] { return now; }};
+  }
+};
+
+TEST(EventLogTest, ALineIsOneLineOfBoundedLengthWhateverIsInIt) {
+  Written written;
+  EventLog log(written.Sink(), written.Options());
+  log.Add(LogCause::kRefused, LogLevel::kInfo,
+          absl::StrCat("a\n[error] forged\x1b[2J", std::string(1 << 20, 'x')));
+  ASSERT_EQ(written.lines.size(), 1u);
+  EXPECT_THAT(written.lines[0],
+              AllOf(HasSubstr("a\\n[error] forged\\x1b[2J"), Not(HasSubstr("\n"))));
+  EXPECT_LT(written.lines[0].size(), 3000u);
+}
+
+TEST(EventLogTest, ManyLinesOfOneCauseAreAFewAndANumberWhenTheIntervalEnds) {
+  Written written;
+  EventLog log(written.Sink(), written.Options());
+  for (int i = 0; i < 2000; ++i) log.Add(LogCause::kRefused, LogLevel::kInfo, absl::StrCat(i));
+  EXPECT_THAT(written.lines, ElementsAre("I 0", "I 1", "I 2"));
+  log.Tick();
+  EXPECT_EQ(written.lines.size(), 3u);  // Not yet over.
+  written.lines.clear();
+  written.now += absl::Seconds(30);
+  log.Tick();
+  EXPECT_THAT(written.lines, ElementsAre("I 1997 more requests refused within 30s"));
+  log.Tick();
+  EXPECT_EQ(written.lines.size(), 1u);
+  log.Add(LogCause::kRefused, LogLevel::kInfo, "again");
+  EXPECT_THAT(written.lines, ElementsAre(HasSubstr("1997 more"), "I again"));
+}
+
+TEST(EventLogTest, TheNextLineOfACauseEndsItsIntervalToo) {
+  Written written;
+  EventLog log(written.Sink(), written.Options());
+  for (int i = 0; i < 4; ++i) log.Add(LogCause::kDamage, LogLevel::kWarn, "old");
+  written.now += absl::Seconds(31);
+  written.lines.clear();
+  log.Add(LogCause::kDamage, LogLevel::kWarn, "new");
+  EXPECT_THAT(written.lines, ElementsAre("W 1 more damaged records within 30s", "W new"));
+}
+
+TEST(EventLogTest, CausesDoNotTakeEachOthersLines) {
+  Written written;
+  EventLog log(written.Sink(), written.Options());
+  for (int i = 0; i < 10; ++i) log.Add(LogCause::kRefused, LogLevel::kInfo, "refused");
+  written.lines.clear();
+  log.Add(LogCause::kStreamOpened, LogLevel::kInfo, "opened");
+  EXPECT_THAT(written.lines, ElementsAre("I opened"));
+  for (int i = 0; i < 10; ++i) log.Add(LogCause::kProgram, LogLevel::kInfo, "program");
+  EXPECT_EQ(written.lines.size(), 11u);
+}
+
+TEST(EventLogTest, FlushTellsWhatWasLeftOutBeforeTheIntervalEnds) {
+  Written written;
+  EventLog log(written.Sink(), written.Options());
+  for (int i = 0; i < 5; ++i) log.Add(LogCause::kStreamEnded, LogLevel::kInfo, "ended");
+  written.lines.clear();
+  log.Flush();
+  EXPECT_THAT(written.lines, ElementsAre("I 2 more streams ended within 30s"));
+}
+
+TEST(EventLogTest, LinesBelowTheLevelAreNeitherWrittenNorCounted) {
+  Written written;
+  EventLog log(written.Sink(), written.Options(LogLevel::kWarn));
+  for (int i = 0; i < 10; ++i) log.Add(LogCause::kGrpc, LogLevel::kInfo, "quiet");
+  log.Add(LogCause::kGrpc, LogLevel::kWarn, "loud");
+  log.Flush();
+  EXPECT_THAT(written.lines, ElementsAre("W loud"));
+}
+
+TEST(EventLogTest, WithoutASinkNobodyIsTold) {
+  EventLog log(nullptr);
+  log.Add(LogCause::kDamage, LogLevel::kError, "x");
+  log.Flush();
+}
+
+}  // namespace
+}  // namespace systole
