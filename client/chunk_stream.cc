@@ -1,10 +1,8 @@
 #include "client/chunk_stream.h"
 
-#include <string>
 #include <utility>
 
 #include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/support/slice.h"
 #include "proto/framing/status_bridge.h"
 
 namespace systole {
@@ -21,15 +19,15 @@ void ChunkStream::Start(ServerLink& link) {
   // Connected before the request goes, so that the server finds the connection when it reads it.
   slots_ = link.OpenSlots();
   if (slots_ != nullptr) request_.set_slot_session(slots_->session());
-  const grpc::Slice slice(request_.SerializeAsString());
-  request_bytes_ = grpc::ByteBuffer(&slice, 1);
+  guarded_request_ = EncodeGuarded(request_);
+  context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
   // The generic stub knows only streams in both directions; on the wire ours is one that sends one
   // message.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
   // Reads are also started outside of reactions, so the call must not end before we let it.
   AddHold();
-  StartWriteLast(&request_bytes_, grpc::WriteOptions());
+  StartWriteLast(&guarded_request_.bytes, grpc::WriteOptions());
   StartRead(&message_);
   StartCall();
 }

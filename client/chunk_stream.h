@@ -16,6 +16,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/client_callback.h"
 #include "proto/framing/chunk.h"
+#include "proto/framing/guarded_message.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -63,7 +64,7 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   v1::StreamStepsRequest request_;
   // Of this stream alone: with it all that the server has lent goes back.
   std::unique_ptr<SlotReader> slots_;
-  grpc::ByteBuffer request_bytes_;
+  GuardedMessage guarded_request_;
   grpc::ByteBuffer message_;
 };
 

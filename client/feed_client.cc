@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/element_spec.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -33,7 +36,7 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   }
   if (!v1::Wire_IsValid(spec.wire())) {
     return absl::InvalidArgumentError(absl::StrCat("wire is ", static_cast<int>(spec.wire()),
-                                                   ", which is not known to this version"));
+                                                   ": want FINISHED, COMPACT or AUTO"));
   }
   if (options.first_step < 0 || options.first_step > kMaxStep) {
     return absl::InvalidArgumentError(
@@ -59,44 +62,34 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   if (static_cast<bool>(options.memory.allocate) != static_cast<bool>(options.memory.free)) {
     return absl::InvalidArgumentError("memory: set both allocate and free, or neither");
   }
-  for (const absl::Duration duration :
-       {options.connect_timeout, options.retry_for, options.silence_timeout, options.backoff,
-        options.max_backoff}) {
+  const std::pair<const char*, absl::Duration> durations[] = {
+      {"connect_timeout", options.connect_timeout},
+      {"retry_for", options.retry_for},
+      {"silence_timeout", options.silence_timeout},
+      {"backoff", options.backoff},
+      {"max_backoff", options.max_backoff}};
+  for (const auto& [name, duration] : durations) {
     if (duration <= absl::ZeroDuration() || duration > absl::Hours(24 * 365)) {
-      return absl::InvalidArgumentError(absl::StrCat("a duration is ",
-                                                     absl::FormatDuration(duration),
+      return absl::InvalidArgumentError(absl::StrCat(name, " is ", absl::FormatDuration(duration),
                                                      ", want more than 0 and at most a year"));
     }
   }
   return absl::OkStatus();
 }
 
-// The answer's description of a step, checked before it decides an allocation.
+// What a step of this client is. The answer was checked (client/server_answer.h), but for what it
+// would allocate.
 absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
                                   const FeedClientOptions& options) {
-  const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
-  if (!layout.ok()) {
-    return absl::InternalError(
-        absl::StrCat("the server describes a slice that cannot be: ", layout.status().message()));
-  }
-  StepShape shape = {
-      .layout = *layout, .core_begin = options.core_begin, .core_end = options.core_end};
-  if (shape.core_end == 0) shape.core_end = spec.num_cores();
-  if (shape.num_cores() <= 0 ||
-      layout->per_core_batch() != spec.global_batch() / spec.num_cores()) {
-    return absl::InternalError(absl::StrCat(
-        "the server describes ", layout->per_core_batch(), " examples per core, the spec asks for ",
-        spec.global_batch(), " over ", spec.num_cores(), " cores"));
-  }
-  if (layout->slice_bytes() > options.max_step_bytes / shape.num_cores()) {
+  SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));
+  StepShape shape = {.layout = std::move(layout),
+                     .core_begin = options.core_begin,
+                     .core_end = options.core_end == 0 ? spec.num_cores() : options.core_end};
+  if (shape.layout.slice_bytes() > options.max_step_bytes / shape.num_cores()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the server describes ", layout->slice_bytes(), " bytes per core, ", shape.num_cores(),
+        "the server describes ", shape.layout.slice_bytes(), " bytes per core, ", shape.num_cores(),
         " cores; want at most ", options.max_step_bytes,
-        " bytes per step (max_step_bytes). Make the batch smaller or raise the limit"));
-  }
-  if (answer.total_steps() < 0 || answer.steps_per_epoch() < 0) {
-    return absl::InternalError(absl::StrCat("the server describes ", answer.total_steps(),
-                                            " steps, ", answer.steps_per_epoch(), " per epoch"));
+        " bytes per step. Make global_batch smaller, or raise max_step_bytes (--max-step-bytes)"));
   }
   return shape;
 }
@@ -131,7 +124,8 @@ absl::Status CheckToken(const ResumeToken& token, const v1::FeedIdentity& identi
     return absl::FailedPreconditionError(
         absl::StrCat("the token cannot be resumed: it was taken at content version '",
                      token.content_version, "', the server has '", identity.content_version(),
-                     "'. Use the old release, or allow mixed content"));
+                     "'. Use the release of then, or give --allow-mixed-content: steps may then "
+                     "differ in a few bits"));
   }
   if (differs == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
@@ -172,7 +166,11 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   std::shared_ptr<const StepFinisher> finisher;
   if (spec.wire() != v1::FINISHED) finisher = StepFinisher::Create(spec, impl->shape);
   impl->can_be_compact = finisher != nullptr;
-  impl->lanes.Start(impl->shape, std::move(finisher), impl->end_step, impl->window_steps);
+  // An answer that fits no order is not for us to judge: without it, no place is taken for padding.
+  absl::StatusOr<Order> order = Order::Create(OrderSpecOf(spec, impl->answer.num_records()));
+  impl->lanes.Start(impl->shape, std::move(finisher),
+                    order.ok() ? std::make_optional(*std::move(order)) : std::nullopt,
+                    impl->end_step, impl->window_steps);
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }
 

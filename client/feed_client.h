@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/feed_watch.h"
 #include "client/step.h"
 #include "core/batch/slice_layout.h"
 #include "core/order/resume_token.h"
@@ -79,7 +80,14 @@ struct FeedClientOptions {
   // Accept servers whose content versions differ from each other or from the resume token's: steps
   // may then differ in a few bits from those of another run. What stands where is the same.
   bool allow_mixed_content = false;
+
+  // Told what the feed waits for, from Create() on; may be null, and may be given to several feeds.
+  // Shared with the caller, for either may go first.
+  std::shared_ptr<FeedWatch> watch;
 };
+
+// Masked records that are listed.
+inline constexpr size_t kMaxMaskedRecords = 100;
 
 // Counted since Create().
 struct FeedClientStats {
@@ -98,6 +106,19 @@ struct FeedClientStats {
   int64_t wire_changes = 0;
   // Times a lane lost its server to an error, a drain or silence, vain attempts included.
   int64_t streams_lost = 0;
+  // Of the steps that Next() has returned, each counted once: examples that are zeros because their
+  // record is damaged and the spec says MASK, and places behind an epoch's last record, with PAD.
+  // `valid` is 0 in both.
+  int64_t masked_examples = 0;
+  int64_t padded_examples = 0;
+  // The record_id of the first masked records, at most kMaxMaskedRecords, each once, in the order
+  // they were met. The servers log, and tell by ServerStatus, in which shard they are.
+  std::vector<int64_t> masked_records;
+  // What was damaged on the way, found by a checksum and fetched or sent again: chunks, requests
+  // (as servers say) and answers to ResolveFeed. Each is a stream lost as well.
+  int64_t damaged_chunks = 0;
+  int64_t damaged_requests = 0;
+  int64_t damaged_answers = 0;
 };
 
 class FeedClient {
@@ -124,7 +145,7 @@ class FeedClient {
   // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
   // before it are still handed out.
   //   DataLoss            a record is damaged and the spec says FAIL, or three times in a row a
-  //                       step came damaged.
+  //                       chunk of one step, or the request for it, was damaged on the way.
   //   FailedPrecondition  a server's data are not those the feed began with.
   //   Unavailable         no server has sent the step for retry_for.
   //   Internal            a server broke the protocol; names the server and the field.

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/server_answer.h"
 #include "core/status/check.h"
+#include "core/status/status_macros.h"
 #include "proto/framing/element_spec.h"
 #include "proto/slots/not_shared.h"
 
@@ -52,9 +54,11 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options)
   }
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });
+  if (options_.watch != nullptr) options_.watch->Add(this);
 }
 
 FeedLanes::~FeedLanes() {
+  if (options_.watch != nullptr) options_.watch->Remove(this);
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -81,11 +85,12 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
 }
 
 void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
-                      std::shared_ptr<const StepFinisher> finisher, int64_t end_step,
-                      int64_t window_steps) {
+                      std::shared_ptr<const StepFinisher> finisher, std::optional<Order> order,
+                      int64_t end_step, int64_t window_steps) {
   MutexLock lock(mu_);
   shape_ = std::move(shape);
   finisher_ = std::move(finisher);
+  order_ = std::move(order);
   if (finisher_ != nullptr) {
     for (Lane& lane : lanes_) UseServer(lane, lane.server);
   }
@@ -98,6 +103,7 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
 absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   std::vector<ChunkStream*> resumed;
   std::optional<Step> step;
+  std::optional<Order> order;
   {
     MutexLock lock(mu_);
     while (true) {
@@ -105,6 +111,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
       const int64_t number = window_->next_step();
       if (std::optional<StepBuffer> buffer = window_->TakeNext()) {
         step.emplace(number, shape_, *std::move(buffer));
+        order = order_;
         break;
       }
       if (number >= end_step_) return std::optional<Step>();
@@ -125,7 +132,20 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   // A stream with a chunk asked for does not end before that was answered, so these are still
   // there.
   for (ChunkStream* stream : resumed) stream->Read();
+  const MissingExamples missing = FindMissing(*step, order);
+  if (!missing.empty()) CountMissing(missing);
   return step;
+}
+
+void FeedLanes::CountMissing(const MissingExamples& missing) {
+  MutexLock lock(mu_);
+  stats_.masked_examples += missing.masked;
+  stats_.padded_examples += missing.padded;
+  std::vector<int64_t>& listed = stats_.masked_records;
+  for (const int64_t record : missing.masked_records) {
+    if (listed.size() >= kMaxMaskedRecords) return;
+    if (std::find(listed.begin(), listed.end(), record) == listed.end()) listed.push_back(record);
+  }
 }
 
 void FeedLanes::Cancel(absl::Status status) {
@@ -146,6 +166,39 @@ FeedClientStats FeedLanes::stats() const {
   return stats_;
 }
 
+std::optional<FeedWaiting> FeedLanes::waiting() const {
+  MutexLock lock(mu_);
+  std::optional<FeedWaiting> longest;
+  if (Stopped()) return longest;
+  const absl::Duration now = clock_();
+  for (const Lane& lane : lanes_) {
+    std::optional<FeedWaiting> waiting = WaitOf(lane, now);
+    if (!waiting.has_value()) continue;
+    if (!longest.has_value() || waiting->waited > longest->waited) longest = std::move(waiting);
+  }
+  return longest;
+}
+
+std::optional<FeedWaiting> FeedLanes::WaitOf(const Lane& lane, absl::Duration now) const {
+  if (lane.step >= limit()) return std::nullopt;
+  FeedWaiting waiting = {.asking = servers_[static_cast<size_t>(lane.server)].link->address(),
+                         .started = stats_.steps_received > 0};
+  if (const std::optional<absl::Duration> since = lane.retry.failing_since()) {
+    const Server& lost = servers_[static_cast<size_t>(lane.lost)];
+    waiting.lost = lost.link->address();
+    waiting.error = std::string(lost.last_error.message());
+    waiting.waited = now - *since;
+    waiting.limit = waiting.started ? options_.retry_for : options_.connect_timeout;
+    return waiting;
+  }
+  const bool steps_wanted =
+      lane.stream != nullptr && !lane.paused && lane.step == window_->next_step();
+  if (lane.call == nullptr && !steps_wanted) return std::nullopt;
+  waiting.waited = now - lane.heard_at;
+  waiting.limit = lane.call != nullptr ? options_.connect_timeout : options_.silence_timeout;
+  return waiting;
+}
+
 ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& chunk,
                                SlotReader* slots) {
   ChunkPlace place;
@@ -154,7 +207,8 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
   std::shared_ptr<const StepFinisher> finisher;  // Of a stream that travels compactly.
   std::shared_ptr<const StepShape> shape;
   // A whole slice in shared memory, instead of a piece of one with the message.
-  const bool in_slot = slots != nullptr && chunk.ok() && chunk->header().slot != 0;
+  const absl::Status intact = chunk.ok() ? chunk->CheckHeader() : chunk.status();
+  const bool in_slot = slots != nullptr && intact.ok() && chunk->header().slot != 0;
   Lane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended, change
                          // the lane's cursor and the memory of its step.
   {
@@ -162,8 +216,9 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     lane = &lanes_[static_cast<size_t>(index)];
     lane->heard_at = clock_();
     if (Stopped() || lane->step >= limit()) return ReadVerdict::kStop;
-    if (!chunk.ok()) {
-      lane->reason = {FailureKind::kFinal, absl::InternalError(chunk.status().message())};
+    if (!intact.ok()) {
+      ++stats_.damaged_chunks;
+      lane->reason = {FailureKind::kDamaged, intact};
       return ReadVerdict::kStop;
     }
     if (chunk->header().draining) {
@@ -174,7 +229,8 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
         in_slot ? lane->cursor->AcceptSlice(chunk->header())
                 : lane->cursor->Accept(chunk->header(), chunk->data_bytes());
     if (!accepted.ok()) {
-      lane->reason = {FailureKind::kFinal, accepted.status()};
+      // The server's bug, or a chunk before it was lost with a damaged frame.
+      lane->reason = {FailureKind::kSuspect, accepted.status()};
       return ReadVerdict::kStop;
     }
     place = *accepted;
@@ -213,6 +269,7 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& c
     return ReadVerdict::kStop;
   }
   if (!copied.ok()) {
+    ++stats_.damaged_chunks;
     lane->reason = {FailureKind::kDamaged, copied};
     return ReadVerdict::kStop;
   }
@@ -314,13 +371,16 @@ void FeedLanes::EndCall(Lane& lane, absl::Duration now, Work& work) {
   const v1::ResolveFeedResponse& response = lane.call->response();
   if (Stopped()) {
     // Nobody asks any more.
+  } else if (lane.call->answer_damaged()) {
+    ++stats_.damaged_answers;
+    Fail(lane, now, {FailureKind::kDamaged, status});
   } else if (!status.ok()) {
     // An error of the spec is an answer; one of these codes is none.
-    Fail(lane, now, {KindOf(status.code()), status});
-  } else if (absl::Status fits = CheckAnswer(response); !fits.ok()) {
+    FailWith(lane, now, status);
+  } else if (absl::Status fits = CheckAnswer(response, lane.asks_for_compact); !fits.ok()) {
     Fail(lane, now, {FailureKind::kFinal, fits});
   } else {
-    server.identity = response.identity();
+    (lane.asks_for_compact ? server.compact_identity : server.identity) = response.identity();
     trainer_wakes_.SignalAll();
   }
   work.ended_calls.push_back(std::move(lane.call));
@@ -328,7 +388,8 @@ void FeedLanes::EndCall(Lane& lane, absl::Duration now, Work& work) {
   lane.cancelled = false;
 }
 
-absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer) {
+absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact) {
+  SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, compact ? finisher_->spec() : spec_));
   if (!answer_.has_value()) {
     answer_ = answer;
     return absl::OkStatus();
@@ -344,10 +405,10 @@ absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer) {
         "the server's data are not those of this feed: ", Describe(answer.identity()), "; want ",
         Describe(expected), ". Give every server the same shards and the same release"));
   }
-  const absl::StatusOr<SliceLayout> seen = LayoutOf(answer);
-  const absl::StatusOr<SliceLayout> wanted = LayoutOf(*answer_);
-  if (!seen.ok()) return absl::InternalError(seen.status().message());
-  if (!wanted.ok() || *seen != *wanted || answer.total_steps() != answer_->total_steps()) {
+  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout seen, LayoutOf(answer));
+  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout first, LayoutOf(*answer_));
+  if (seen != (compact ? finisher_->shape()->layout : first) ||
+      answer.total_steps() != answer_->total_steps()) {
     return absl::FailedPreconditionError(
         "the server makes other tensors or another number of steps of the same spec than the one "
         "that answered first; run the same release on both");
@@ -363,7 +424,7 @@ void FeedLanes::EndStream(Lane& lane, absl::Duration now, Work& work) {
   } else if (lane.reason.has_value()) {
     Fail(lane, now, *lane.reason);
   } else if (!lane.ended->ok()) {
-    Fail(lane, now, {KindOf(lane.ended->code()), *lane.ended});
+    FailWith(lane, now, *lane.ended);
   } else if (!lane.cursor->at_end()) {
     Fail(lane, now,
          {FailureKind::kLost,
@@ -406,17 +467,14 @@ void FeedLanes::WatchStream(Lane& lane, absl::Duration now, Work& work, absl::Du
 void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
   Lane& lane = lanes_[static_cast<size_t>(index)];
   Server& server = servers_[static_cast<size_t>(lane.server)];
-  if (!server.identity.has_value()) {
-    lane.call = std::make_unique<ResolveCall>(
-        *server.link, spec_, options_.connect_timeout, [this, index](absl::Status status) {
-          MutexLock lock(mu_);
-          lanes_[static_cast<size_t>(index)].resolved = std::move(status);
-          keeper_wakes_.SignalAll();
-        });
-    work.start_calls.push_back(lane.call.get());
-    return;
-  }
+  lane.heard_at = now;
+  if (!server.identity.has_value()) return Ask(index, /*compact=*/false, work);
   if (!window_.has_value() || !window_->Allows(lane.step)) return;  // Start() and Next() wake us.
+  // What is to be streamed is asked about first: the answer's identity proves to both ends that
+  // they mean one spec.
+  if (lane.wire.compact() && !server.compact_identity.has_value()) {
+    return Ask(index, /*compact=*/true, work);
+  }
   const int64_t stride = static_cast<int64_t>(lanes_.size());
   const int64_t count = std::min((limit() - lane.step + stride - 1) / stride, kStepsPerStream);
   lane.compact = lane.wire.compact();
@@ -428,12 +486,25 @@ void FeedLanes::Begin(int index, absl::Duration now, Work& work) {
   request.set_stride(stride);
   request.set_core_begin(shape_->core_begin);
   request.set_core_end(shape_->core_end);
-  *request.mutable_expected() = *server.identity;
+  *request.mutable_expected() = lane.compact ? *server.compact_identity : *server.identity;
   lane.cursor.emplace(lane.compact ? finisher_->shape() : shape_, lane.step,
                       lane.step + count * stride, stride);
   lane.stream = std::make_unique<ChunkStream>(request, index, *this);
   lane.heard_at = now;
   work.start_streams.emplace_back(lane.stream.get(), server.link.get());
+}
+
+void FeedLanes::Ask(int index, bool compact, Work& work) {
+  Lane& lane = lanes_[static_cast<size_t>(index)];
+  lane.asks_for_compact = compact;
+  lane.call = std::make_unique<ResolveCall>(
+      *servers_[static_cast<size_t>(lane.server)].link, compact ? finisher_->spec() : spec_,
+      options_.connect_timeout, [this, index](absl::Status status) {
+        MutexLock lock(mu_);
+        lanes_[static_cast<size_t>(index)].resolved = std::move(status);
+        keeper_wakes_.SignalAll();
+      });
+  work.start_calls.push_back(lane.call.get());
 }
 
 void FeedLanes::UseServer(Lane& lane, int server) {
@@ -444,15 +515,22 @@ void FeedLanes::UseServer(Lane& lane, int server) {
       finisher_ != nullptr && travels ? WireChooser(wire_, finisher_->ratio()) : WireChooser();
 }
 
+void FeedLanes::FailWith(Lane& lane, absl::Duration now, const absl::Status& status) {
+  if (absl::IsAborted(status)) ++stats_.damaged_requests;
+  Fail(lane, now, {KindOf(status.code()), status});
+}
+
 void FeedLanes::Fail(Lane& lane, absl::Duration now, const Ending& ending) {
   Server& server = servers_[static_cast<size_t>(lane.server)];
   const absl::Status status = WithServer(ending.status, server.link->address());
   ++stats_.streams_lost;
   server.identity.reset();
+  server.compact_identity.reset();
   server.failed_at = now;
   server.last_error = ending.status;
   const absl::Duration limit =
       stats_.steps_received > 0 ? options_.retry_for : options_.connect_timeout;
+  if (!lane.retry.is_failing()) lane.lost = lane.server;
   const std::optional<absl::Duration> wait = lane.retry.Failed(ending.kind, now, limit);
   if (wait.has_value()) {
     lane.not_before = now + *wait;
@@ -468,7 +546,7 @@ void FeedLanes::Fail(Lane& lane, absl::Duration now, const Ending& ending) {
     case FailureKind::kDamaged:
       EndFeed(lane.step,
               absl::DataLossError(absl::StrCat(status.message(), "; ", kMaxDamagedFailures,
-                                               " attempts in a row came damaged: look for a bad "
+                                               " attempts in a row were damaged: look for a bad "
                                                "network card or proxy on the way")));
       break;
     default:

@@ -28,6 +28,7 @@
 #include "client/feed_client.h"
 #include "client/lane_cursor.h"
 #include "client/lane_retry.h"
+#include "client/missing_examples.h"
 #include "client/server_link.h"
 #include "client/step.h"
 #include "client/step_finisher.h"
@@ -37,6 +38,7 @@
 #include "core/flow/monotonic_clock.h"
 #include "core/flow/mutex.h"
 #include "core/flow/worker_pool.h"
+#include "core/order/order.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -60,15 +62,18 @@ class FeedLanes : public ChunkListener {
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing is
-  // to travel compactly. Called once, after an answer.
+  // to travel compactly; `order` tells masked examples from padding. Called once, after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
-             int64_t end_step, int64_t window_steps) ABSL_LOCKS_EXCLUDED(mu_);
+             std::optional<Order> order, int64_t end_step, int64_t window_steps)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FeedClient.
   absl::StatusOr<std::optional<Step>> Next() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int64_t next_step() const ABSL_LOCKS_EXCLUDED(mu_);
   FeedClientStats stats() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The longest wait of a lane that holds up the trainer, or will. See FeedWatch.
+  std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // A server and what is known of it.
@@ -77,6 +82,8 @@ class FeedLanes : public ChunkListener {
     // Its answer, if that fits the feed; forgotten when a stream breaks, since another process may
     // listen there afterwards.
     std::optional<v1::FeedIdentity> identity;
+    // The same of what travels compactly, asked for when it is wanted first.
+    std::optional<v1::FeedIdentity> compact_identity;
     std::optional<absl::Duration> failed_at;
     absl::Status last_error;
   };
@@ -95,12 +102,14 @@ class FeedLanes : public ChunkListener {
     int64_t step;    // The first one that is not complete.
     const int home;  // The server it prefers.
     int server;      // The one it uses.
+    int lost = 0;    // While `retry` is failing: the one whose loss began it.
     LaneRetry retry;
     WireChooser wire;
     absl::Duration not_before = absl::ZeroDuration();
 
     // Set while resolving. `resolved` tells that its callback has come.
     std::unique_ptr<ResolveCall> call;
+    bool asks_for_compact = false;  // What the call is about.
     std::optional<absl::Status> resolved;
 
     // Set while streaming. `ended` tells that OnStreamEnd() has come.
@@ -148,7 +157,13 @@ class FeedLanes : public ChunkListener {
   void WatchStream(Lane& lane, absl::Duration now, Work& work, absl::Duration& wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Begin(int index, absl::Duration now, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Asks the lane's server what the spec yields, or what is asked of it instead if that is to
+  // travel compactly.
+  void Ask(int index, bool compact, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(Lane& lane, absl::Duration now, const Ending& ending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The same with what a server or gRPC says.
+  void FailWith(Lane& lane, absl::Duration now, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The lane goes on with `server`, whose way is another one: begins with the form of the spec.
   void UseServer(Lane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -158,10 +173,15 @@ class FeedLanes : public ChunkListener {
   // machine. `slots` as for OnChunk().
   void NoteNotShared(const Lane& lane, const ChunkHeader& header, const SlotReader* slots)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes what the trainer is handed.
+  void CountMissing(const MissingExamples& missing) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<FeedWaiting> WaitOf(const Lane& lane, absl::Duration now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // FailedPrecondition if `answer` is not of the feed that the first answer began.
-  absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer)
+  // FailedPrecondition if `answer` is not of the feed that the first answer began; Internal if it
+  // cannot be. `compact`: it is about what travels compactly.
+  absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of an attempt that went nowhere: every server with its last error.
   absl::Status Unreachable(absl::string_view what) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -188,6 +208,7 @@ class FeedLanes : public ChunkListener {
   // Set by Start().
   std::shared_ptr<const StepShape> shape_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const StepFinisher> finisher_ ABSL_GUARDED_BY(mu_);
+  std::optional<Order> order_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   std::optional<StepWindow> window_ ABSL_GUARDED_BY(mu_);
   int64_t end_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();

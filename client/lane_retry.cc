@@ -12,8 +12,9 @@ FailureKind KindOf(absl::StatusCode code) {
     case absl::StatusCode::kCancelled:  // RST_STREAM, whatever its reason.
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kAborted:
       return FailureKind::kSuspect;
+    case absl::StatusCode::kAborted:  // So a server says that the request was (service.proto).
+      return FailureKind::kDamaged;
     default:
       return FailureKind::kFinal;
   }

@@ -17,9 +17,9 @@ namespace systole {
 enum class FailureKind {
   // The server is not there, or said that it goes: another one may be.
   kLost,
-  // A code that a torn connection gives, but so may a bug of the server's: few attempts.
+  // What a torn connection looks like, but so does a bug of the server's: few attempts.
   kSuspect,
-  // The bytes were damaged on the way: few attempts.
+  // A request, an answer or a chunk was damaged on the way: few attempts.
   kDamaged,
   // No other attempt can help.
   kFinal,
@@ -45,8 +45,9 @@ class LaneRetry {
 
   // A step is complete: failures before it do not count any more.
   void Progress();
-  // Whether an attempt has failed since.
+  // Whether an attempt has failed since, and when the first one did.
   bool is_failing() const { return failing_since_.has_value(); }
+  std::optional<absl::Duration> failing_since() const { return failing_since_; }
 
   // How long to wait before the next attempt, or nullopt: give up. `limit` is how long a lane may
   // go without progress, counted from the first failure.

@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/server_answer.h"
 #include "core/status/status_macros.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/framing/chunk.h"
@@ -19,10 +21,19 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
+
+// For all but ResolveFeed the channel's limit holds.
+std::string ServiceConfig() {
+  return absl::StrCat(
+      R"({"methodConfig":[{"name":[{"service":"systole.v1.Systole","method":"ResolveFeed"}],)",
+      R"("maxResponseMessageBytes":)", kMaxFeedAnswerBytes, "}]}");
+}
 
 grpc::ChannelArguments ChannelArgs() {
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
+  args.SetServiceConfigJSON(ServiceConfig());
   // The receiver announces it; 16 KiB frames cost a third of the rate.
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
   // Channels to one address would share a socket otherwise, and with it a connection's failures.
@@ -105,14 +116,27 @@ bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixP
 ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
                          std::function<void(absl::Status)> done)
     : link_(link), done_(std::move(done)) {
-  *request_.mutable_spec() = spec;
+  v1::ResolveFeedRequest request;
+  *request.mutable_spec() = spec;
+  request_ = EncodeGuarded(request);
+  context_.AddMetadata(kMessageChecksumKey, request_.checksum);
   context_.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
 }
 
 void ResolveCall::Start() {
-  link_.stub().async()->ResolveFeed(
-      &context_, &request_, &response_,
-      [this](const grpc::Status& status) { done_(FromGrpcStatus(status)); });
+  grpc::GenericStub stub(link_.channel());
+  stub.UnaryCall(&context_, kResolveMethod, grpc::StubOptions(), &request_.bytes, &response_bytes_,
+                 [this](grpc::Status status) { done_(TakeAnswer(status)); });
+}
+
+absl::Status ResolveCall::TakeAnswer(const grpc::Status& status) {
+  if (!status.ok()) return FromGrpcStatus(status);
+  const absl::Status read =
+      DecodeGuarded(response_bytes_, context_.GetServerInitialMetadata(), response_);
+  if (read.ok()) return read;
+  answer_damaged_ = absl::IsDataLoss(read);
+  return absl::Status(answer_damaged_ ? absl::StatusCode::kDataLoss : absl::StatusCode::kInternal,
+                      absl::StrCat("the answer to ResolveFeed is no good: ", read.message()));
 }
 
 }  // namespace systole

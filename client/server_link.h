@@ -17,6 +17,8 @@
 #include "core/flow/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/framing/guarded_message.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "systole/v1/service.pb.h"
 
@@ -67,13 +69,19 @@ class ResolveCall {
   void Cancel() { context_.TryCancel(); }
   // REQUIRES: `done` was called with OK.
   const v1::ResolveFeedResponse& response() const { return response_; }
+  // Whether `done` got an error because the answer was damaged on the way.
+  bool answer_damaged() const { return answer_damaged_; }
 
  private:
+  absl::Status TakeAnswer(const grpc::Status& status);
+
   ServerLink& link_;
   const std::function<void(absl::Status)> done_;
   grpc::ClientContext context_;
-  v1::ResolveFeedRequest request_;
+  GuardedMessage request_;
+  grpc::ByteBuffer response_bytes_;
   v1::ResolveFeedResponse response_;
+  bool answer_damaged_ = false;
 };
 
 }  // namespace systole

@@ -1,4 +1,5 @@
-// Asks a server how it is: version, streams, memory, processor time.
+// What a server says of itself and of its datasets: its counters, and what it serves. Texts in the
+// answers are fit to print, and numbers are counts (client/server_answer.h).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_SERVER_STATUS_H_
@@ -12,11 +13,19 @@
 
 namespace systole {
 
-// Connects, asks, waits for the answer.
+// Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
 //   InvalidArgument   `address` is no server's address.
 //   Unavailable, DeadlineExceeded  no answer within `timeout`; names the server.
+//   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.
+//   Internal          the answer cannot be; names the field.
 absl::StatusOr<v1::ServerStatusResponse> AskServerStatus(const std::string& address,
                                                          absl::Duration timeout);
+absl::StatusOr<v1::ListDatasetsResponse> AskDatasets(const std::string& address,
+                                                     absl::Duration timeout);
+//   NotFound          the server has no dataset of this name.
+absl::StatusOr<v1::DescribeDatasetResponse> AskDataset(const std::string& address,
+                                                       const std::string& dataset,
+                                                       absl::Duration timeout);
 
 }  // namespace systole
 

@@ -34,9 +34,9 @@ absl::StatusOr<StepBuffer> StepShelf::Acquire() {
                  : static_cast<uint8_t*>(std::aligned_alloc(static_cast<size_t>(kBufferAlignment),
                                                             static_cast<size_t>(bytes_)));
     if (buffer == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no memory for a step of ", bytes_,
-                       " bytes; lower prefetch_bytes, the batch, or the number of cores"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "no memory for a step of ", bytes_,
+          " bytes; lower prefetch_bytes (--prefetch-bytes) or global_batch, or take fewer cores"));
     }
     if (reinterpret_cast<uintptr_t>(buffer) % kBufferAlignment != 0) {
       Free(buffer);

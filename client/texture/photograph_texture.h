@@ -1,0 +1,35 @@
+// What makes a JPEG of a photograph as large, and as dear to decode, as it is: noise whose
+// amplitude falls with its frequency (1/f), as in photographs, in brightness and less in colour.
+// Benchmarks draw whole pictures of it (bench/photographs.h), `systole make-flowers` lays it over
+// its flowers. bench/README.md says how it was compared with real photographs.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_TEXTURE_PHOTOGRAPH_TEXTURE_H_
+#define SYSTOLE_CLIENT_TEXTURE_PHOTOGRAPH_TEXTURE_H_
+
+#include <array>
+#include <vector>
+
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+// JPEG quality at which the texture costs what photographs cost: some 0.46 bytes a pixel.
+inline constexpr int kPhotographQuality = 96;
+
+// Each [height, width], row-major, to be added to pixel values of 0 .. 255.
+struct PhotographTexture {
+  // Light and dark areas of 32 pixels and more: a picture's content, where it has no other.
+  std::vector<float> shapes;
+  // What is finer than that; skies are smooth and leaves are not.
+  std::vector<float> detail;
+  // Of red, green and blue.
+  std::array<std::vector<float>, 3> tint;
+};
+
+// The same for the same draws, on every machine. REQUIRES: width and height are positive.
+PhotographTexture DrawPhotographTexture(CounterRng& rng, int width, int height);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_TEXTURE_PHOTOGRAPH_TEXTURE_H_
