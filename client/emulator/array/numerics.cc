@@ -13,7 +13,7 @@ absl::StatusOr<Numerics> ParseNumerics(absl::string_view name) {
   for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
     if (name == NumericsName(numerics)) return numerics;
   }
-  return absl::InvalidArgumentError(absl::StrCat("numerics '", name, "': want exact or fast"));
+  return absl::InvalidArgumentError(absl::StrCat("--numerics '", name, "': want exact or fast"));
 }
 
 }  // namespace systole::emulator

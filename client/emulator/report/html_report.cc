@@ -54,6 +54,32 @@ std::string NameOf(const RunReport& report) {
   return TitleOf(report.mode);
 }
 
+// A word and a sign beside the colour: not everyone sees it, and paper has none.
+std::string VerdictHtml(const Verdict& verdict) {
+  if (verdict.text.empty()) return "";
+  const char* css_class = "neutral";
+  const char* sign = "";
+  switch (verdict.grade) {
+    case Verdict::Grade::kNeutral:
+      break;
+    case Verdict::Grade::kGood:
+      css_class = "good";
+      sign = "✓";
+      break;
+    case Verdict::Grade::kFair:
+      css_class = "fair";
+      sign = "!";
+      break;
+    case Verdict::Grade::kBad:
+      css_class = "bad";
+      sign = "✕";
+      break;
+  }
+  return absl::StrCat("<p class=\"verdict ", css_class, "\">",
+                      *sign == '\0' ? "" : absl::StrCat("<b aria-hidden=\"true\">", sign, "</b> "),
+                      "<span data-key=\"verdict\">", EscapeHtml(verdict.text), "</span></p>\n");
+}
+
 std::string CardsHtml(absl::Span<const Fact> facts) {
   std::string html = "<section class=\"cards\" aria-label=\"Main results\">\n";
   for (const Fact& fact : facts) {
@@ -180,9 +206,10 @@ std::string ToHtml(const RunReport& report) {
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
       name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,
       "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
-      RunModeName(report.mode), "</span><h1>", name, "</h1><p>", ClaimOf(report.mode),
-      "</p></header>\n", NoticeHtml(report), CardsHtml(report.results), "<div class=\"grid\">\n",
-      FactsHtml("What ran", report.facts), FactsHtml("Further results", report.results));
+      RunModeName(report.mode), "</span><h1>", name, "</h1>", VerdictHtml(report.verdict), "<p>",
+      ClaimOf(report.mode), "</p></header>\n", NoticeHtml(report), CardsHtml(report.results),
+      "<div class=\"grid\">\n", FactsHtml("What ran", report.facts),
+      FactsHtml("Further results", report.results));
   for (const Figure& figure : LearningFigures(report)) html += FigureHtml(figure);
   if (!report.epochs.empty()) {
     absl::StrAppend(&html, "<section class=\"sheet wide\">", EpochTable(report), "</section>\n");

@@ -14,13 +14,15 @@ inline constexpr char kPageStyle[] = R"css(
   color-scheme: light dark;
   --page: #f6f7f9; --card: #ffffff; --edge: #e1e5ea; --ink: #16202c; --soft: #5b6878;
   --grid: #e6e9ee; --blue: #2268c9; --orange: #d9600f; --violet: #7a4fc4; --green: #128a63;
-  --badge: #e6eefb; --badge-ink: #174a92;
+  --badge: #e6eefb; --badge-ink: #174a92; --good: #e2f5ea; --good-ink: #0b5d3b;
+  --fair: #fdf0d5; --fair-ink: #6e4300; --bad: #fde6e6; --bad-ink: #97151b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #10151b; --card: #181f27; --edge: #2a3440; --ink: #e7ecf2; --soft: #98a6b6;
     --grid: #26303b; --blue: #5b9cf5; --orange: #f28b45; --violet: #ab86ee; --green: #3fc093;
-    --badge: #1d3252; --badge-ink: #a9cbff;
+    --badge: #1d3252; --badge-ink: #a9cbff; --good: #12372a; --good-ink: #8be6bd;
+    --fair: #3d2d0d; --fair-ink: #ffd48a; --bad: #47191d; --bad-ink: #ffb0b0;
   }
 }
 * { box-sizing: border-box; }
@@ -34,7 +36,15 @@ header p { margin: 0 0 24px; max-width: 75ch; }
 h2 { margin: 0; font-size: 17px; }
 .notice { margin: 0 0 16px; padding: 10px 20px; background: var(--card); border-radius: 10px;
   border: 1px solid var(--edge); border-left: 4px solid var(--orange); }
-.notice ul { margin: 0; padding-left: 16px; }
+.notice ul { margin: 0; padding-left: 16px; overflow-wrap: anywhere; }
+header .verdict { display: flex; gap: 10px; margin: 12px 0; padding: 12px 16px; max-width: none; border-radius: 10px;
+  border-left: 6px solid currentcolor; font-size: 20px; line-height: 1.3; font-weight: 620;
+  overflow-wrap: anywhere; }
+.verdict span::first-letter { text-transform: uppercase; }
+header .neutral { background: var(--badge); color: var(--badge-ink); }
+header .good { background: var(--good); color: var(--good-ink); }
+header .fair { background: var(--fair); color: var(--fair-ink); }
+header .bad { background: var(--bad); color: var(--bad-ink); }
 .badge { display: inline-block; padding: 2px 10px; border-radius: 99px; font-size: 13px;
   font-weight: 600; background: var(--badge); color: var(--badge-ink); }
 .grid { display: grid; gap: 16px; grid-template-columns: repeat(2, minmax(0, 1fr)); }
@@ -56,9 +66,8 @@ data { font-variant-numeric: tabular-nums; }
   list-style: none; font-size: 13px; }
 .legend svg { width: 14px; height: 14px; margin-right: 6px; vertical-align: -2px;
   overflow: visible; }
-.plot { overflow-x: auto; }
-.plot svg { display: block; width: 100%; height: auto; }
-.wide .plot svg { min-width: 720px; }
+.plot svg { display: block; width: 100%; height: auto; overflow: visible; }
+.plot .at-narrow { display: none; }
 .scroll { overflow-x: auto; margin-top: 10px; }
 table { border-collapse: collapse; min-width: min(100%, 480px); font-size: 13.5px;
   font-variant-numeric: tabular-nums; }
@@ -94,7 +103,20 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
 #tip { position: fixed; z-index: 1; padding: 6px 10px; border-radius: 6px; max-width: 340px;
   background: var(--ink); color: var(--card); font-size: 13px; line-height: 1.4;
   white-space: pre-line; pointer-events: none; font-variant-numeric: tabular-nums; }
-@media (max-width: 820px) { .grid { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 820px) {
+  .grid { grid-template-columns: minmax(0, 1fr); }
+  .wide .plot text { font-size: 14.5px; }
+}
+@media (max-width: 600px) {
+  main { padding: 16px 10px 32px; }
+  .card, figure, .sheet { padding: 12px; }
+  .cards { gap: 10px; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
+  .card dd { font-size: 21px; }
+  .facts { gap: 10px 16px; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr)); }
+  .plot .at-wide { display: none; }
+  .plot .at-narrow { display: block; }
+  .wide .plot text { font-size: 12px; }
+}
 @media print { body { background: none; } .card, figure, .sheet { break-inside: avoid; } }
 )css";
 

@@ -67,7 +67,7 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
                  placed, " layers under a roof of ", NumberText(peak, Unit::kFlopsPerSecond),
                  " and ", NumberText(roofline.bytes_per_second, Unit::kBytesPerSecond),
                  ", which meet at ", NumberText(ridge, Unit::kFlopsPerByte), "."),
-             .x_label = "Arithmetic intensity: FLOP computed for each byte of memory traffic",
+             .x_label = "FLOP for each byte of memory traffic",
              .width = kWidePx,
              .height = 400},
             x, y);

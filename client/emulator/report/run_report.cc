@@ -136,6 +136,7 @@ void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json) {
 std::string ToJson(const RunReport& report) {
   JsonWriter json;
   json.BeginObject().Field("mode", RunModeName(report.mode));
+  if (!report.verdict.text.empty()) json.Field("verdict", report.verdict.text);
   AppendFacts(report.facts, json);
   AppendFacts(report.results, json);
   if (!report.epochs.empty()) {

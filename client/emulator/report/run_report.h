@@ -68,10 +68,18 @@ struct Roofline {
   std::vector<LayerPoint> layers;
 };
 
+// What the run came to, in a line: "highly input-bound: waiting for data 36.0 % of the time".
+struct Verdict {
+  enum class Grade { kNeutral, kGood, kFair, kBad };
+  std::string text;
+  Grade grade = Grade::kNeutral;
+};
+
 // Sections that a mode lacks are empty, and left out of JSON and page alike.
 struct RunReport {
   RunMode mode = RunMode::kFunctional;
-  std::vector<Fact> facts;    // What ran: model, chip, batch, numerics, versions.
+  Verdict verdict;
+  std::vector<Fact> facts;    // What ran: feed, model, chip, batch, numerics, versions.
   std::vector<Fact> results;  // What came of it.
   std::vector<EpochReport> epochs;
   StepHistory steps;
@@ -85,8 +93,8 @@ struct RunReport {
 
 // One object, on one line. Times in seconds; numbers that are not finite are null. `facts` and
 // `results` are fields of the object itself; their keys must differ from each other and from the
-// sections' ("mode", "epochs", "infeed_stall_seconds", "barrier_seconds", "history", "roofline",
-// "notes").
+// sections' ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds", "history",
+// "roofline", "notes").
 std::string ToJson(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -8,22 +8,25 @@
 namespace systole::emulator {
 namespace {
 
-// `a` of `a_steps` and `b` of `b_steps` steps. A loss that is not finite must not blank a whole row
-// of good ones, so it does not enter.
-Spread Merged(const Spread& a, int64_t a_steps, const Spread& b, int64_t b_steps) {
-  if (!std::isfinite(a.mean)) return b;
-  if (!std::isfinite(b.mean)) return a;
-  const auto steps = static_cast<double>(a_steps + b_steps);
-  return {.mean = (a.mean * static_cast<double>(a_steps) + b.mean * static_cast<double>(b_steps)) /
-                  steps,
+Spread SpreadOf(double value) {
+  return {.mean = value, .min = value, .max = value, .values = std::isfinite(value) ? 1 : 0};
+}
+
+// A loss that is not finite must not blank a whole row of good ones, so it has no weight.
+Spread Merged(const Spread& a, const Spread& b) {
+  if (a.values == 0) return b;
+  if (b.values == 0) return a;
+  const auto weight_a = static_cast<double>(a.values), weight_b = static_cast<double>(b.values);
+  return {.mean = (a.mean * weight_a + b.mean * weight_b) / (weight_a + weight_b),
           .min = std::min(a.min, b.min),
-          .max = std::max(a.max, b.max)};
+          .max = std::max(a.max, b.max),
+          .values = a.values + b.values};
 }
 
 // Appends what follows `row` to it.
 void Append(const StepRow& next, StepRow& row) {
-  row.loss = Merged(row.loss, row.steps, next.loss, next.steps);
-  row.accuracy = Merged(row.accuracy, row.steps, next.accuracy, next.steps);
+  row.loss = Merged(row.loss, next.loss);
+  row.accuracy = Merged(row.accuracy, next.accuracy);
   row.infeed_stall += next.infeed_stall;
   row.compute += next.compute;
   row.barrier += next.barrier;
@@ -56,8 +59,8 @@ void StepHistory::Add(const StepEntry& entry) {
                        .compute = entry.compute,
                        .barrier = entry.barrier,
                        .longest = entry.infeed_stall + entry.compute + entry.barrier,
-                       .loss = {entry.loss, entry.loss, entry.loss},
-                       .accuracy = {entry.accuracy, entry.accuracy, entry.accuracy},
+                       .loss = SpreadOf(entry.loss),
+                       .accuracy = SpreadOf(entry.accuracy),
                        .learning_rate = entry.learning_rate};
   ++steps_;
   if (!rows_.empty() && rows_.back().steps < steps_per_row_) {

@@ -32,6 +32,7 @@ struct Spread {
   double mean = 0;
   double min = 0;
   double max = 0;
+  int64_t values = 0;  // Finite ones: what `mean` is the mean of.
 };
 
 // `steps` steps in a row.

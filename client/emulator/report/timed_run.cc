@@ -102,6 +102,24 @@ std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label
   return facts;
 }
 
+Verdict VerdictOf(const Utilisation& used) {
+  using Grade = Verdict::Grade;
+  if (!used.au.has_value()) {
+    return {.text =
+                "not known whether input-bound: the first step is left out, and there was no "
+                "other"};
+  }
+  if (!used.infeed.has_value()) {
+    return {.text = "highly input-bound: no step came after the first one", .grade = Grade::kBad};
+  }
+  const double waiting = used.infeed->average;
+  return {.text = absl::StrCat(InfeedVerdict(waiting), ": waiting for data ",
+                               NumberText(waiting, Unit::kFraction), " of the time"),
+          .grade = waiting < kModeratelyInputBound ? Grade::kGood
+                   : waiting < kHighlyInputBound   ? Grade::kFair
+                                                   : Grade::kBad};
+}
+
 Roofline RooflineOf(const Program& program) {
   Roofline roofline = {.peak_flops_per_second = program.peak_flops,
                        .bytes_per_second = program.memory_bytes_per_s};
@@ -118,6 +136,7 @@ Roofline RooflineOf(const Program& program) {
 RunReport ReportOf(const TimingReport& timing, const StepHistory& steps) {
   const Utilisation used = timing.books.utilisation();
   RunReport report = {.mode = timing.overhead.has_value() ? RunMode::kPaced : RunMode::kReplay,
+                      .verdict = VerdictOf(used),
                       .facts = FactsOf(timing.cores),
                       .results = UtilisationFacts(timing, used),
                       .steps = steps,

@@ -14,6 +14,7 @@
 #include "client/emulator/timing/latency_histogram.h"
 #include "client/emulator/timing/step_record.h"
 #include "client/emulator/timing/timing_report.h"
+#include "client/emulator/timing/utilisation.h"
 
 namespace systole::emulator {
 
@@ -26,6 +27,9 @@ std::vector<Fact> FactsOf(const TimedCores& cores);
 // "<key>.p50" .. "<key>.max", labelled "<label>, p50".
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
                                   const LatencyHistogram& latencies);
+
+// Whether the feed keeps up, and how much of the time is lost to it.
+Verdict VerdictOf(const Utilisation& used);
 
 // A compiled model's layers under its chip's roof.
 Roofline RooflineOf(const Program& program);

@@ -1,5 +1,10 @@
 #include "client/emulator/report/training_run.h"
 
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
 namespace systole::emulator {
 
 StepEntry EntryOf(const TrainingProgress& progress) {
@@ -11,6 +16,24 @@ StepEntry EntryOf(const TrainingProgress& progress) {
           .accuracy = progress.accuracy,
           .learning_rate = progress.learning_rate};
 }
+
+namespace {
+
+// What was learnt: of a chip's time a training run says nothing.
+Verdict VerdictOf(const EpochReport& last, size_t epochs) {
+  if (!std::isfinite(last.training.loss)) {
+    return {.text = "diverged: the loss of the last epoch is no number",
+            .grade = Verdict::Grade::kBad};
+  }
+  const std::string after = absl::StrCat(" after ", epochs, epochs == 1 ? " epoch" : " epochs");
+  return {.text = last.validation.has_value()
+                      ? absl::StrCat("validation accuracy ",
+                                     NumberText(last.validation->accuracy, Unit::kFraction), after)
+                      : absl::StrCat("training loss ", NumberText(last.training.loss, Unit::kCount),
+                                     after)};
+}
+
+}  // namespace
 
 RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
                    const std::vector<Fact>& facts) {
@@ -24,6 +47,7 @@ RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
   if (!training.epochs.empty()) {
     const EpochReport& last = training.epochs.back();
+    report.verdict = VerdictOf(last, training.epochs.size());
     if (last.validation.has_value()) {
       report.results.push_back({"validation_accuracy", "Validation accuracy",
                                 last.validation->accuracy, Unit::kFraction, true});

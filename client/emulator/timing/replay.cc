@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
@@ -12,12 +13,20 @@ namespace systole::emulator {
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals) {
   return [pop = std::move(pop), begin = clock(),
           &arrivals](int core) -> absl::StatusOr<std::optional<SliceArrival>> {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<SliceArrival> slice, pop(core));
-    if (slice.has_value()) {
-      if (arrivals.ns.empty()) arrivals.first_step = slice->step;
-      arrivals.ns.push_back(
-          std::max<int64_t>(0, absl::ToInt64Nanoseconds(slice->arrived_at - begin)));
+    const absl::StatusOr<std::optional<SliceArrival>> slice = pop(core);
+    if (!slice.ok() || !slice->has_value()) {
+      // A step that not all cores have got is none.
+      arrivals.ns.resize(static_cast<size_t>(arrivals.steps() * arrivals.num_cores));
+      return slice;
     }
+    if (static_cast<int64_t>(arrivals.ns.size()) == kMaxArrivalTimes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a recording holds at most ", kMaxArrivalTimes,
+                       " arrivals, one for each core and step; give fewer --steps"));
+    }
+    if (arrivals.ns.empty()) arrivals.first_step = (*slice)->step;
+    arrivals.ns.push_back(
+        std::max<int64_t>(0, absl::ToInt64Nanoseconds((*slice)->arrived_at - begin)));
     return slice;
   };
 }

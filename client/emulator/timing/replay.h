@@ -24,8 +24,9 @@ namespace systole::emulator {
 
 // `pop`, noting on the way when each slice arrived: nanoseconds since this call, in `arrivals.ns`;
 // what came before counts as there from the beginning. `arrivals.first_step` becomes that of the
-// first step. `clock` is the one that SliceArrival.arrived_at is by. The result borrows `arrivals`,
-// and its cores must be asked in order.
+// first step; one that not all cores have got is dropped. `clock` is the one that
+// SliceArrival.arrived_at is by. The result borrows `arrivals`, and its cores must be asked in
+// order. ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`

@@ -1,11 +1,7 @@
-// A training run at rest, as a value and as bytes: all that its next step depends on beside model
-// text, options and feed, and what its report has so far. A run that is saved, ended and resumed
-// goes on with the bits that it would have had without the break.
+// A training run at rest, as a value: all that its next step depends on beside model text, options
+// and feed, and what its report has so far. A run that is saved, ended and resumed goes on with the
+// bits that it would have had without the break. checkpoint_file.h has its bytes.
 //
-//   "SYSTCKPT"  version  size of the whole  fields (checkpoint.cc)  XXH3 of all before
-//
-// Numbers take 8 bytes (weights 4), least significant first; texts and arrays begin with their
-// length. No files here: who saves decides where (client/cli/checkpoint_flags.h).
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
@@ -14,11 +10,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/training/loop_state.h"
 #include "client/emulator/training/trainer.h"
+#include "client/emulator/training/trainer_state.h"
 
 namespace systole::emulator {
 
@@ -46,14 +41,6 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps
 //   InvalidArgument  model, seed, numerics or global batch are not the checkpoint's; says what to
 //                    do. Nothing has changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);
-
-std::string EncodeCheckpoint(const Checkpoint& checkpoint);
-
-// Takes only what EncodeCheckpoint() writes; the size and the checksum of the whole are checked
-// before anything is allocated, and each length against the bytes that are there.
-//   InvalidArgument  no checkpoint, or of a format that this release does not know.
-//   DataLoss         cut short or damaged.
-absl::StatusOr<Checkpoint> DecodeCheckpoint(absl::string_view bytes);
 
 }  // namespace systole::emulator
 

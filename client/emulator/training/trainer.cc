@@ -1,8 +1,10 @@
 #include "client/emulator/training/trainer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/emulator/model/optimizer.h"
@@ -15,7 +17,7 @@ namespace {
 absl::Status CheckOption(absl::string_view name, int64_t value, int64_t largest) {
   if (value >= 1 && value <= largest) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("TrainerOptions.", name, " is ", value, ", want 1 to ", largest));
+      absl::StrCat("a trainer's ", name, " is ", value, ", want 1 to ", largest));
 }
 
 std::string Describe(const TensorView& tensor) {
@@ -98,7 +100,7 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
     return absl::ResourceExhaustedError(
         absl::StrCat("model '", model.name, "' on ", options.num_cores, " cores with ", images,
                      " examples per step needs more than ", options.memory_limit_bytes,
-                     " bytes (TrainerOptions.memory_limit_bytes); use a smaller batch"));
+                     " bytes, the most that a trainer takes; make global_batch smaller"));
   }
   return Trainer(model, options);
 }
@@ -192,39 +194,48 @@ absl::StatusOr<StepResult> Trainer::Evaluate(absl::Span<const CoreInputs> cores)
   return StepResult{.loss = result.loss, .correct = result.correct, .valid = result.valid};
 }
 
+absl::Span<float> Trainer::ValuesAt(const TensorPlace& place, int64_t core) {
+  const absl::Span<float> array = place.array == 0 ? network_->parameters(core)
+                                  : place.array == 1
+                                      ? network_->statistics(core)
+                                      : network_->optimizer_state(core)[place.array - 2].span();
+  return array.subspan(static_cast<size_t>(place.begin), static_cast<size_t>(place.size));
+}
+
 TrainerState Trainer::State() {
-  const auto copy = [](absl::Span<const float> from) {
-    return std::vector<float>(from.begin(), from.end());
-  };
-  TrainerState state = {.steps = steps_,
-                        .parameters = copy(network_->parameters(0)),
-                        .statistics = copy(network_->statistics(0))};
-  for (const DeviceArray<float>& array : network_->optimizer_state(0)) {
-    state.optimizer_state.push_back(copy(array.span()));
+  TrainerState state = {.steps = steps_};
+  for (TensorPlace& place : TensorPlaces(model_)) {
+    const absl::Span<const float> values = ValuesAt(place, 0);
+    state.tensors.push_back({.name = std::move(place.name),
+                             .shape = std::move(place.shape),
+                             .values = {values.begin(), values.end()}});
   }
   return state;
 }
 
 absl::Status Trainer::Restore(const TrainerState& state) {
-  const auto expect = [this](absl::string_view what, size_t has, int64_t want) {
-    if (static_cast<int64_t>(has) == want) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the trainer's state has ", has, " ", what,
-                                                   ", model '", model_.name, "' wants ", want));
-  };
-  SYSTOLE_RETURN_IF_ERROR(expect("parameters", state.parameters.size(), model_.parameters));
-  SYSTOLE_RETURN_IF_ERROR(expect("statistics", state.statistics.size(), model_.statistics));
-  SYSTOLE_RETURN_IF_ERROR(expect("arrays of the optimizer", state.optimizer_state.size(),
-                                 static_cast<int64_t>(network_->optimizer_state(0).size())));
-  for (const std::vector<float>& array : state.optimizer_state) {
-    SYSTOLE_RETURN_IF_ERROR(
-        expect("numbers in an array of the optimizer", array.size(), model_.parameters));
+  const std::vector<TensorPlace> places = TensorPlaces(model_);
+  if (state.tensors.size() != places.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the trainer's state has ", state.tensors.size(),
+                                                   " tensors, model '", model_.name, "' wants ",
+                                                   places.size()));
   }
-  network_->Parallel(options_.num_cores, [this, &state](int64_t core) {
-    std::copy(state.parameters.begin(), state.parameters.end(), network_->parameters(core).begin());
-    std::copy(state.statistics.begin(), state.statistics.end(), network_->statistics(core).begin());
-    for (size_t i = 0; i < state.optimizer_state.size(); ++i) {
-      std::copy(state.optimizer_state[i].begin(), state.optimizer_state[i].end(),
-                network_->optimizer_state(core)[i].data());
+  for (size_t i = 0; i < places.size(); ++i) {
+    const StateTensor& tensor = state.tensors[i];
+    const TensorPlace& place = places[i];
+    if (tensor.name == place.name && tensor.shape == place.shape &&
+        static_cast<int64_t>(tensor.values.size()) == place.size) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", i, " of the trainer's state is '", absl::CEscape(tensor.name), "' [",
+        absl::StrJoin(tensor.shape, ","), "] with ", tensor.values.size(), " values, model '",
+        model_.name, "' wants '", place.name, "' [", absl::StrJoin(place.shape, ","), "]"));
+  }
+  network_->Parallel(options_.num_cores, [&](int64_t core) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      const std::vector<float>& values = state.tensors[i].values;
+      std::copy(values.begin(), values.end(), ValuesAt(places[i], core).begin());
     }
   });
   steps_ = state.steps;

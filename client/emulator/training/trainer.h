@@ -16,6 +16,7 @@
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/network.h"
+#include "client/emulator/training/trainer_state.h"
 #include "core/flow/worker_pool.h"
 #include "core/memory/tensor.h"
 
@@ -58,14 +59,6 @@ struct StepResult {
   int64_t valid = 0;
 };
 
-// What the next steps depend on beside model, options and batches: one replica, as all are alike.
-struct TrainerState {
-  int64_t steps = 0;
-  std::vector<float> parameters, statistics;
-  // As many arrays as the optimizer keeps, each as long as the parameters.
-  std::vector<std::vector<float>> optimizer_state;
-};
-
 class Trainer {
  public:
   //   InvalidArgument    an option out of range (names it), or a layer of a kind that can only be
@@ -83,7 +76,7 @@ class Trainer {
   absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
 
   TrainerState State();
-  // Goes on from `state`, on every core. InvalidArgument, naming the array, if it is of another
+  // Goes on from `state`, on every core. InvalidArgument, naming the tensor, if it is of another
   // model; then nothing has changed.
   absl::Status Restore(const TrainerState& state);
 
@@ -100,6 +93,8 @@ class Trainer {
   Trainer(const Model& model, const TrainerOptions& options);
   absl::Status CheckInputs(absl::Span<const CoreInputs> cores) const;
   void LoadInputs(absl::Span<const CoreInputs> cores);
+  // Where core `core` has the tensor.
+  absl::Span<float> ValuesAt(const TensorPlace& place, int64_t core);
 
   Model model_;
   TrainerOptions options_;

@@ -60,7 +60,7 @@ OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int 
   if (finished.exit_code == 127) {
     return {.error =
                 "there is no `chromium` on the PATH: install Debian's package chromium "
-                "(deploy/install_dependencies.sh does)"};
+                "(deploy/install_dependencies.sh --tests does)"};
   }
   if (finished.exit_code != 0) {
     return {.error =

@@ -87,6 +87,20 @@ TEST(PlotTest, AxesAreLabelled) {
                     HasSubstr("class=\"y-tick\" x=\"26.4\" y=\"14\" dy=\".32em\">10</text>")));
 }
 
+// A mark for mark, in a frame for a phone.
+TEST(PlotTest, TheNarrowOneHasTheSameMarksAndLabelsThatDoNotOverlap) {
+  Plot plot({.id = "p", .title = "t", .description = "d", .x_label = "Step", .width = 1136},
+            Axis::LinearExact(0, 16000, Unit::kCount, 16), Axis::LinearExact(0, 10, Unit::kCount));
+  plot.Bar("stall", 0, 4000, 0, 10);
+  const std::string svg = plot.ToSvg();
+  const std::string narrow = svg.substr(svg.find("<svg class=\"at-narrow\" id=\"p-narrow\""));
+  EXPECT_THAT(svg, HasSubstr("<svg class=\"at-wide\" id=\"p\" viewBox=\"0 0 1136 280\""));
+  EXPECT_THAT(narrow, AllOf(HasSubstr("viewBox=\"0 0 352 280\""), HasSubstr("bar s-stall"),
+                            HasSubstr(">0</text>"), Not(HasSubstr(">1,000</text>")),
+                            HasSubstr(">5,000</text>")));
+  EXPECT_THAT(svg, HasSubstr(">1,000</text>"));
+}
+
 TEST(ShapePathTest, FourShapesThenAgain) {
   EXPECT_STRNE(ShapePath(0), ShapePath(1));
   EXPECT_STRNE(ShapePath(2), ShapePath(3));

@@ -1,4 +1,5 @@
 // The report page in a real browser: what it shows against the JSON, and its plots, in ink.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/emulator/report/html_report.h"
+#include "client/emulator/report/number_text.h"
 #include "client/emulator/report/run_report.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
@@ -141,6 +143,7 @@ void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
 constexpr char kProbe[] = R"js(<script>
 const lines = [];
 for (const plot of document.querySelectorAll('.plot svg')) {
+  if (plot.getClientRects().length === 0) continue;  // The size that is not shown.
   for (const mark of plot.querySelectorAll('.line, .bar, .dot')) {
     const is_line = mark.classList.contains('line');
     const style = getComputedStyle(mark), box = mark.getBoundingClientRect();
@@ -307,7 +310,123 @@ TEST(ReportPageTest, HostileNamesStayText) {
   ExpectJsonOf(report, page.dom);
 }
 
-// Whether these checks could fail at all.
+// ---- Widths ----
+
+// Appended to a page: writes down the window's and the page's width, whatever stands out of the
+// window or of its figure, the smallest text of a plot, and the verdict's contrast, its colours
+// against each other.
+constexpr char kMeasure[] = R"js(<script>
+const cut = [];
+let smallest = 99, plots = 0;
+for (const plot of document.querySelectorAll('.plot svg')) {
+  if (plot.getClientRects().length === 0) continue;
+  ++plots;
+  const frame = plot.getBoundingClientRect(), card = plot.closest('figure').getBoundingClientRect();
+  if (frame.left < 0 || frame.right > innerWidth) cut.push(plot.id);
+  for (const text of plot.querySelectorAll('text')) {
+    const box = text.getBoundingClientRect();
+    if (box.left < card.left || box.right > card.right) cut.push(text.textContent);
+    smallest = Math.min(smallest, parseFloat(getComputedStyle(text).fontSize) * frame.width /
+                                      plot.viewBox.baseVal.width);
+  }
+}
+const light = color => {
+  const [r, g, b] = color.match(/\d+/g).map(
+      v => v / 255 <= .04045 ? v / 255 / 12.92 : ((v / 255 + .055) / 1.055) ** 2.4);
+  return .2126 * r + .7152 * g + .0722 * b;
+};
+const style = getComputedStyle(document.querySelector('.verdict'));
+const lights = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
+parent.document.getElementById('measured').textContent =
+    [innerWidth, document.documentElement.scrollWidth, plots, smallest,
+     (lights[0] + .05) / (lights[1] + .05), 'cut:' + cut.join('|')].join(' ');
+</script>)js";
+
+struct Measured {
+  double window = 0, page = 0, plots = 0, smallest_text = 0, contrast = 0;
+  std::string cut;
+};
+
+// Opens `html` in a frame of so many pixels, as a phone's screen: Chromium has no window below 500.
+OpenedPage OpenInFrame(const std::string& html, ColorScheme scheme, int width) {
+  const std::string measuring =
+      absl::StrReplaceAll(html, {{"</body>", absl::StrCat(kMeasure, "</body>")}});
+  return OpenPage(
+      absl::StrCat(
+          "<!DOCTYPE html><html style=\"color-scheme: light dark\"><meta charset=\"utf-8\">"
+          "<body style=\"margin: 0\"><pre id=\"measured\" hidden></pre>"
+          "<iframe style=\"border: 0; width: ",
+          width, "px; height: ", kHeight, "px\" srcdoc=\"", EscapeHtml(measuring),
+          "\"></iframe></body></html>"),
+      scheme, std::max(width, 500), kHeight, /*pixel_ratio=*/1);
+}
+
+Measured Measure(const std::string& html, ColorScheme scheme, int width) {
+  const OpenedPage page = OpenInFrame(html, scheme, width);
+  EXPECT_EQ(page.error, "");
+  EXPECT_EQ(page.console, "");
+  Measured measured;
+  std::istringstream text(Between(page.dom, "<pre id=\"measured\" hidden=\"\">", "</pre>"));
+  text >> measured.window >> measured.page >> measured.plots >> measured.smallest_text >>
+      measured.contrast;
+  std::getline(text, measured.cut);
+  return measured;
+}
+
+// With names and addresses that have no place where a line could end.
+RunReport WithLongNames(RunReport report) {
+  report.facts.push_back({"long", "Servers", std::string(300, 'a')});
+  report.notes.push_back(std::string(300, 'n'));
+  return report;
+}
+
+TEST(ReportPageTest, APageFitsEveryWidthAndCutsNoPlot) {
+  for (const int width : {400, 800, 1400}) {
+    for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
+      for (const RunReport& report :
+           {WithLongNames(SamplePaced(8, 120)), WithLongNames(SampleTraining("flowers", 3, 40))}) {
+        SCOPED_TRACE(absl::StrCat(RunModeName(report.mode), " at ", width));
+        const Measured measured = Measure(ToHtml(report), scheme, width);
+        EXPECT_EQ(measured.window, width);
+        EXPECT_LE(measured.page, width);
+        EXPECT_EQ(measured.cut, " cut:");
+        EXPECT_EQ(measured.plots, report.mode == RunMode::kPaced ? 3 : 5);
+        EXPECT_GE(measured.smallest_text, 9);
+        EXPECT_GE(measured.contrast, 4.5);  // WCAG AA.
+      }
+    }
+  }
+}
+
+TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
+  RunReport report = SamplePaced(8, 20);
+  for (const Verdict::Grade grade : {Verdict::Grade::kNeutral, Verdict::Grade::kGood,
+                                     Verdict::Grade::kFair, Verdict::Grade::kBad}) {
+    report.verdict = {.text = "input-bound: <36 %> of the time", .grade = grade};
+    for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
+      const OpenedPage page = Open(ToHtml(report), scheme);
+      ASSERT_EQ(page.error, "");
+      EXPECT_EQ(absl::StrReplaceAll(Between(page.dom, "<span data-key=\"verdict\">", "</span>"),
+                                    {{"&lt;", "<"}, {"&gt;", ">"}}),
+                ParseJson(ToJson(report)).fields().at("verdict").string_value());
+      EXPECT_GE(Measure(ToHtml(report), scheme, 400).contrast, 4.5);
+    }
+  }
+}
+
+// Whether these two could fail at all.
+TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
+  const std::string html = absl::StrReplaceAll(
+      ToHtml(SamplePaced(8, 20)),
+      {{"</style>",
+        "h1 { width: 700px; } #plot-steps-narrow .y-tick { font-size: 60px; }</style>"}});
+  const Measured measured = Measure(html, ColorScheme::kLight, 400);
+  EXPECT_EQ(measured.window, 400);
+  EXPECT_GE(measured.page, 700);
+  EXPECT_THAT(measured.cut, testing::HasSubstr("ms"));
+}
+
+// Whether the checks of numbers and ink could fail at all.
 TEST(ReportPageTest, AnErrorOnThePageAndMissingInkWouldBeSeen) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SampleTraining("m", 1, 40)),

@@ -61,8 +61,15 @@ inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_
 
 // `steps` steps of ResNet-50 on `cores` cores of a v3, now and then short of data.
 inline RunReport SamplePaced(int64_t cores, int64_t steps) {
-  RunReport report = {.mode = RunMode::kPaced};
-  report.facts = {{"model", "Model", std::string("resnet50")},
+  RunReport report = {
+      .mode = RunMode::kPaced,
+      .verdict = {.text = "moderately input-bound: waiting for data 5.17 % of the time",
+                  .grade = Verdict::Grade::kFair}};
+  report.facts = {{"dataset", "Dataset", std::string("photos")},
+                  {"spec", "Feed spec", std::string("resnet50.textproto")},
+                  {"servers", "Servers", std::string("10.0.0.1:8470, 10.0.0.2:8470")},
+                  {"date", "Date", std::string("2026-11-22T05:03:10Z")},
+                  {"model", "Model", std::string("resnet50")},
                   {"chip", "Chip", std::string("v3")},
                   {"slice", "Slice", std::string("v3-8")},
                   {"num_cores", "Cores", cores, Unit::kCount},

@@ -1,5 +1,6 @@
 #include "client/emulator/report/step_history.h"
 
+#include <cmath>
 #include <limits>
 
 #include "gmock/gmock.h"
@@ -82,9 +83,28 @@ TEST(StepHistoryTest, ALossThatIsNoNumberDoesNotBlankItsRow) {
   const StepRow total = history.Total();
   EXPECT_EQ(total.loss.min, 2);
   EXPECT_EQ(total.loss.max, 4);
-  EXPECT_GT(total.loss.mean, 2);
-  EXPECT_LT(total.loss.mean, 4);
-  EXPECT_TRUE(total.accuracy.mean != total.accuracy.mean);
+  EXPECT_EQ(total.loss.mean, 3);
+  EXPECT_TRUE(std::isnan(total.accuracy.mean));
+}
+
+// Rows are merged as full rows are: two by two, again and again.
+TEST(StepHistoryTest, StepsWithoutAFiniteLossHaveNoWeightHoweverRowsAreMerged) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  StepHistory history;
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t s = 0; s < 4 * kMaxRows; ++s) {
+    const bool is_finite = s % 7 < 3;
+    history.Add({.step = s, .loss = is_finite ? static_cast<double>(s) : s % 2 ? kNan : kInfinity});
+    sum += is_finite ? static_cast<double>(s) : 0;
+    finite += is_finite ? 1 : 0;
+  }
+  EXPECT_EQ(history.steps_per_row(), 4);
+  // Of steps 4 to 7 only 7 has a finite loss, of 8 to 11 only 8 and 9.
+  EXPECT_EQ(history.rows()[1].loss.mean, 7);
+  EXPECT_EQ(history.rows()[2].loss.mean, 8.5);
+  EXPECT_EQ(history.Total().loss.values, finite);
+  EXPECT_NEAR(history.Total().loss.mean, sum / static_cast<double>(finite), 1e-9);
 }
 
 TEST(StepHistoryDeathTest, AStepOutOfOrderIsABug) {

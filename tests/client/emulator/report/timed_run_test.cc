@@ -51,7 +51,8 @@ TEST(TimedRunTest, AStepsPartsAreTheWholeStep) {
 TEST(TimedRunTest, JsonOfAReplayHoldsTheBooks) {
   EXPECT_EQ(
       ToJson(ReportOf(TwoCores(), {})),
-      R"({"mode":"replay","model":"resnet50","slice":"v2-8","cores":2,"cores_per_chip":1,)"
+      R"({"mode":"replay","verdict":"highly input-bound: waiting for data 25.0 % of the time",)"
+      R"("model":"resnet50","slice":"v2-8","cores":2,"cores_per_chip":1,)"
       R"("per_core_batch":16,"step_seconds":0.03,"transfer_seconds":0,"queue_depth":2,)"
       R"("slice_bytes":1000,"padded_slice_bytes":2048,)"
       R"("core_demand_examples_per_second":533.3333333333334,"au":0.75,)"
@@ -61,6 +62,26 @@ TEST(TimedRunTest, JsonOfAReplayHoldsTheBooks) {
       R"("step_arrival_seconds":{"p50":0.01,"p90":0.01,"p99":0.01,"max":0.01},)"
       R"("infeed_stall_seconds":[0.03,0.012],"barrier_seconds":[0,0.018],)"
       R"("notes":["an upper bound"]})");
+}
+
+// The words and the limits are those of timing/utilisation.h.
+TEST(TimedRunTest, TheVerdictSaysHowMuchOfTheTimeIsLostAndHowBadThatIs) {
+  const auto verdict = [](double infeed) {
+    return VerdictOf({.au = 1 - infeed, .infeed = InfeedFraction{.average = infeed}});
+  };
+  using Grade = Verdict::Grade;
+  EXPECT_EQ(verdict(0.36).text, "highly input-bound: waiting for data 36.0 % of the time");
+  EXPECT_EQ(verdict(0.36).grade, Grade::kBad);
+  EXPECT_EQ(verdict(0.2).grade, Grade::kBad);
+  EXPECT_EQ(verdict(0.1999).grade, Grade::kFair);
+  EXPECT_EQ(verdict(0.05).text, "moderately input-bound: waiting for data 5.00 % of the time");
+  EXPECT_EQ(verdict(0.05).grade, Grade::kFair);
+  EXPECT_EQ(verdict(0.021).text, "not input-bound: waiting for data 2.10 % of the time");
+  EXPECT_EQ(verdict(0.0499).grade, Grade::kGood);
+  EXPECT_EQ(VerdictOf({}).grade, Grade::kNeutral);
+  EXPECT_THAT(VerdictOf({}).text, HasSubstr("not known"));
+  EXPECT_EQ(VerdictOf({.au = 0}).grade, Grade::kBad);
+  EXPECT_THAT(VerdictOf({.au = 0}).text, HasSubstr("no step came"));
 }
 
 TEST(TimedRunTest, OnlyAPacedRunHasAnOverhead) {

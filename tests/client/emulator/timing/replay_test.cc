@@ -40,7 +40,34 @@ TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
   EXPECT_FALSE(end->has_value());
   EXPECT_EQ(arrivals.first_step, 40);
   EXPECT_THAT(arrivals.ns, ElementsAre(0, 0, 10'000'000, 12'000'000, 20'000'000, 22'000'000));
-  EXPECT_THAT(ParseArrivals(ArrivalsText(arrivals), "again"), IsOkAndHolds(arrivals));
+  EXPECT_THAT(CheckArrivals(arrivals), IsOk());
+}
+
+TEST(ReplayTest, AStepThatTheEndBreaksOffIsNotInTheRecording) {
+  int64_t popped = 0;
+  const PopArrival feed = [&](int) -> absl::StatusOr<std::optional<SliceArrival>> {
+    if (popped++ == 5) return absl::CancelledError("enough");
+    return SliceArrival{.step = (popped - 1) / 2};
+  };
+  Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
+  const PopArrival recording = Recording(
+      feed, [] { return absl::ZeroDuration(); }, arrivals);
+  EXPECT_THAT(PopStep(recording, 2), IsOk());
+  EXPECT_THAT(PopStep(recording, 2), IsOk());
+  EXPECT_THAT(PopStep(recording, 2), StatusIs(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_EQ(arrivals.ns.size(), 4u);
+  EXPECT_THAT(CheckArrivals(arrivals), IsOk());
+}
+
+TEST(ReplayTest, ARecordingEndsBeforeItHoldsMoreThanAFileMay) {
+  Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
+  arrivals.ns.resize(static_cast<size_t>(kMaxArrivalTimes - 2));
+  const PopArrival recording =
+      Recording([](int) { return SliceArrival{}; }, [] { return absl::ZeroDuration(); }, arrivals);
+  EXPECT_THAT(PopStep(recording, 2), IsOk());
+  EXPECT_THAT(PopStep(recording, 2),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("give fewer --steps")));
+  EXPECT_THAT(CheckArrivals(arrivals), IsOk());
 }
 
 // Steps made every 15 ms. A chip of 10 ms waits 5 of each 15; one of 20 ms never waits, for the

@@ -1,7 +1,6 @@
 // A run that is saved and resumed is the run without a break, and no other file is taken for one.
 #include "client/emulator/training/checkpoint.h"
 
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/training_loop.h"
-#include "core/checksum/xxh3.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/emulator/training/toy_batch.h"
@@ -62,41 +63,15 @@ Checkpoint CheckpointOf(Trainer& trainer) {
   return TakeCheckpoint(trainer, loop, /*steps_per_epoch=*/10, "token");
 }
 
-// A small one with every field filled.
-Checkpoint FullCheckpoint() {
-  const EpochReport epoch = {.steps = 3,
-                             .training = {.examples = 24, .loss = 1.25, .accuracy = 0.5},
-                             .validation = Score{.examples = 8, .loss = 1.5, .accuracy = 0.375},
-                             .duration = absl::Nanoseconds(1234567891),
-                             .compute = absl::Milliseconds(900),
-                             .bytes_received = 4096,
-                             .infeed_stall = {absl::Milliseconds(1), absl::Milliseconds(2)}};
-  Checkpoint checkpoint = {.model = "toy",
-                           .model_fingerprint = 0xfedcba9876543210u,
-                           .seed = 7,
-                           .numerics = Numerics::kFast,
-                           .global_batch = 8,
-                           .steps_per_epoch = 3,
-                           .feed_token = "systole1:x",
-                           .trainer = {.steps = 5,
-                                       .parameters = {0.5f, -1.0f, 0x1p-140f},
-                                       .statistics = {2.0f},
-                                       .optimizer_state = {{1, 2, 3}, {4, 5, 6}}}};
-  checkpoint.loop.epochs = {epoch};
-  checkpoint.loop.current = {.steps = 2, .infeed_stall = {absl::Milliseconds(3)}};
-  checkpoint.loop.sums = {.examples = 16, .correct = 9, .loss = 21.5};
-  checkpoint.loop.training_time = absl::Seconds(3);
-  checkpoint.loop.first_step_wait = absl::Milliseconds(250);
-  return checkpoint;
+// As a file has it.
+std::string BytesOf(const Checkpoint& checkpoint) {
+  std::string bytes;
+  EXPECT_THAT(WriteCheckpoint(checkpoint, "test", std::make_unique<StringSink>(&bytes)), IsOk());
+  return bytes;
 }
 
-// The same bytes with the size and the checksum they should have.
-std::string Sealed(std::string bytes) {
-  const uint64_t size = bytes.size();
-  std::memcpy(bytes.data() + 16, &size, sizeof(size));
-  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, size - 8));
-  std::memcpy(bytes.data() + size - 8, &checksum, sizeof(checksum));
-  return bytes;
+absl::StatusOr<Checkpoint> Read(const std::string& bytes) {
+  return ReadCheckpoint(MemorySource(bytes, "a.ckpt"));
 }
 
 TEST(CheckpointTest, AResumedRunGoesOnToTheBit) {
@@ -114,8 +89,8 @@ TEST(CheckpointTest, AResumedRunGoesOnToTheBit) {
 
       Trainer first = MakeTrainer(model, options);
       StepTo(4, first);
-      const std::string bytes = EncodeCheckpoint(CheckpointOf(first));
-      const absl::StatusOr<Checkpoint> checkpoint = DecodeCheckpoint(bytes);
+      const std::string bytes = BytesOf(CheckpointOf(first));
+      const absl::StatusOr<Checkpoint> checkpoint = Read(bytes);
       ASSERT_THAT(checkpoint, IsOk());
       Trainer second = MakeTrainer(model, options);
       ASSERT_THAT(RestoreTrainer(*checkpoint, second), IsOk());
@@ -123,7 +98,7 @@ TEST(CheckpointTest, AResumedRunGoesOnToTheBit) {
       losses.erase(losses.begin(), losses.begin() + 4);
       EXPECT_EQ(StepTo(8, second), losses);
       EXPECT_EQ(second.WeightsHash(), whole.WeightsHash());
-      EXPECT_EQ(EncodeCheckpoint(CheckpointOf(second)), EncodeCheckpoint(CheckpointOf(whole)));
+      EXPECT_EQ(BytesOf(CheckpointOf(second)), BytesOf(CheckpointOf(whole)));
     }
   }
 }
@@ -177,7 +152,7 @@ class LoopRun {
          .resume_from = from,
          .save =
              [this](const LoopState& state) {
-               saved.push_back(EncodeCheckpoint(TakeCheckpoint(trainer, state, kSteps, "token")));
+               saved.push_back(BytesOf(TakeCheckpoint(trainer, state, kSteps, "token")));
                return save_result;
              },
          .save_every = save_every});
@@ -212,7 +187,7 @@ TEST(CheckpointTest, ALoopResumedFromAnySaveEndsWithTheSameReportAndWeights) {
   ASSERT_EQ(whole.saved.size(), static_cast<size_t>(kEpochs * kSteps));
   for (size_t i = 0; i + 1 < whole.saved.size(); ++i) {
     SCOPED_TRACE(i);
-    const absl::StatusOr<Checkpoint> checkpoint = DecodeCheckpoint(whole.saved[i]);
+    const absl::StatusOr<Checkpoint> checkpoint = Read(whole.saved[i]);
     ASSERT_THAT(checkpoint, IsOk());
     EXPECT_EQ(checkpoint->trainer.steps, static_cast<int64_t>(i) + 1);
     LoopRun resumed(model);
@@ -233,7 +208,7 @@ TEST(CheckpointTest, SavesComeAsOftenAsAskedAndAtEveryEpochsEnd) {
     EXPECT_THAT(run.Run({}, save_every), IsOk());
     std::vector<int64_t> steps;
     for (const std::string& bytes : run.saved) {
-      steps.push_back(DecodeCheckpoint(bytes)->trainer.steps);
+      steps.push_back(Read(bytes)->trainer.steps);
     }
     return steps;
   };
@@ -257,100 +232,6 @@ TEST(CheckpointTest, ALoopThatCannotGoOnFromThereIsRefused) {
   ended.epochs.resize(kEpochs);
   EXPECT_THAT(run.Run(ended, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 epochs have ended")));
-}
-
-// ---- Bytes ----
-
-TEST(CheckpointTest, EveryFieldIsReadBack) {
-  const Checkpoint want = FullCheckpoint();
-  const std::string bytes = EncodeCheckpoint(want);
-  const absl::StatusOr<Checkpoint> read = DecodeCheckpoint(bytes);
-  ASSERT_THAT(read, IsOk());
-  EXPECT_EQ(read->model, want.model);
-  EXPECT_EQ(read->model_fingerprint, want.model_fingerprint);
-  EXPECT_EQ(read->seed, want.seed);
-  EXPECT_EQ(read->numerics, want.numerics);
-  EXPECT_EQ(read->global_batch, want.global_batch);
-  EXPECT_EQ(read->steps_per_epoch, want.steps_per_epoch);
-  EXPECT_EQ(read->feed_token, want.feed_token);
-  EXPECT_EQ(read->trainer.steps, 5);
-  EXPECT_EQ(read->trainer.parameters, want.trainer.parameters);
-  EXPECT_EQ(read->trainer.statistics, want.trainer.statistics);
-  EXPECT_EQ(read->trainer.optimizer_state, want.trainer.optimizer_state);
-  ASSERT_EQ(read->loop.epochs.size(), 1u);
-  EXPECT_EQ(read->loop.epochs[0].validation->accuracy, 0.375);
-  EXPECT_EQ(read->loop.epochs[0].duration, absl::Nanoseconds(1234567891));
-  EXPECT_EQ(read->loop.epochs[0].infeed_stall, want.loop.epochs[0].infeed_stall);
-  EXPECT_EQ(read->loop.current.steps, 2);
-  EXPECT_FALSE(read->loop.current.validation.has_value());
-  EXPECT_EQ(read->loop.sums.correct, 9);
-  EXPECT_EQ(read->loop.sums.loss, 21.5);
-  EXPECT_EQ(read->loop.first_step_wait, absl::Milliseconds(250));
-  EXPECT_EQ(EncodeCheckpoint(*read), bytes);  // And whatever is not named above.
-}
-
-TEST(CheckpointTest, EveryTruncationIsRefused) {
-  const std::string bytes = EncodeCheckpoint(FullCheckpoint());
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    const std::string cut = bytes.substr(0, size);
-    const auto code = size < 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDataLoss;
-    ASSERT_THAT(DecodeCheckpoint(cut),
-                StatusIs(code, HasSubstr(size < 8 ? "no checkpoint" : "cut short")))
-        << size;
-  }
-  EXPECT_THAT(DecodeCheckpoint(bytes + "x"),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("added to")));
-}
-
-TEST(CheckpointTest, EveryFlippedBitIsRefused) {
-  const std::string bytes = EncodeCheckpoint(FullCheckpoint());
-  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::string damaged = bytes;
-    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
-    ASSERT_FALSE(DecodeCheckpoint(damaged).ok()) << bit;
-  }
-}
-
-TEST(CheckpointTest, OtherFilesAndOtherFormatsAreNamed) {
-  EXPECT_THAT(DecodeCheckpoint("\x7f"
-                               "ELF, or what you will"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no checkpoint")));
-  std::string newer = EncodeCheckpoint(FullCheckpoint());
-  newer[8] = 2;
-  EXPECT_THAT(DecodeCheckpoint(newer),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("format 2, want 1"), HasSubstr("release that saved it"))));
-}
-
-// With a checksum that fits: what a length or a number says is still checked.
-TEST(CheckpointTest, AFieldThatCannotBeIsNamed) {
-  const std::string bytes = EncodeCheckpoint(FullCheckpoint());
-  const auto with_u64 = [&bytes](size_t at, uint64_t value) {
-    std::string changed = bytes;
-    std::memcpy(changed.data() + at, &value, sizeof(value));
-    return DecodeCheckpoint(Sealed(changed));
-  };
-  const auto is_bad = [](const std::string& field) {
-    return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(absl::StrCat(field, " cannot be")));
-  };
-  const size_t seed_at = 24 + 8 + 3 + 8, numerics_at = seed_at + 8, batch_at = numerics_at + 8 + 4,
-               token_at = batch_at + 16, steps_at = token_at + 8 + 10, parameters_at = steps_at + 8,
-               optimizer_at = parameters_at + 8 + 12 + 8 + 4;
-  EXPECT_THAT(with_u64(24, uint64_t{1} << 63), is_bad("the model's name"));
-  EXPECT_THAT(with_u64(numerics_at, 3), is_bad("the numerics"));
-  EXPECT_THAT(with_u64(batch_at, 0), is_bad("the global batch"));
-  EXPECT_THAT(with_u64(batch_at + 8, 0), is_bad("the steps per epoch"));
-  EXPECT_THAT(with_u64(batch_at + 8, 4), is_bad("the number of epochs"));
-  EXPECT_THAT(with_u64(token_at, ~uint64_t{0}), is_bad("the feed's token"));
-  EXPECT_THAT(with_u64(steps_at, ~uint64_t{0}), is_bad("the number of steps"));
-  EXPECT_THAT(with_u64(steps_at, 1), is_bad("the epoch's steps"));
-  EXPECT_THAT(with_u64(parameters_at, uint64_t{1} << 62), is_bad("the parameters"));
-  EXPECT_THAT(with_u64(optimizer_at, uint64_t{1} << 40), is_bad("the optimizer's arrays"));
-  EXPECT_THAT(with_u64(optimizer_at, 0), testing::Not(IsOk()));
-  std::string longer = bytes;
-  longer.insert(longer.size() - 8, 8, '\0');
-  EXPECT_THAT(DecodeCheckpoint(Sealed(longer)),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("8 bytes follow its last field")));
 }
 
 // ---- Runs that do not match ----
@@ -391,25 +272,28 @@ TEST(CheckpointTest, AnotherModelSeedNumericsOrBatchIsRefusedWithARemedy) {
   }
 }
 
-TEST(CheckpointTest, ArraysOfAnotherLengthAreRefusedByName) {
+TEST(CheckpointTest, TensorsOfAnotherModelAreRefusedByName) {
   Trainer trainer = MakeTrainer(ModelWith(kMomentum));
   const TrainerState good = trainer.State();
-  const auto refused = [&trainer](const TrainerState& state, const std::string& what) {
-    EXPECT_THAT(trainer.Restore(state),
+  const uint64_t before = trainer.WeightsHash();
+  const auto refused = [&](const std::string& what, const auto& spoil) {
+    TrainerState bad = good;
+    bad.steps = 3;
+    spoil(bad.tensors);
+    EXPECT_THAT(trainer.Restore(bad),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+    EXPECT_EQ(trainer.steps(), 0);
+    EXPECT_EQ(trainer.WeightsHash(), before);
   };
-  TrainerState bad = good;
-  bad.parameters.pop_back();
-  refused(bad, "parameters, model 'toy' wants");
-  bad = good;
-  bad.statistics.push_back(0);
-  refused(bad, "17 statistics, model 'toy' wants 16");
-  bad = good;
-  bad.optimizer_state.push_back(bad.parameters);
-  refused(bad, "2 arrays of the optimizer, model 'toy' wants 1");
-  bad = good;
-  bad.optimizer_state[0].clear();
-  refused(bad, "0 numbers in an array of the optimizer");
+  using Tensors = std::vector<StateTensor>;
+  refused("has 11 tensors, model 'toy' wants 12", [](Tensors& t) { t.pop_back(); });
+  refused("has 13 tensors", [](Tensors& t) { t.push_back(t[0]); });
+  refused("tensor 0 of the trainer's state is 'conv2d_0/weight\\n' [3,3,3,8]",
+          [](Tensors& t) { t[0].name = "conv2d_0/weight\n"; });
+  refused("want", [](Tensors& t) { t[0].shape = {3, 3, 8, 3}; });
+  refused("with 215 values, model 'toy' wants 'conv2d_0/weights' [3,3,3,8]",
+          [](Tensors& t) { t[0].values.pop_back(); });
+  refused("wants 'batch_norm_1/scales' [8]", [](Tensors& t) { std::swap(t[1], t[2]); });
   EXPECT_THAT(trainer.Restore(good), IsOk());
 }
 

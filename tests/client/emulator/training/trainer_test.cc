@@ -320,7 +320,7 @@ TEST(TrainerTest, ModelOverTheMemoryLimitIsRefusedBeforeItIsMade) {
   const Model model = *ParseModel(kCnn, "test");
   EXPECT_THAT(Trainer::Create(model, {.per_core_batch = 1 << 20}),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("toy-cnn"), HasSubstr("smaller batch"))));
+                       AllOf(HasSubstr("toy-cnn"), HasSubstr("make global_batch smaller"))));
   EXPECT_THAT(Trainer::Create(model, {.memory_limit_bytes = 1000}),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1000 bytes")));
 }

@@ -1,0 +1,113 @@
+#include "client/emulator/message_file/message_file.h"
+
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/status/status_macros.h"
+#include "systole/v1/message_file.pb.h"
+
+namespace systole::emulator {
+namespace {
+
+// A few bytes of what a file says, fit to be printed.
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat("'", absl::CEscape(text.substr(0, 40)), "'");
+}
+
+absl::Status Not(const FileFormat& format, absl::string_view cause) {
+  return absl::InvalidArgumentError(absl::StrCat("no ", format.noun, ": ", cause));
+}
+
+absl::Status CheckHeader(const FileFormat& format, const v1::FileHeader& header) {
+  if (header.format() != format.name) {
+    return Not(format, absl::StrCat("it is a file of the format ", Quoted(header.format()),
+                                    ", want '", format.name, "'"));
+  }
+  if (header.version() == format.version) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a ", format.noun, " of version ", header.version(), ", written by Systole ",
+                   Quoted(header.written_by()), "; this Systole reads version ", format.version,
+                   ": use the one that wrote it"));
+}
+
+// The first bytes of what an unreleased Systole wrote.
+absl::Status CheckNotUnreleased(const ByteSource& source, const FileFormat& format) {
+  std::string begin(format.unreleased_magic.size(), '\0');
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source.ReadAt(0, absl::MakeSpan(begin)));
+  if (read < begin.size() || begin != format.unreleased_magic) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a ", format.noun, " that Systole 0.1.0 wrote before its release (it begins with ",
+      Quoted(begin), "); its format is no longer read: make the file anew"));
+}
+
+}  // namespace
+
+absl::StatusOr<MessageFileWriter> MessageFileWriter::Create(std::unique_ptr<ByteSink> sink,
+                                                            const FileFormat& format,
+                                                            absl::string_view systole_version) {
+  MessageFileWriter writer(std::move(sink));
+  v1::FileHeader header;
+  header.set_format(std::string(format.name));
+  header.set_version(format.version);
+  header.set_written_by(std::string(systole_version));
+  SYSTOLE_RETURN_IF_ERROR(writer.Write(header));
+  return writer;
+}
+
+absl::Status MessageFileWriter::Write(const google::protobuf::MessageLite& message) {
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes > static_cast<size_t>(kMaxMessageBytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat("a ", message.GetTypeName(), " of ", bytes,
+                                                     " bytes, want at most ", kMaxMessageBytes));
+  }
+  bytes_.clear();
+  message.AppendToString(&bytes_);
+  return records_.Write(bytes_);
+}
+
+absl::StatusOr<MessageFileReader> MessageFileReader::Open(const ByteSource& source,
+                                                          const FileFormat& format) {
+  SYSTOLE_RETURN_IF_ERROR(CheckNotUnreleased(source, format));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      RecordReader records,
+      RecordReader::Create(source, {.max_record_bytes = kMaxMessageBytes, .noun = "file"}));
+  MessageFileReader reader(std::move(records));
+  v1::FileHeader header;
+  const absl::Status begin = reader.Next("its header", header);
+  if (begin.code() == absl::StatusCode::kDataLoss) return Not(format, begin.message());
+  SYSTOLE_RETURN_IF_ERROR(begin);
+  SYSTOLE_RETURN_IF_ERROR(CheckHeader(format, header));
+  return reader;
+}
+
+absl::Status MessageFileReader::Next(absl::string_view what,
+                                     google::protobuf::MessageLite& message) {
+  const absl::StatusOr<std::optional<absl::string_view>> record = records_.Next();
+  if (record.status().code() == absl::StatusCode::kResourceExhausted) {
+    return absl::DataLossError(absl::StrCat("record ", records_.num_read(), ", ", what,
+                                            ", has more than the ", kMaxMessageBytes,
+                                            " bytes that a record may have"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(record.status());
+  if (!record->has_value()) {
+    return absl::DataLossError(absl::StrCat("cut short: the file ends after ", records_.num_read(),
+                                            " records, where ", what, " should be"));
+  }
+  if (message.ParseFromArray((*record)->data(), static_cast<int>((*record)->size()))) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      absl::StrCat("record ", records_.num_read() - 1, " is not ", what, " but something else"));
+}
+
+absl::Status MessageFileReader::ExpectEnd() {
+  const absl::StatusOr<std::optional<absl::string_view>> record = records_.Next();
+  SYSTOLE_RETURN_IF_ERROR(record.status());
+  if (!record->has_value()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("added to: something follows its last record, number ",
+                                          records_.num_read() - 2));
+}
+
+}  // namespace systole::emulator

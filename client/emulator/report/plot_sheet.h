@@ -1,0 +1,67 @@
+// A plot in one size, as inline SVG. Marks carry classes, never colours: the page's style sheet
+// paints them, for light and dark alike. A series is a word such as "compute"; its marks have the
+// class `s-compute`. What each call draws stands at Plot's, which draws on two of these.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_
+#define SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/emulator/report/axis.h"
+
+namespace systole::emulator {
+
+// In the axes' units.
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct PlotOptions {
+  std::string id;           // Of the SVG element; unique on the page.
+  std::string title;        // For who cannot see it: what the plot is ..
+  std::string description;  // .. and what there is to see.
+  std::string x_label;
+  double width = 560;  // In pixels of its own; the page scales it.
+  double height = 280;
+};
+
+// The outline of a dot around the origin, about 9 px wide, as a path. `shape`: 0 disc, 1 square,
+// 2 triangle, 3 diamond; further ones begin again.
+const char* ShapePath(int shape);
+
+class PlotSheet {
+ public:
+  PlotSheet(const PlotOptions& options, Axis x, Axis y);
+
+  void Line(absl::string_view series, absl::Span<const Point> points);
+  void Band(absl::string_view series, absl::Span<const Point> lower, absl::Span<const Point> upper);
+  void Bar(absl::string_view series, double left, double right, double bottom, double top);
+  void Dot(absl::string_view series, Point at, int shape = 0);
+  void Rule(Point from, Point to);
+  void Note(Point at, absl::string_view text);
+  void Tip(double left, double right, absl::string_view text);
+  void TipAt(Point at, absl::string_view text);
+
+  std::string ToSvg(absl::string_view css_class) const;
+
+ private:
+  bool IsFinite(const Point& point) const;
+  std::string AtText(const Point& point) const;  // "12.5,80"
+  // 1 if all labels of the x axis have room, 2 if every second one has, then 5, 10, 20.
+  size_t LabelsApart() const;
+
+  const PlotOptions options_;
+  Axis x_, y_;
+  double left_, right_, top_, bottom_;  // Of the frame, in pixels.
+  std::string marks_;
+  std::string tips_;  // Above all marks.
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_

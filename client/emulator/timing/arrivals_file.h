@@ -1,0 +1,31 @@
+// A recording as a file: proto/systole/v1/arrivals.proto says which messages in which order.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_ARRIVALS_FILE_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_ARRIVALS_FILE_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/emulator/timing/arrivals.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/byte_source.h"
+
+namespace systole::emulator {
+
+// Writes and closes. `systole_version` is the program's. Errors of CheckArrivals(), before anything
+// is written, and of the sink.
+absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
+                           std::unique_ptr<ByteSink> sink);
+
+// Takes what WriteArrivals() takes, in memory of the times that the file has, with at most as many
+// again unused.
+//   InvalidArgument  no recording, one of another version, or one that CheckArrivals() refuses.
+//   DataLoss         cut short or damaged.
+absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_ARRIVALS_FILE_H_

@@ -1,0 +1,26 @@
+// Which feed a run took, from whom and when, for its report and its recording.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_
+#define SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_
+
+#include <cstdint>
+#include <string>
+
+namespace systole::emulator {
+
+// What is not known is empty or 0. Texts are for people, of at most 64 KiB each.
+struct FeedOrigin {
+  std::string dataset;
+  std::string spec;               // The file's name, without its folder.
+  uint64_t spec_fingerprint = 0;  // Of its canonical form: FeedIdentity.spec_fingerprint.
+  std::string servers;            // "a:8470, b:8470"
+  std::string content_version;    // Of the servers.
+  std::string date;               // When it was taken: "2026-11-22T05:03:10Z".
+
+  friend bool operator==(const FeedOrigin&, const FeedOrigin&) = default;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_

@@ -1,0 +1,32 @@
+// A checkpoint as a file: proto/systole/v1/checkpoint.proto says which messages in which order. The
+// values go piece by piece: beside the checkpoint itself, writing and reading take memory for two
+// pieces of a tensor (2 MiB).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_FILE_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_FILE_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/emulator/training/checkpoint.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/byte_source.h"
+
+namespace systole::emulator {
+
+// Writes and closes. `systole_version` is the program's. Errors of the sink.
+absl::Status WriteCheckpoint(const Checkpoint& checkpoint, absl::string_view systole_version,
+                             std::unique_ptr<ByteSink> sink);
+
+// Takes only what WriteCheckpoint() writes. What a file says decides an allocation only as far as
+// the file has bytes for it.
+//   InvalidArgument  no checkpoint, or one of another version.
+//   DataLoss         cut short or damaged, or its numbers do not fit each other; names the field.
+absl::StatusOr<Checkpoint> ReadCheckpoint(const ByteSource& source);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_FILE_H_
