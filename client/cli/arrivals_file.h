@@ -1,4 +1,4 @@
-// Recordings of arrivals (client/emulator/timing/arrivals.h) as files.
+// Recordings of arrivals (client/emulator/timing/arrivals_file.h) under a path.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_ARRIVALS_FILE_H_
@@ -8,19 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/emulator/timing/arrivals.h"
 
 namespace systole {
 
-// Some three million steps of eight cores.
-inline constexpr int64_t kMaxArrivalsBytes = int64_t{256} << 20;
-
-// Errors of FileSource::Open and ParseArrivals.
-//   ResourceExhausted  the file is larger than kMaxArrivalsBytes.
+// Errors of FileSource::Open and emulator::ReadArrivals, the path in front.
 absl::StatusOr<emulator::Arrivals> LoadArrivals(const std::string& path);
 
-// The file is whole or not there. Errors of FileSink.
-absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arrivals);
+// The file is whole or not there. `version` is the program's. Errors of emulator::WriteArrivals.
+absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arrivals,
+                          absl::string_view version);
 
 }  // namespace systole
 

@@ -1,5 +1,5 @@
-// The options by which a training run is saved and goes on: --checkpoint, --checkpoint-every,
-// --resume; and the files they name.
+// The options by which a training run is saved and goes on: --initial-checkpoint, --checkpoint,
+// --checkpoint-every, --resume; and the files they name.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_CHECKPOINT_FLAGS_H_
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/command_line.h"
 #include "client/emulator/training/checkpoint.h"
 #include "client/emulator/training/trainer.h"
@@ -37,21 +38,30 @@ class CheckpointFlags {
   void Declare(OptionList& options);
 
   // What --resume names; nullopt without it.
-  //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0, or a file that is
-  //                      no checkpoint.
+  //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0,
+  //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // and what opening a file may yield, or making the one that --checkpoint names: now rather than
+  // and what opening a file may yield, or making those that are to be written: now rather than
   // after an epoch. All but the first name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
+  // Whether the run's state before step 0 is wanted.
+  bool saves_initial() const { return !initial_.empty(); }
   int64_t every() const { return every_; }
   // Replaces the file --checkpoint names: whole or not at all, and on the device when this returns.
-  // REQUIRES: saves().
-  absl::Status Save(const emulator::Checkpoint& checkpoint) const;
+  // `version` is the program's. REQUIRES: saves().
+  absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
+  // The same for --initial-checkpoint. REQUIRES: saves_initial().
+  absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
+  // Cancelled: the run was stopped after so many steps in all. Says from which checkpoint it goes
+  // on, or how to get one. `saved_steps`: the steps in the last one that was saved, if one was.
+  absl::Status Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
+                           const std::optional<ResumedRun>& resumed) const;
 
  private:
+  std::string initial_;
   std::string file_;
   int64_t every_ = 0;
   std::string resume_;

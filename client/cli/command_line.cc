@@ -7,7 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/exit_code.h"
+#include "core/program/exit_code.h"
+#include "core/status/did_you_mean.h"
+#include "core/status/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -111,6 +113,30 @@ class Cli11Options final : public OptionList {
   CLI::App* const app_;
 };
 
+// What to say of an argument that nothing takes, most likely a typing error; empty if there is
+// none. It is told before an option that is missing, for it may have been meant to be that one.
+std::string UnexpectedText(const CLI::App& app,
+                           absl::Span<const std::pair<CLI::App*, Command*>> subcommands) {
+  const CLI::App* at = &app;
+  for (const auto& [subcommand, command] : subcommands) {
+    if (subcommand->parsed()) at = subcommand;
+  }
+  if (at->remaining().empty()) return "";
+  const std::string program = at == &app ? "systole" : absl::StrCat("systole ", at->get_name());
+  const std::string argument = at->remaining().front();
+  if (!absl::StartsWith(argument, "-")) {
+    return absl::StrCat(program, ": '", ForeignName(argument), "' is one argument too many; `",
+                        program, " --help` shows what there is");
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* option : at->get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back(absl::StrCat("--", name));
+  }
+  const std::string name = argument.substr(0, argument.find('='));
+  return absl::StrCat(program, ": there is no option '", ForeignName(name), "'; `", program,
+                      " --help` lists them", DidYouMean(name, known));
+}
+
 }  // namespace
 
 int RunCommandLine(absl::Span<const std::string> args,
@@ -119,9 +145,9 @@ int RunCommandLine(absl::Span<const std::string> args,
   CLI::App app("Feeds accelerators from TFRecord shards.", "systole");
   app.set_version_flag("--version", absl::StrCat("systole ", version));
   app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 ok, 1 damage found, 2 usage or spec, 3 not found, 4 unavailable, "
-      "5 internal.\n`systole COMMAND --help` shows a command's options and an example.");
+  app.footer(absl::StrCat(kExitCodesText,
+                          "\nInterrupted, it exits with 128 + signal (Ctrl-C: 130).\n`systole "
+                          "COMMAND --help` shows a command's options and an example."));
   bool json = false;
   std::vector<std::pair<CLI::App*, Command*>> added;
   for (const std::unique_ptr<Command>& command : commands) {
@@ -134,11 +160,12 @@ int RunCommandLine(absl::Span<const std::string> args,
   }
 
   // CLI11 would only say that a subcommand is missing.
-  const auto is_named = [&](const auto& command) { return command->name() == args[0]; };
+  std::vector<std::string> names;
+  for (const std::unique_ptr<Command>& command : commands) names.push_back(command->name());
   if (!args.empty() && !absl::StartsWith(args[0], "-") &&
-      std::none_of(commands.begin(), commands.end(), is_named)) {
-    console.err << "systole: there is no command '" << args[0] << "'; `systole --help` lists them"
-                << std::endl;
+      std::find(names.begin(), names.end(), args[0]) == names.end()) {
+    console.err << "systole: there is no command '" << ForeignName(args[0])
+                << "'; `systole --help` lists them" << DidYouMean(args[0], names) << std::endl;
     return kExitUsage;
   }
 
@@ -147,17 +174,26 @@ int RunCommandLine(absl::Span<const std::string> args,
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
+    if (const std::string unexpected = UnexpectedText(app, added); !unexpected.empty()) {
+      console.err << unexpected << std::endl;
+      return kExitUsage;
+    }
     // Help and version are "errors" with exit code 0; everything else is wrong usage.
     return app.exit(error, console.out, console.err) == 0 ? kExitOk : kExitUsage;
   }
 
   for (const auto& [subcommand, command] : added) {
     if (!subcommand->parsed()) continue;
-    const Console to = {console.out, console.err, console.err_is_terminal, json, version};
+    Console to = console;
+    to.json = json;
+    to.version = version;
     const absl::Status status = command->Run(to);
     console.out.flush();
     if (!status.ok()) {
       console.err << "systole " << command->name() << ": " << status.message() << std::endl;
+    }
+    if (absl::IsCancelled(status) && to.interrupt != nullptr && to.interrupt->requested()) {
+      return kExitSignalled + *to.interrupt->signal();
     }
     return ExitCodeFor(status);
   }

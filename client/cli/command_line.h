@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/cli/interrupt.h"
 
 namespace systole {
 
@@ -58,13 +59,19 @@ class OptionList {
                         std::optional<double>* field, const std::string& help) = 0;
 };
 
-// Where a command writes. Results go to `out`; progress and remarks to `err`.
+// Where a command writes, and who may ask it to stop. Results go to `out`; progress and remarks to
+// `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;  // Progress bars are drawn only then.
   bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
   absl::string_view version;     // Of the program.
+  // How wide the terminal is now, in columns; null: 80.
+  std::function<int()> terminal_columns;
+  Interrupt* interrupt = nullptr;  // May be null.
+
+  int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
 };
 
 class Command {
@@ -75,12 +82,14 @@ class Command {
   virtual std::string summary() const = 0;  // One sentence.
   virtual std::string example() const = 0;  // A command line that works, shown by --help.
   virtual void Declare(OptionList& options) = 0;
-  // Runs with the fields filled in. The status decides the exit code (exit_code.h), and the message
-  // of one that is not OK is printed to `err`: a command does not print it itself.
+  // Runs with the fields filled in. The status decides the exit code (core/program/exit_code.h),
+  // and the message of one that is not OK is printed to `err`: a command does not print it itself.
   virtual absl::Status Run(const Console& console) = 0;
 };
 
-// Parses `args` (without the program's name), runs the command they name, returns the exit code.
+// Parses `args` (without the program's name), runs the command they name, returns the exit code:
+// that of the command's status, or 128 + signal, as shells tell it, if it was Cancelled because
+// `console.interrupt` was requested.
 // `console.json` is set from the command line, `console.version` from `version`.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,

@@ -64,6 +64,14 @@ class CompileCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.dataflow, emulator::ParseDataflow(dataflow_));
     SYSTOLE_ASSIGN_OR_RETURN(options_.layout, emulator::ParseInfeedLayout(layout_));
     SYSTOLE_ASSIGN_OR_RETURN(options_.dtype, ParseInputDType(dtype_));
+    if (options_.per_core_batch < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--batch-per-core ", options_.per_core_batch, ": want 1 or more"));
+    }
+    if (options_.overlap.has_value() && !(*options_.overlap >= 0 && *options_.overlap <= 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--overlap ", *options_.overlap, ": want 0 to 1"));
+    }
     options_.training = !inference_;
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::Chip chip, emulator::LoadChip(chip_));

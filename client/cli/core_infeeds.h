@@ -34,6 +34,9 @@ class CoreInfeeds {
   // The next slice of `core`. See emulator::PopInfeed.
   absl::StatusOr<std::optional<emulator::InfeedStep>> Pop(int64_t core);
 
+  // Makes Pop() return Cancelled, now and from now on. Any thread may call it at any time.
+  void Cancel() { queues_->Cancel(); }
+
   FeedClient& client() { return queues_->client(); }
 
  private:

@@ -10,8 +10,12 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/feed_flags.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/missing_tally.h"
+#include "client/cli/open_feed.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/step_printer.h"
+#include "client/cli/waiting_text.h"
 #include "client/feed_client.h"
 #include "client/json/json_writer.h"
 #include "core/flow/monotonic_clock.h"
@@ -40,7 +44,27 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           WireText() + SharedText();
+           WireText() + SharedText() + DamageText() + MissingText();
+  }
+  // Nothing if every place holds an example.
+  std::string MissingText() const {
+    std::string text;
+    if (client.padded_examples > 0) {
+      text = absl::StrFormat("padding: %d places behind an epoch's last record (tail: PAD)\n",
+                             client.padded_examples);
+    }
+    if (client.masked_examples > 0) {
+      absl::StrAppend(&text, "note: ", MissingTally(client).MaskedText(), "\n");
+    }
+    return text;
+  }
+  // Nothing if nothing was damaged.
+  std::string DamageText() const {
+    if (client.damaged_chunks + client.damaged_requests + client.damaged_answers == 0) return "";
+    return absl::StrFormat(
+        "damaged on the way and fetched again: %d chunks, %d requests, %d answers; look for a bad "
+        "network card or proxy\n",
+        client.damaged_chunks, client.damaged_requests, client.damaged_answers);
   }
   // Nothing if no server is on this machine.
   std::string SharedText() const {
@@ -81,7 +105,11 @@ struct FeedReport {
     json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
     json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
     json.Field("megabytes_per_second", PerSecond(megabytes()));
-    json.Field("streams_lost", client.streams_lost).Field("token", token);
+    MissingTally(client).AppendTo(json);
+    json.Field("streams_lost", client.streams_lost);
+    json.Field("damaged_chunks", client.damaged_chunks);
+    json.Field("damaged_requests", client.damaged_requests);
+    json.Field("damaged_answers", client.damaged_answers).Field("token", token);
     return json.EndObject().text();
   }
 };
@@ -125,23 +153,39 @@ class FeedCommand final : public Command {
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinting printing, Printing());
+    if (first_step_.value_or(0) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--first-step ", *first_step_, ": want 0 or more"));
+    }
+    if (steps_.value_or(0) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--steps ", *steps_, ": want 1 or more, or 0 for the rest of the feed"));
+    }
     if (console.json && printing != StepPrinting::kNothing) {
       return absl::InvalidArgumentError(
           "--json does not go with --digest or --print: each wants stdout for itself");
     }
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client, Connect(spec));
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
+                             Connect(spec, options, console));
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
                              StepPrinter::Create(printing, print_, client->layout()));
     FeedReport report = {.first_step = client->next_step(),
                          .wire = spec.wire(),
                          .can_be_compact = client->can_be_compact()};
-    const absl::Status status = Drain(*client, printer, console, report);
+    const ProgressBarOptions bar = {
+        .label = "feeding",
+        .total = client->has_end() ? std::make_optional(client->end_step() - client->next_step())
+                                   : std::nullopt,
+        .notice = WaitingNotice(options.watch)};
+    const absl::Status status = Drain(*client, printer, bar, console, report);
     report.client = client->stats();
     report.token = client->Token().Encode();
     if (!status.ok()) {
       console.err << "after " << report.steps << " steps; --resume " << report.token
                   << " goes on there\n";
+      if (report.client.masked_examples > 0) console.err << report.MissingText();
       return status;
     }
     if (console.json) {
@@ -168,8 +212,9 @@ class FeedCommand final : public Command {
         absl::StrCat("--digest=", digest_, ": want --digest or --digest=example"));
   }
 
-  absl::StatusOr<std::unique_ptr<FeedClient>> Connect(const v1::FeedSpec& spec) const {
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+  absl::StatusOr<std::unique_ptr<FeedClient>> Connect(const v1::FeedSpec& spec,
+                                                      FeedClientOptions options,
+                                                      const Console& console) const {
     SYSTOLE_RETURN_IF_ERROR(ParseCores(cores_, options));
     if (steps_.has_value()) {
       options.steps = *steps_;
@@ -178,27 +223,30 @@ class FeedCommand final : public Command {
     }
     if (resume_.empty()) {
       options.first_step = first_step_.value_or(0);
-      return FeedClient::Create(spec, std::move(options));
+      return OpenFeed(spec, options, console);
     }
     if (first_step_.has_value()) {
       return absl::InvalidArgumentError(
           "--resume does not go with --first-step: the token says where to begin");
     }
     SYSTOLE_ASSIGN_OR_RETURN(const ResumeToken token, ResumeToken::Decode(resume_));
-    return FeedClient::Resume(spec, token, std::move(options));
+    return OpenFeed(spec, options, console, token);
   }
 
   // `report` also counts what came before an error.
-  absl::Status Drain(FeedClient& client, const StepPrinter& printer, const Console& console,
-                     FeedReport& report) const {
+  static absl::Status Drain(FeedClient& client, const StepPrinter& printer,
+                            const ProgressBarOptions& bar_options, const Console& console,
+                            FeedReport& report) {
     const MonotonicClock clock = SteadyClock();
     const absl::Duration begin = clock();
-    const int64_t steps = client.end_step() - client.next_step();
-    // A feed without end has no per cent.
-    ProgressBar bar(console.err, console.err_is_terminal && client.has_end(), "feeding", steps);
+    const InterruptScope interrupt(console.interrupt, [&client] { client.Cancel(); });
+    ProgressBar bar(console, bar_options);
     while (true) {
       absl::StatusOr<std::optional<Step>> step = client.Next();
       report.seconds = absl::ToDoubleSeconds(clock() - begin);
+      if (interrupt.requested() && absl::IsCancelled(step.status())) {
+        return absl::CancelledError("interrupted");
+      }
       SYSTOLE_RETURN_IF_ERROR(step.status());
       if (!step->has_value()) return absl::OkStatus();
       ++report.steps;

@@ -1,5 +1,6 @@
 #include "client/cli/feed_flags.h"
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "client/feed_watch.h"
 #include "core/status/status_macros.h"
 #include "proto/textproto/textproto.h"
 
@@ -45,6 +47,8 @@ void FeedFlags::DeclareRest(OptionList& options) {
                    "How long to try for the next step after servers were lost");
   options.Optional("--prefetch-bytes", "N", &prefetch_bytes_,
                    "Memory for steps that wait; room for two is always taken");
+  options.Optional("--max-step-bytes", "N", &max_step_bytes_,
+                   "The largest step accepted: a server's answer decides how much memory is taken");
   options.Flag("--no-shared-memory", &no_shared_memory_,
                "Have a unix: server send batches, though it could share its memory");
   options.Flag("--allow-mixed-content", &allow_mixed_content_,
@@ -57,9 +61,19 @@ absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
   SYSTOLE_ASSIGN_OR_RETURN(options.connect_timeout,
                            Seconds("--connect-timeout", connect_timeout_s_));
   SYSTOLE_ASSIGN_OR_RETURN(options.retry_for, Seconds("--retry-for", retry_for_s_));
+  if (prefetch_bytes_ < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--prefetch-bytes ", prefetch_bytes_, ": want 0 or more"));
+  }
+  if (max_step_bytes_ < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max-step-bytes ", max_step_bytes_, ": want 1 or more"));
+  }
   options.prefetch_bytes = prefetch_bytes_;
+  options.max_step_bytes = max_step_bytes_;
   if (no_shared_memory_) options.same_host = SameHost::kOff;
   options.allow_mixed_content = allow_mixed_content_;
+  options.watch = std::make_shared<FeedWatch>();
   return options;
 }
 

@@ -18,14 +18,14 @@ namespace systole {
 
 class FeedFlags {
  public:
-  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --no-shared-memory,
-  // --allow-mixed-content.
+  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --max-step-bytes,
+  // --no-shared-memory, --allow-mixed-content.
   void Declare(OptionList& options);
   // The same for a command that can do without servers.
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 
-  // InvalidArgument if a value is out of range.
+  // With a watch of their own. InvalidArgument if a value is out of range.
   absl::StatusOr<FeedClientOptions> ToOptions() const;
 
  private:
@@ -35,6 +35,7 @@ class FeedFlags {
   double connect_timeout_s_ = 10;
   double retry_for_s_ = 600;
   int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
+  int64_t max_step_bytes_ = FeedClientOptions().max_step_bytes;
   bool no_shared_memory_ = false;
   bool allow_mixed_content_ = false;
 };

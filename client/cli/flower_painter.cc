@@ -6,6 +6,8 @@
 
 #include "absl/types/span.h"
 #include "client/cli/canvas.h"
+#include "client/texture/photograph_texture.h"
+#include "core/numeric/normalise.h"
 #include "core/random/counter_rng.h"
 
 namespace systole {
@@ -233,12 +235,28 @@ void ApplyLight(Dice& dice, Canvas& canvas) {
   }
 }
 
+void AddTexture(uint64_t seed, int64_t number, FlowerPhoto& photo) {
+  CounterRng rng(seed, /*epoch=*/0, number, /*purpose=*/0x74787472);  // "txtr"
+  const PhotographTexture texture = DrawPhotographTexture(rng, photo.width, photo.height);
+  for (size_t i = 0; i < texture.detail.size(); ++i) {
+    for (size_t channel = 0; channel < 3; ++channel) {
+      uint8_t& value = photo.rgb[i * 3 + channel];
+      value =
+          RoundToUint8(static_cast<float>(value) + texture.detail[i] + texture.tint[channel][i]);
+    }
+  }
+}
+
 }  // namespace
 
-FlowerPhoto PaintFlower(FlowerKind kind, uint64_t seed, int64_t number) {
+FlowerPhoto PaintFlower(FlowerKind kind, uint64_t seed, int64_t number, const FlowerStyle& style) {
   Dice dice(seed, number);
-  const int short_side = 160 + dice.Below(81);
-  const int long_side = short_side + static_cast<int>(short_side * dice.Between(0.0f, 0.5f));
+  int short_side = 160 + dice.Below(81);
+  int long_side = short_side + static_cast<int>(short_side * dice.Between(0.0f, 0.5f));
+  if (style.long_side > 0) {
+    long_side = style.long_side;
+    short_side = long_side * 3 / 4;
+  }
   const bool upright = dice.Chance(0.4f);
   Canvas canvas(upright ? short_side : long_side, upright ? long_side : short_side);
 
@@ -267,7 +285,13 @@ FlowerPhoto PaintFlower(FlowerKind kind, uint64_t seed, int64_t number) {
   ApplyLight(dice, canvas);
   if (dice.Chance(0.4f)) canvas.Blur(1);
   const float noise = dice.Between(0.005f, 0.04f);
-  return {canvas.width(), canvas.height(), canvas.ToBytes(noise, dice.Bits())};
+  if (!style.photo_texture) {
+    return {canvas.width(), canvas.height(), canvas.ToBytes(noise, dice.Bits())};
+  }
+  // The texture is noise enough.
+  FlowerPhoto photo = {canvas.width(), canvas.height(), canvas.ToBytes(/*noise=*/0, 0)};
+  AddTexture(seed, number, photo);
+  return photo;
 }
 
 }  // namespace systole

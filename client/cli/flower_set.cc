@@ -1,5 +1,6 @@
 #include "client/cli/flower_set.h"
 
+#include <atomic>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/flower_painter.h"
+#include "client/texture/photograph_texture.h"
 #include "core/flow/worker_pool.h"
 #include "core/image/jpeg_encoder.h"
 #include "core/status/status_macros.h"
@@ -21,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostImages = 1'000'000;
+constexpr int kSmoothQuality = 90;
 
 FlowerKind KindOf(int64_t number) { return static_cast<FlowerKind>(number % kFlowerKinds); }
 
@@ -52,18 +55,23 @@ absl::Status PrepareFolder(const fs::path& folder, FlowerKind kind, int64_t imag
     return absl::PermissionDeniedError(
         absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message()));
   }
+  RemoveStaleTemporaries(folder.string(), [&](absl::string_view base_name) {
+    return ours.find(std::string(base_name)) != ours.end();
+  });
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number) {
-  const FlowerPhoto photo = PaintFlower(KindOf(number), seed, number);
-  return EncodeJpeg(photo.rgb, photo.width, photo.height, /*channels=*/3, {.quality = 90});
+absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
+                                           const FlowerStyle& style) {
+  const FlowerPhoto photo = PaintFlower(KindOf(number), seed, number, style);
+  return EncodeJpeg(photo.rgb, photo.width, photo.height, /*channels=*/3,
+                    {.quality = style.photo_texture ? kPhotographQuality : kSmoothQuality});
 }
 
 absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetOptions& options,
-                                        absl::FunctionRef<void(int64_t)> progress) {
+                                        absl::FunctionRef<bool(int64_t)> progress) {
   if (options.images < 1 || options.images > kMostImages) {
     return absl::InvalidArgumentError(
         absl::StrCat("--images is ", options.images, ", want 1 to ", kMostImages));
@@ -78,10 +86,13 @@ absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetO
   }
 
   std::vector<absl::StatusOr<uint64_t>> written(options.images, uint64_t{0});
+  std::atomic<bool> stopped = false;
   WorkerPool pool(options.threads);
   ParallelFor(pool, options.images, [&](int64_t number) {
+    if (stopped) return;
     const auto paint = [&]() -> absl::StatusOr<uint64_t> {
-      SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeFlowerJpeg(options.seed, number));
+      SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg,
+                               MakeFlowerJpeg(options.seed, number, options.style));
       const fs::path path =
           fs::path(dir) / std::string(FlowerKindName(KindOf(number))) / FileName(number);
       // A power cut may lose them: they are made again in seconds.
@@ -89,8 +100,9 @@ absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetO
       return jpeg.size();
     };
     written[number] = paint();
-    progress(1);
+    if (!progress(1)) stopped = true;
   });
+  if (stopped) return absl::CancelledError("interrupted");
   for (const absl::StatusOr<uint64_t>& bytes : written) {
     if (!bytes.ok()) return bytes.status();
     set.bytes += *bytes;

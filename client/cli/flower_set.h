@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "client/cli/flower_painter.h"
 #include "client/cli/flower_shape.h"
 
 namespace systole {
@@ -18,6 +19,7 @@ namespace systole {
 struct FlowerSetOptions {
   int64_t images = 0;  // 1 to 1,000,000; each kind gets a fifth, the first kinds one more.
   uint64_t seed = 0;
+  FlowerStyle style;
   int threads = 1;  // At least 1. Files do not depend on it.
 };
 
@@ -28,15 +30,18 @@ struct FlowerSet {
 };
 
 // The JPEG file of photograph `number`, whose kind is number % kFlowerKinds.
-absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number);
+absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
+                                           const FlowerStyle& style = {});
 
 // Writes the set to `dir`, which is made if it is not there; files of the same names are replaced.
-// `progress` is told, from any thread, how many more images are done.
+// `progress` is told, from any thread, how many more images are done; false: stop. What a killed
+// run left unfinished is removed.
 //   InvalidArgument  an option is out of range.
 //   AlreadyExists    a class folder holds something that is not of this set, so that whoever packs
 //                    the folder would get a mixture.
+//   Cancelled        `progress` said stop; the files made so far are whole.
 absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetOptions& options,
-                                        absl::FunctionRef<void(int64_t)> progress);
+                                        absl::FunctionRef<bool(int64_t)> progress);
 
 }  // namespace systole
 

@@ -1,6 +1,9 @@
 // `systole index`: builds the index files that let a server start without scanning.
 
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "client/json/json_writer.h"
 #include "core/record/index_file.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
 #include "core/storage/file_source.h"
 #include "core/storage/list_shards.h"
 
@@ -31,7 +35,7 @@ std::string ReportAsJson(const std::vector<IndexedShard>& shards, int64_t record
     const RecordIndex& index = shard.loaded.index;
     json.BeginObject().Field("path", shard.path).Field("index", shard.index_path);
     json.Field("records", index.num_records());
-    json.Field("damaged", static_cast<int64_t>(index.damaged().size()));
+    json.Field("damaged", index.num_damaged());
     json.Field("bytes", index.shard_bytes()).Field("note", shard.loaded.note).EndObject();
   }
   return json.EndArray().EndObject().text();
@@ -55,11 +59,12 @@ class IndexCommand final : public Command {
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
+    RemoveLeftovers(paths);
     std::vector<IndexedShard> shards;
     int64_t records = 0;
     int64_t damaged = 0;
     {
-      ProgressBar bar(console.err, console.err_is_terminal, "indexing", paths.size());
+      ProgressBar bar(console, {.label = "indexing", .total = static_cast<int64_t>(paths.size())});
       for (const std::string& path : paths) {
         SYSTOLE_ASSIGN_OR_RETURN(const auto source, FileSource::Open(path));
         SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
@@ -69,7 +74,7 @@ class IndexCommand final : public Command {
           return absl::PermissionDeniedError(loaded.note);
         }
         records += loaded.index.num_records();
-        damaged += static_cast<int64_t>(loaded.index.damaged().size());
+        damaged += loaded.index.num_damaged();
         shards.push_back({path, IndexPath(path, index_dir_), std::move(loaded)});
         bar.Add(1);
       }
@@ -81,6 +86,20 @@ class IndexCommand final : public Command {
   }
 
  private:
+  // Of index files that a killed run was writing.
+  void RemoveLeftovers(const std::vector<std::string>& paths) const {
+    std::map<std::string, std::set<std::string>> names_by_folder;
+    for (const std::string& path : paths) {
+      const std::filesystem::path index = IndexPath(path, index_dir_);
+      names_by_folder[index.parent_path().string()].insert(index.filename().string());
+    }
+    for (const auto& [folder, names] : names_by_folder) {
+      RemoveStaleTemporaries(folder, [&names = names](absl::string_view base_name) {
+        return names.count(std::string(base_name)) > 0;
+      });
+    }
+  }
+
   static void Print(const Console& console, const std::vector<IndexedShard>& shards,
                     int64_t records, int64_t damaged) {
     if (console.json) {
@@ -93,6 +112,9 @@ class IndexCommand final : public Command {
         console.out << shard.path << ": record " << bad.record << " at byte offset "
                     << bad.span.offset << ": " << bad.cause << "\n";
       }
+      const int64_t unlisted = shard.loaded.index.num_damaged() -
+                               static_cast<int64_t>(shard.loaded.index.damaged().size());
+      if (unlisted > 0) console.out << shard.path << ": " << unlisted << " more are damaged\n";
     }
     console.out << shards.size() << " shards, " << records << " records\n";
   }

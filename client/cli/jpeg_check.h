@@ -1,6 +1,6 @@
 // Looks at bytes that may be a JPEG: what `inspect` shows of them and `verify` asks of them.
 //
-// Single-thread. Keeps its decoder from image to image.
+// Single-thread: JpegCheck keeps its decoder from image to image.
 #ifndef SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
 #define SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
 
@@ -15,6 +15,10 @@ namespace systole {
 
 // Whether `bytes` begin as every JPEG does (FF D8).
 bool LooksLikeJpeg(absl::string_view bytes);
+
+// What bytes that are no JPEG look like, by how they begin: "PNG", "GIF", "WebP", "BMP", "TIFF",
+// "gzip", "text" if all of it can be printed, "other bytes".
+absl::string_view KindOfBytes(absl::string_view bytes);
 
 class JpegCheck {
  public:

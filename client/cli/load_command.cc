@@ -10,9 +10,11 @@
 #include "client/cli/feed_flags.h"
 #include "client/cli/load_level.h"
 #include "client/cli/load_report.h"
+#include "client/cli/open_feed.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/timing_flags.h"
+#include "client/cli/waiting_text.h"
 #include "client/feed_client.h"
 #include "core/status/status_macros.h"
 
@@ -57,7 +59,7 @@ class LoadCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
     options.spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions());
-    SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options));
+    SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options, console));
     if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
       return absl::InvalidArgumentError(
           absl::StrCat("--duration ", duration_, ": want at least ", kLeastSteps, " steps of ",
@@ -71,9 +73,10 @@ class LoadCommand final : public Command {
  private:
   // Asks a server what the spec yields, and the chip what a step of it takes.
   static absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed,
-                                                      const LoadOptions& options) {
+                                                      const LoadOptions& options,
+                                                      const Console& console) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
-                             FeedClient::Create(options.spec, options.client));
+                             OpenFeed(options.spec, options.client, console));
     SYSTOLE_ASSIGN_OR_RETURN(TimedFeed feed,
                              timed.FeedFor(TensorsOf(client->layout()), client->core_end()));
     return std::move(feed.cores);
@@ -85,9 +88,10 @@ class LoadCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(
         report.largest_fed,
         LargestFed(report.most_trainers, [&](int trainers) -> absl::StatusOr<bool> {
-          ProgressBar bar(console.err, console.err_is_terminal,
-                          absl::StrCat("trainers ", trainers, ", ms"),
-                          absl::ToInt64Milliseconds(options.duration));
+          ProgressBar bar(console, {.label = absl::StrCat("trainers ", trainers),
+                                    .total = absl::ToInt64Milliseconds(options.duration),
+                                    .unit = ProgressUnit::kMilliseconds,
+                                    .notice = WaitingNotice(options.client.watch)});
           int64_t shown = 0;
           SYSTOLE_ASSIGN_OR_RETURN(LoadLevel level,
                                    RunLoadLevel(options, trainers, [&](absl::Duration passed) {
@@ -99,6 +103,8 @@ class LoadCommand final : public Command {
           return report.levels.back().fed();
         }));
     report.notes = PacingNotes(options.client.servers, all);
+    for (const LoadLevel& level : report.levels) report.missing.Merge(level.missing);
+    if (!report.missing.MaskedText().empty()) report.notes.push_back(report.missing.MaskedText());
     return report;
   }
 

@@ -42,10 +42,11 @@ class Trainers {
 
   ~Trainers() { Cancel(); }
 
-  // Waits until every trainer has its first step, or one has ended.
-  void WaitForFirstSteps() ABSL_LOCKS_EXCLUDED(mu_) {
+  // Waits until every trainer has its first step. False if one has ended before.
+  bool WaitForFirstSteps() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (started_ < count() && ended_ == 0) changed_.Wait(mu_);
+    return started_ == count();
   }
   // Waits for `timeout`, or until a trainer has ended: none ends by itself but with an error. False
   // if one has.
@@ -63,11 +64,18 @@ class Trainers {
     return std::move(results_);
   }
 
-  // Bytes of tensors that have arrived.
-  int64_t bytes_received() const {
-    int64_t bytes = 0;
-    for (const auto& queues : queues_) bytes += queues->client().stats().payload_bytes;
-    return bytes;
+  // That have arrived in full, of all trainers. Bytes would tell nothing: the same step is of other
+  // sizes in the forms in which it may travel.
+  int64_t steps_received() const {
+    int64_t steps = 0;
+    for (const auto& queues : queues_) steps += queues->client().stats().steps_received;
+    return steps;
+  }
+
+  MissingTally missing() const {
+    MissingTally missing;
+    for (const auto& queues : queues_) missing.Add(queues->client().stats());
+    return missing;
   }
 
  private:
@@ -134,6 +142,10 @@ std::optional<ServerTime> AskServers(const std::vector<std::string>& servers) {
 
 }  // namespace
 
+double LoadLevel::examples() const {
+  return static_cast<double>(steps * cores.per_core_batch * cores.infeed.num_cores);
+}
+
 double LoadLevel::lowest_au() const {
   double lowest = 1;
   for (const emulator::PacedResult& trainer : trainers) {
@@ -179,11 +191,11 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Trainers> running,
                            Trainers::Create(options, trainers));
-  running->WaitForFirstSteps();
-  const std::optional<ServerTime> server_before = AskServers(options.client.servers);
+  std::optional<ServerTime> server_before;
+  if (running->WaitForFirstSteps()) server_before = AskServers(options.client.servers);
   const MonotonicClock clock = SteadyClock();
   const absl::Duration begin = clock();
-  const int64_t bytes_before = running->bytes_received();
+  const int64_t steps_before = running->steps_received();
   absl::Duration passed;
   do {
     if (!running->WaitWhileRunning(std::min(kTick, options.duration - passed))) break;
@@ -191,9 +203,11 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
     if (on_time != nullptr) on_time(std::min(passed, options.duration));
   } while (passed < options.duration);
   LoadLevel level = {.cores = options.cores, .window = clock() - begin};
-  const int64_t bytes = running->bytes_received() - bytes_before;
-  const std::optional<ServerTime> server_after = AskServers(options.client.servers);
+  level.steps = running->steps_received() - steps_before;
+  std::optional<ServerTime> server_after;
+  if (server_before.has_value()) server_after = AskServers(options.client.servers);
   SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
+  level.missing = running->missing();
   if (passed < options.duration) {
     return absl::UnavailableError(absl::StrCat("a trainer's feed ended without an error after ",
                                                absl::FormatDuration(level.window), " of ",
@@ -201,11 +215,6 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                                ", though it was asked for without end; is every "
                                                "server a systole-server of this version?"));
   }
-  const double step_bytes =
-      static_cast<double>(options.cores.slice_bytes) * options.cores.infeed.num_cores;
-  level.examples = static_cast<double>(bytes) / step_bytes *
-                   static_cast<double>(options.cores.per_core_batch) *
-                   options.cores.infeed.num_cores;
   if (server_before.has_value() && server_after.has_value()) {
     level.server_cpu_seconds = server_after->cpu_seconds - server_before->cpu_seconds;
     level.server_cpus = server_after->cpus;

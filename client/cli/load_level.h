@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cli/missing_tally.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed_client.h"
@@ -36,8 +37,10 @@ struct LoadLevel {
   emulator::TimedCores cores;
   std::vector<emulator::PacedResult> trainers;
   absl::Duration window;
-  // That arrived in the window, of all trainers.
-  double examples = 0;
+  // That arrived in full in the window, of all trainers.
+  int64_t steps = 0;
+  // Of all trainers, from their first steps on.
+  MissingTally missing;
   // Processor time of all servers in the window; nullopt if one does not tell.
   std::optional<double> server_cpu_seconds;
   // Processors of all servers, as they tell.
@@ -51,7 +54,8 @@ struct LoadLevel {
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // Of all trainers.
   emulator::LatencyHistogram waits() const;
-  double examples_per_s() const { return examples / absl::ToDoubleSeconds(window); }
+  double examples() const;
+  double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
   // Cores that would have taken the examples that arrived: examples/s over a core's demand. More
   // than there are while clients fill their windows.
   double cores_worth() const { return examples_per_s() / cores.core_examples_per_s(); }

@@ -116,7 +116,9 @@ std::string LoadReport::ToJson() const {
   json.Field("cores_fed_per_server_cpu", OrNull(headline.cores_fed_per_server_cpu()));
   json.Key("levels").BeginArray();
   for (const LoadLevel& level : levels) AppendLevel(level, json);
-  json.EndArray().Key("notes").BeginArray();
+  json.EndArray();
+  missing.AppendTo(json);
+  json.Key("notes").BeginArray();
   for (const std::string& note : notes) json.String(note);
   return json.EndArray().EndObject().text();
 }

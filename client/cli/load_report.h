@@ -22,6 +22,7 @@ struct LoadReport {
   int most_trainers = 0;          // Tried at most.
   int largest_fed = 0;            // With every trainer's AU at 90 % or more; 0: not even one.
   std::vector<LoadLevel> levels;  // In the order they ran; at least one.
+  MissingTally missing;           // Over all levels.
   std::vector<std::string> notes;
 
   // The level that the headline is of.

@@ -1,8 +1,10 @@
 // The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains,
 // prices products and models.
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,12 +12,32 @@
 
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
-#include "client/cli/exit_code.h"
+#include "client/cli/interrupt.h"
 #include "core/memory/allocator.h"
 #include "core/numeric/simd_target.h"
+#include "core/program/exit_code.h"
+#include "proto/framing/grpc_log.h"
+
+namespace {
+
+int TerminalColumns() {
+  winsize size;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+// Without the destructors, which other threads would not expect.
+void EndNow(int signal) {
+  std::cerr << (isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") << "systole: interrupted"
+            << std::endl;
+  std::_Exit(systole::kExitSignalled + signal);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
+  systole::SilenceGrpcLog();
   if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {
     std::cerr << "systole: " << status.message() << "\n";
     return systole::ExitCodeFor(status);
@@ -26,6 +48,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeIndexCommand());
   commands.push_back(systole::MakeInspectCommand());
   commands.push_back(systole::MakeVerifyCommand());
+  commands.push_back(systole::MakeDatasetsCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeTrainCommand());
   commands.push_back(systole::MakePaceCommand());
@@ -33,8 +56,17 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeLoadCommand());
   commands.push_back(systole::MakeGemmCommand());
   commands.push_back(systole::MakeCompileCommand());
+  systole::Interrupt interrupt(EndNow);
+  const auto signals = systole::WatchSignals(interrupt);
+  if (!signals.ok()) {
+    std::cerr << "systole: " << signals.status().message() << "\n";
+    return systole::ExitCodeFor(signals.status());
+  }
   const std::vector<std::string> args(argv + 1, argv + argc);
-  return systole::RunCommandLine(
-      args, commands, SYSTOLE_VERSION,
-      {.out = std::cout, .err = std::cerr, .err_is_terminal = isatty(STDERR_FILENO) == 1});
+  return systole::RunCommandLine(args, commands, SYSTOLE_VERSION,
+                                 {.out = std::cout,
+                                  .err = std::cerr,
+                                  .err_is_terminal = isatty(STDERR_FILENO) == 1,
+                                  .terminal_columns = TerminalColumns,
+                                  .interrupt = &interrupt});
 }

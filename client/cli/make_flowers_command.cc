@@ -1,11 +1,15 @@
 // `systole make-flowers`: a data set for demos and tests, drawn from a seed.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/flower_set.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
 #include "client/json/json_writer.h"
@@ -28,16 +32,34 @@ class MakeFlowersCommand final : public Command {
     options.Positional("DIR", &dir_, "Folder to make; class folders go into it");
     options.Optional("--images", "N", &images_, "How many, over all kinds");
     options.Optional("--seed", "S", &seed_, "Another seed draws other flowers");
+    options.Optional("--size", "PX", &size_,
+                     "The long side of each picture, the short one is three quarters of it. "
+                     "Default: many shapes of 160 to 360 pixels");
+    options.Optional("--texture", "smooth|photo", &texture_,
+                     "photo: as fine as photographs, so that a JPEG takes as long to decode as "
+                     "theirs (some 89 kB at --size 500); smooth: half of that");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(threads_));
+    SYSTOLE_ASSIGN_OR_RETURN(const FlowerStyle style, Style());
     absl::StatusOr<FlowerSet> set;
+    std::atomic<int64_t> drawn = 0;
     {
-      ProgressBar bar(console.err, console.err_is_terminal, "drawing", images_);
-      set = MakeFlowerSet(dir_, {.images = images_, .seed = seed_, .threads = threads},
-                          [&](int64_t more) { bar.Add(more); });
+      const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every image.
+      ProgressBar bar(console, {.label = "drawing", .total = images_});
+      set = MakeFlowerSet(dir_,
+                          {.images = images_, .seed = seed_, .style = style, .threads = threads},
+                          [&](int64_t more) {
+                            bar.Add(more);
+                            drawn += more;
+                            return !interrupt.requested();
+                          });
+    }
+    if (absl::IsCancelled(set.status())) {
+      return absl::CancelledError(absl::StrCat("interrupted after ", drawn.load(), " of ", images_,
+                                               " images; the same command draws them all"));
     }
     SYSTOLE_RETURN_IF_ERROR(set.status());
     if (console.json) {
@@ -59,9 +81,26 @@ class MakeFlowersCommand final : public Command {
   }
 
  private:
+  absl::StatusOr<FlowerStyle> Style() const {
+    FlowerStyle style = {.photo_texture = texture_ == "photo"};
+    if (!style.photo_texture && texture_ != "smooth") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--texture ", texture_, ": want smooth or photo"));
+    }
+    if (!size_.has_value()) return style;
+    if (*size_ < kLeastLongSide || *size_ > kMostLongSide) {
+      return absl::InvalidArgumentError(absl::StrCat("--size ", *size_, ": want ", kLeastLongSide,
+                                                     " to ", kMostLongSide, " pixels"));
+    }
+    style.long_side = static_cast<int>(*size_);
+    return style;
+  }
+
   std::string dir_;
   int64_t images_ = 3600;
   uint64_t seed_ = 1;
+  std::optional<int64_t> size_;
+  std::string texture_ = "smooth";
   int64_t threads_ = 0;
 };
 

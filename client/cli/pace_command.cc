@@ -1,11 +1,13 @@
 // `systole pace`: would this feed keep that chip busy? Loads the servers at the chip's rate.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,11 +15,16 @@
 #include "client/cli/commands.h"
 #include "client/cli/core_queues.h"
 #include "client/cli/feed_flags.h"
+#include "client/cli/feed_origin.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/missing_tally.h"
+#include "client/cli/open_feed.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/report_flags.h"
 #include "client/cli/timing_flags.h"
 #include "client/cli/timing_output.h"
+#include "client/cli/waiting_text.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
@@ -62,10 +69,12 @@ class PaceCommand final : public Command {
     spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions());
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
-                             FeedClient::Create(spec, client_options));
-    emulator::Arrivals arrivals = {.recorded_by = emulator::RecordedBy::kPaced,
-                                   .tensors = TensorsOf(client->layout()),
-                                   .num_cores = client->core_end()};
+                             OpenFeed(spec, client_options, console));
+    emulator::Arrivals arrivals = {
+        .recorded_by = emulator::RecordedBy::kPaced,
+        .origin = OriginOf(spec_, spec, client_options.servers, client->info()),
+        .tensors = TensorsOf(client->layout()),
+        .num_cores = client->core_end()};
     SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
                              timed.FeedFor(arrivals.tensors, arrivals.num_cores));
     options.infeed = feed.cores.infeed;
@@ -76,16 +85,30 @@ class PaceCommand final : public Command {
       pop = emulator::Recording(std::move(pop), SteadyClock(), arrivals);
     }
     emulator::StepHistory steps;
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::PacedResult result,
-                             Pace(pop, std::move(options), steps, console));
-    SYSTOLE_RETURN_IF_ERROR(
-        PrintTimingReport({.cores = feed.cores,
-                           .books = result.books,
-                           .overhead = result.overhead,
-                           .wall_au = result.wall_au,
-                           .notes = PacingNotes(client_options.servers, {result})},
-                          steps, feed.program, report_, console));
-    return save_arrivals_.empty() ? absl::OkStatus() : SaveArrivals(save_arrivals_, arrivals);
+    const InterruptScope interrupt(console.interrupt, [&queues] { queues->Cancel(); });
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const emulator::PacedResult result,
+        Pace(pop, std::move(options), WaitingNotice(client_options.watch), steps, console));
+    if (interrupt.requested() && result.books.steps() == 0) {
+      return absl::CancelledError("interrupted before the first step");
+    }
+    const MissingTally missing(queues->client().stats());
+    std::vector<std::string> notes = PacingNotes(client_options.servers, {result});
+    if (!missing.MaskedText().empty()) notes.push_back(missing.MaskedText());
+    SYSTOLE_RETURN_IF_ERROR(PrintTimingReport(arrivals.origin,
+                                              {.cores = feed.cores,
+                                               .books = result.books,
+                                               .overhead = result.overhead,
+                                               .wall_au = result.wall_au,
+                                               .notes = std::move(notes)},
+                                              steps, feed.program, missing.Facts(), report_,
+                                              console));
+    if (!save_arrivals_.empty()) {
+      SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals, console.version));
+    }
+    if (!interrupt.requested()) return absl::OkStatus();
+    return absl::CancelledError(
+        absl::StrCat("interrupted after ", result.books.steps(), " steps: the report is of these"));
   }
 
  private:
@@ -109,14 +132,18 @@ class PaceCommand final : public Command {
   // Draws how far it is, in steps or in seconds.
   static absl::StatusOr<emulator::PacedResult> Pace(const emulator::PopArrival& pop,
                                                     emulator::PacedOptions options,
+                                                    std::function<std::string()> notice,
                                                     emulator::StepHistory& steps,
                                                     const Console& console) {
     const bool by_steps = options.max_duration == absl::InfiniteDuration();
-    ProgressBar bar(console.err, console.err_is_terminal, by_steps ? "steps" : "seconds",
-                    by_steps ? options.max_steps : absl::ToInt64Seconds(options.max_duration));
+    ProgressBar bar(console, {.label = "pacing",
+                              .total = by_steps ? options.max_steps
+                                                : absl::ToInt64Milliseconds(options.max_duration),
+                              .unit = by_steps ? ProgressUnit::kItems : ProgressUnit::kMilliseconds,
+                              .notice = std::move(notice)});
     int64_t shown = 0;
     options.on_step = [&](const emulator::StepRecord& record, absl::Duration elapsed) {
-      const int64_t done = by_steps ? record.step + 1 : absl::ToInt64Seconds(elapsed);
+      const int64_t done = by_steps ? record.step + 1 : absl::ToInt64Milliseconds(elapsed);
       bar.Add(done - std::exchange(shown, done));
       AddCounted(record, steps);
     };

@@ -1,15 +1,19 @@
 // `systole pack`: from a folder tree of JPEGs to TFRecord shards.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/packer.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
 #include "client/json/json_writer.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -19,7 +23,7 @@ std::string ReportAsJson(const PackReport& report) {
   JsonWriter json;
   json.BeginObject().Key("classes").BeginArray();
   for (const std::string& name : report.classes) json.String(name);
-  json.EndArray();
+  json.EndArray().Field("labels", report.labels_path);
   json.Field("train_images", report.train_images);
   json.Field("validation_images", report.validation_images);
   json.Key("shards").BeginArray();
@@ -32,6 +36,16 @@ std::string ReportAsJson(const PackReport& report) {
     json.BeginObject().Field("path", file.path).Field("cause", file.cause).EndObject();
   }
   return json.EndArray().EndObject().text();
+}
+
+// Which label is which class: "0 daisy, 1 dandelion, ..".
+std::string LabelsText(const std::vector<std::string>& classes) {
+  constexpr size_t kMostShown = 20;
+  std::string text;
+  for (size_t label = 0; label < std::min(classes.size(), kMostShown); ++label) {
+    absl::StrAppend(&text, label == 0 ? "" : ", ", label, " ", ForeignName(classes[label]));
+  }
+  return classes.size() > kMostShown ? text + ", .." : text;
 }
 
 class PackCommand final : public Command {
@@ -68,13 +82,23 @@ class PackCommand final : public Command {
     options_.plan.shards = shards_;
     absl::StatusOr<PackReport> report;
     {
+      const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every file.
       std::optional<ProgressBar> bar;
-      report = Pack(
-          dir_, out_prefix_, options_,
-          [&](int64_t total) {
-            bar.emplace(console.err, console.err_is_terminal, "packing", total);
-          },
-          [&](int64_t more) { bar->Add(more); });
+      report = Pack(dir_, out_prefix_, options_,
+                    {.begins =
+                         [&](absl::string_view pass, int64_t files) {
+                           bar.reset();  // Off the screen before the next one.
+                           bar.emplace(console, ProgressBarOptions{.label = std::string(pass),
+                                                                   .total = files});
+                         },
+                     .done =
+                         [&](int64_t files) {
+                           bar->Add(files);
+                           return !interrupt.requested();
+                         }});
+    }
+    if (absl::IsCancelled(report.status())) {
+      return absl::CancelledError("interrupted: no shard is left of this run");
     }
     SYSTOLE_RETURN_IF_ERROR(report.status());
     if (console.json) {
@@ -88,6 +112,7 @@ class PackCommand final : public Command {
     for (const SkippedFile& file : report->skipped) {
       console.out << "skipped " << file.path << ": " << file.cause << "\n";
     }
+    console.out << report->labels_path << "  " << LabelsText(report->classes) << "\n";
     console.out << report->classes.size() << " classes, " << report->train_images
                 << " train images, " << report->validation_images << " validation images\n";
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "client/cli/packer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -17,8 +18,11 @@
 #include "core/image/jpeg_encoder.h"
 #include "core/record/record_format.h"
 #include "core/record/record_writer.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
 #include "core/storage/file_source.h"
+#include "core/storage/list_shards.h"
 
 namespace systole {
 namespace {
@@ -133,10 +137,41 @@ std::vector<ShardJob> ShardJobs(const PackPlan& plan, const std::string& prefix)
   return jobs;
 }
 
+fs::path FolderOf(const std::string& out_prefix) {
+  const fs::path prefix(out_prefix);
+  return prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
+}
+
+// What labels.txt holds.
+absl::StatusOr<std::string> LabelsText(const std::vector<std::string>& classes) {
+  std::string text;
+  for (const std::string& name : classes) {
+    if (absl::StrContains(name, '\n')) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the class folder ", ForeignName(name), " has a line break in its name, but ",
+          kLabelsFileName, " has a line for each class; rename it"));
+    }
+    absl::StrAppend(&text, name, "\n");
+  }
+  return text;
+}
+
+// Refuses to leave two sets of classes in a folder that has room for the names of one.
+absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string there, ReadFile(path.string()));
+  if (there == text) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(path.string(),
+                   " names other classes than these: another data set was packed here. Pack into a "
+                   "folder of its own, or remove that file"));
+}
+
 // Makes the folder the shards go to, and refuses to leave older shards of the prefix among them.
 absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<ShardJob>& jobs) {
   const fs::path prefix(out_prefix);
-  const fs::path folder = prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
+  const fs::path folder = FolderOf(out_prefix);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
@@ -158,12 +193,35 @@ absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<Shar
                        "remove it or choose another prefix"));
     }
   }
+  RemoveStaleTemporaries(folder.string(), [&](absl::string_view base_name) {
+    return ours.find(std::string(base_name)) != ours.end();
+  });
   return absl::OkStatus();
 }
 
+// Tells what is done, and whether to go on.
+class Pass {
+ public:
+  Pass(const PackObserver& observer, absl::string_view name, int64_t files) : observer_(observer) {
+    observer_.begins(name, files);
+  }
+
+  bool stopped() const { return stopped_; }
+  // Cancelled once the observer has said stop.
+  absl::Status Done(int64_t files) {
+    if (!observer_.done(files)) stopped_ = true;
+    return stopped_ ? Stopped() : absl::OkStatus();
+  }
+  static absl::Status Stopped() { return absl::CancelledError("interrupted"); }
+
+ private:
+  const PackObserver& observer_;
+  std::atomic<bool> stopped_ = false;
+};
+
 absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tree,
-                                       const PackOptions& options,
-                                       absl::FunctionRef<void(int64_t)> progress) {
+                                       const PackOptions& options, Pass& pass) {
+  if (pass.stopped()) return Pass::Stopped();
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, RecordWriter::Create(job.path));
   for (const int64_t i : job.images) {
@@ -175,22 +233,53 @@ absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tre
                           absl::StrCat(file.path, ": ", record.status().message()));
     }
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
-    progress(1);
+    SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
   return PackedShard{job.path, writer.num_records(), writer.bytes_written()};
 }
 
+void RemoveShards(const std::vector<PackedShard>& shards) {
+  std::error_code ignored;
+  for (const PackedShard& shard : shards) fs::remove(shard.path, ignored);
+}
+
+// All of them, or none and the first error.
+absl::StatusOr<std::vector<PackedShard>> WriteShards(WorkerPool& pool,
+                                                     const std::vector<ShardJob>& jobs,
+                                                     const ImageTree& tree,
+                                                     const PackOptions& options,
+                                                     const PackObserver& observer) {
+  Pass pass(observer, "packing", static_cast<int64_t>(tree.files.size()));
+  std::vector<absl::StatusOr<PackedShard>> written(jobs.size(), PackedShard{});
+  ParallelFor(pool, static_cast<int64_t>(jobs.size()),
+              [&](int64_t i) { written[i] = WriteShard(jobs[i], tree, options, pass); });
+  std::vector<PackedShard> shards;
+  absl::Status failed;
+  for (absl::StatusOr<PackedShard>& shard : written) {
+    if (shard.ok()) {
+      shards.push_back(*std::move(shard));
+    } else if (failed.ok()) {
+      failed = shard.status();
+    }
+  }
+  if (failed.ok()) return shards;
+  RemoveShards(shards);
+  return failed;
+}
+
 // Takes the files that are not whole JPEGs out of `tree`.
-absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad,
-                             absl::FunctionRef<void(int64_t)> progress, ImageTree& tree,
-                             std::vector<SkippedFile>& skipped) {
+absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver& observer,
+                             ImageTree& tree, std::vector<SkippedFile>& skipped) {
   const int64_t count = static_cast<int64_t>(tree.files.size());
+  Pass pass(observer, "checking", count);
   std::vector<absl::Status> checked(count);
   ParallelFor(pool, count, [&](int64_t i) {
+    if (pass.stopped()) return;
     checked[i] = CheckFile(tree.files[i].path);
-    progress(1);
+    pass.Done(1).IgnoreError();  // Asked below.
   });
+  if (pass.stopped()) return Pass::Stopped();
   std::vector<ImageFile> good;
   for (int64_t i = 0; i < count; ++i) {
     if (checked[i].ok()) {
@@ -212,28 +301,27 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad,
 }  // namespace
 
 absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
-                                const PackOptions& options,
-                                absl::FunctionRef<void(int64_t total)> started,
-                                absl::FunctionRef<void(int64_t)> progress) {
+                                const PackOptions& options, const PackObserver& observer) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImageTree(dir));
   // Impossible options are to be told before every file is read.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
-  started(2 * static_cast<int64_t>(tree.files.size()));
+  const fs::path labels_path = FolderOf(out_prefix) / kLabelsFileName;
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
+  SYSTOLE_RETURN_IF_ERROR(CheckLabels(labels_path, labels));
 
   WorkerPool pool(options.threads);
   PackReport report;
-  SYSTOLE_RETURN_IF_ERROR(TakeOutBadFiles(pool, options.skip_bad, progress, tree, report.skipped));
+  SYSTOLE_RETURN_IF_ERROR(TakeOutBadFiles(pool, options.skip_bad, observer, tree, report.skipped));
   SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
   const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
   SYSTOLE_RETURN_IF_ERROR(PrepareFolder(out_prefix, jobs));
 
-  std::vector<absl::StatusOr<PackedShard>> written(jobs.size(), PackedShard{});
-  ParallelFor(pool, static_cast<int64_t>(jobs.size()),
-              [&](int64_t i) { written[i] = WriteShard(jobs[i], tree, options, progress); });
-  for (absl::StatusOr<PackedShard>& shard : written) {
-    if (!shard.ok()) return shard.status();
-    report.shards.push_back(*std::move(shard));
+  SYSTOLE_ASSIGN_OR_RETURN(report.shards, WriteShards(pool, jobs, tree, options, observer));
+  report.labels_path = labels_path.string();
+  if (const absl::Status named = WriteFileAtomically(report.labels_path, labels); !named.ok()) {
+    RemoveShards(report.shards);
+    return named;
   }
   report.classes = std::move(tree.classes);
   for (const auto& shard : plan.train) report.train_images += shard.size();

@@ -13,12 +13,13 @@
 #define SYSTOLE_CLIENT_CLI_PACKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/pack_plan.h"
 
 namespace systole {
@@ -50,27 +51,34 @@ struct SkippedFile {
 };
 
 struct PackReport {
-  std::vector<std::string> classes;
+  std::vector<std::string> classes;  // By label.
+  std::string labels_path;           // The file that lists them.
   int64_t train_images = 0;
   int64_t validation_images = 0;
   std::vector<PackedShard> shards;  // Train, then validation.
   std::vector<SkippedFile> skipped;
 };
 
+// What is told of a packing that is under way.
+struct PackObserver {
+  // A pass over so many files begins: "checking", then "packing".
+  std::function<void(absl::string_view pass, int64_t files)> begins;
+  // So many more of its files are done. False: stop. Called from any thread.
+  std::function<bool(int64_t files)> done;
+};
+
 // Reads every file twice: once to find what is broken before anything is written, once to pack it.
 // Each shard appears under its name when it is whole; the folder of `out_prefix` is made if need
-// be. `started` is told the number of steps, then `progress`, from any thread, how many more are
-// done.
+// be, and labels.txt in it names the class of label 0, 1, .., one a line. If anything fails, no
+// shard of this run is left. What a killed run left unfinished is removed.
 //   NotFound         no images in `dir`.
 //   InvalidArgument  an option is out of range (see PlanPack).
 //   AlreadyExists    shards of this prefix are there that would not be replaced, so that a glob
-//   over
-//                    the prefix would get a mixture.
+//                    over the prefix would get a mixture; or a labels.txt of other classes.
 //   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first.
+//   Cancelled        the observer said stop.
 absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
-                                const PackOptions& options,
-                                absl::FunctionRef<void(int64_t total)> started,
-                                absl::FunctionRef<void(int64_t)> progress);
+                                const PackOptions& options, const PackObserver& observer);
 
 }  // namespace systole
 

@@ -13,11 +13,15 @@
 #include "client/cli/commands.h"
 #include "client/cli/core_queues.h"
 #include "client/cli/feed_flags.h"
+#include "client/cli/feed_origin.h"
+#include "client/cli/missing_tally.h"
+#include "client/cli/open_feed.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/report_flags.h"
 #include "client/cli/timing_flags.h"
 #include "client/cli/timing_output.h"
+#include "client/cli/waiting_text.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed_client.h"
@@ -92,33 +96,40 @@ class ReplayCommand final : public Command {
     spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
     options.steps = steps;
-    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, FeedClient::Create(spec, options));
-    emulator::Arrivals arrivals = {.tensors = TensorsOf(client->layout()),
+    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, OpenFeed(spec, options, console));
+    emulator::Arrivals arrivals = {.origin = OriginOf(spec_, spec, options.servers, client->info()),
+                                   .tensors = TensorsOf(client->layout()),
                                    .num_cores = client->core_end()};
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
                              CoreQueues::Create(std::move(client), queue_depth));
     const emulator::PopArrival pop =
         emulator::Recording(ArrivalsOf(*queues), SteadyClock(), arrivals);
-    ProgressBar bar(console.err, console.err_is_terminal, "recording", steps);
-    while (true) {
-      SYSTOLE_ASSIGN_OR_RETURN(const std::optional<emulator::StepArrival> step,
-                               emulator::PopStep(pop, arrivals.num_cores));
-      if (!step.has_value()) break;
-      bar.Add(1);
+    {
+      ProgressBar bar(
+          console, {.label = "recording", .total = steps, .notice = WaitingNotice(options.watch)});
+      while (true) {
+        SYSTOLE_ASSIGN_OR_RETURN(const std::optional<emulator::StepArrival> step,
+                                 emulator::PopStep(pop, arrivals.num_cores));
+        if (!step.has_value()) break;
+        bar.Add(1);
+      }
     }
-    SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals));
+    SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals, console.version));
+    const MissingTally missing(queues->client().stats());
     const double seconds = arrivals.ns.empty() ? 0 : static_cast<double>(arrivals.ns.back()) * 1e-9;
     if (console.json) {
       JsonWriter json;
       json.BeginObject().Field("mode", "replay").Field("recorded_steps", arrivals.steps());
       json.Field("cores", arrivals.num_cores).Field("per_core_batch", arrivals.per_core_batch());
       json.Field("last_arrival_seconds", seconds).Field("arrivals", save_arrivals_);
+      missing.AppendTo(json);
       console.out << json.EndObject().text() << "\n";
     } else {
       console.out << absl::StrFormat(
           "mode            replay\nrecorded        %d steps of %d x %d examples, the last after "
           "%.3f s\n",
           arrivals.steps(), arrivals.num_cores, arrivals.per_core_batch(), seconds);
+      if (!missing.MaskedText().empty()) console.out << "note: " << missing.MaskedText() << "\n";
     }
     return absl::OkStatus();
   }
@@ -136,10 +147,11 @@ class ReplayCommand final : public Command {
           AddCounted(record, steps);
         }));
     const bool drained = arrivals.recorded_by == emulator::RecordedBy::kDrain;
-    return PrintTimingReport({.cores = feed.cores,
+    return PrintTimingReport(arrivals.origin,
+                             {.cores = feed.cores,
                               .books = std::move(books),
                               .notes = {drained ? kDrainNote : kPacedNote}},
-                             steps, feed.program, report_, console);
+                             steps, feed.program, /*more_results=*/{}, report_, console);
   }
 
   FeedFlags flags_;

@@ -136,8 +136,8 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
   AlignedBuffer scratch;
   for (const std::string& path : paths) {
     SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, OpenShard(path));
-    report.shards.push_back({path, shard.num_records(), shard.size_bytes(),
-                             static_cast<int64_t>(shard.index().damaged().size())});
+    report.shards.push_back(
+        {path, shard.num_records(), shard.size_bytes(), shard.index().num_damaged()});
     report.records += shard.num_records();
     report.bytes += shard.size_bytes();
     const int64_t sample =

@@ -5,12 +5,15 @@
 #define SYSTOLE_CLIENT_CLI_TIMING_OUTPUT_H_
 
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/cli/command_line.h"
 #include "client/cli/report_flags.h"
 #include "client/emulator/chip/program.h"
+#include "client/emulator/report/run_report.h"
 #include "client/emulator/report/step_history.h"
+#include "client/emulator/timing/feed_origin.h"
 #include "client/emulator/timing/step_record.h"
 #include "client/emulator/timing/timing_report.h"
 
@@ -19,11 +22,14 @@ namespace systole {
 // Adds a step that counts: every one but the run's first.
 void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
 
-// Text or JSON to the console, and the files of `flags`. The roofline is the program's, if there is
-// one. Errors of ReportFlags::Write.
-absl::Status PrintTimingReport(const emulator::TimingReport& timing,
+// Text or JSON to the console, and the files of `flags`. `origin` is the feed's. The roofline is
+// the program's, if there is one; `more_results` are further results of the run. Errors of
+// ReportFlags::Write.
+absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
+                               const emulator::TimingReport& timing,
                                const emulator::StepHistory& steps,
                                const std::optional<emulator::Program>& program,
+                               const std::vector<emulator::Fact>& more_results,
                                const ReportFlags& flags, const Console& console);
 
 }  // namespace systole

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,18 +13,26 @@
 #include "client/cli/commands.h"
 #include "client/cli/core_infeeds.h"
 #include "client/cli/feed_flags.h"
+#include "client/cli/feed_origin.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/open_feed.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/report_flags.h"
 #include "client/cli/thread_count.h"
+#include "client/cli/training_feeds.h"
+#include "client/cli/waiting_text.h"
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/model/load_model.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/report/feed_facts.h"
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/training_run.h"
+#include "client/emulator/timing/feed_origin.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed_client.h"
 #include "core/flow/monotonic_clock.h"
+#include "core/order/resume_token.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -72,23 +81,32 @@ class TrainCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
     SYSTOLE_ASSIGN_OR_RETURN(const std::optional<ResumedRun> resumed, checkpoints_.Load());
     SYSTOLE_RETURN_IF_ERROR(report_.Check());
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreInfeeds> infeeds,
-                             OpenTraining(spec, options, resumed));
+    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,
+                             OpenTraining(spec, options, resumed, console));
+    TrainingFeeds feeds(std::move(opened));
+    FeedClient& client = feeds.training().client();
     SYSTOLE_ASSIGN_OR_RETURN(
         emulator::Trainer trainer,
-        emulator::Trainer::Create(model,
-                                  {.num_cores = spec.num_cores(),
-                                   .per_core_batch = infeeds->client().layout().per_core_batch(),
-                                   .threads = threads,
-                                   .seed = seed_,
-                                   .numerics = numerics}));
+        emulator::Trainer::Create(model, {.num_cores = spec.num_cores(),
+                                          .per_core_batch = client.layout().per_core_batch(),
+                                          .threads = threads,
+                                          .seed = seed_,
+                                          .numerics = numerics}));
     if (resumed.has_value()) SYSTOLE_RETURN_IF_ERROR(resumed->Restore(trainer));
+    const emulator::FeedOrigin origin = OriginOf(spec_, spec, options.servers, client.info());
     emulator::StepHistory steps;
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport training,
-                             Train(trainer, *infeeds, eval_spec, options, resumed, steps, console));
-    const emulator::RunReport report = emulator::ReportOf(
-        training, steps, Facts(spec, infeeds->client().info().identity(), threads, console));
-    console.out << (console.json ? emulator::ToJson(report) + "\n" : training.ToText());
+                             Train(trainer, feeds, eval_spec, options, resumed, steps, console));
+    emulator::RunReport report =
+        emulator::ReportOf(training, steps, Facts(spec, origin, threads, console));
+    for (emulator::Fact& fact : feeds.missing().Facts()) report.results.push_back(std::move(fact));
+    report.notes = feeds.MaskedNotes();
+    if (console.json) {
+      console.out << emulator::ToJson(report) << "\n";
+    } else {
+      console.out << training.ToText();
+      for (const std::string& note : report.notes) console.out << "note: " << note << "\n";
+    }
     return report_.Write(report);
   }
 
@@ -119,23 +137,19 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  absl::StatusOr<std::unique_ptr<CoreInfeeds>> Open(const v1::FeedSpec& spec,
-                                                    const FeedClientOptions& options) const {
-    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, FeedClient::Create(spec, options));
-    return CoreInfeeds::Create(std::move(client), outputs_);
-  }
-
   // All epochs' steps, or those that the resumed run has left.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
-      const v1::FeedSpec& spec, FeedClientOptions options,
-      const std::optional<ResumedRun>& resumed) const {
+      const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
+      const Console& console) const {
     if (!resumed.has_value()) {
       options.epochs = epochs_;
-      return Open(spec, options);
+      SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
+                               OpenFeed(spec, options, console));
+      return CoreInfeeds::Create(std::move(client), outputs_);
     }
     SYSTOLE_ASSIGN_OR_RETURN(options.steps, resumed->StepsLeft(epochs_));
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
-        FeedClient::Resume(spec, resumed->token, options);
+        OpenFeed(spec, options, console, resumed->token);
     if (!client.ok()) return resumed->Annotate(client.status());
     if ((*client)->info().steps_per_epoch() != resumed->checkpoint.steps_per_epoch) {
       return resumed->Annotate(absl::FailedPreconditionError(
@@ -145,62 +159,80 @@ class TrainCommand final : public Command {
     return CoreInfeeds::Create(*std::move(client), outputs_);
   }
 
-  std::vector<emulator::Fact> Facts(const v1::FeedSpec& spec, const v1::FeedIdentity& identity,
+  std::vector<emulator::Fact> Facts(const v1::FeedSpec& spec, const emulator::FeedOrigin& origin,
                                     int threads, const Console& console) const {
-    return {{"global_batch", "Global batch", int64_t{spec.global_batch()}, emulator::Unit::kCount},
-            {"seed", "Seed of the weights", seed_},
-            {"feed_seed", "Seed of the feed", uint64_t{spec.seed()}},
-            {"dataset", "Dataset", spec.dataset()},
-            {"threads", "Threads of this host", int64_t{threads}, emulator::Unit::kCount},
-            {"content_version", "Content version", identity.content_version()},
-            {"systole_version", "Systole", std::string(console.version)}};
+    std::vector<emulator::Fact> facts = emulator::FactsOf(origin);
+    facts.insert(
+        facts.end(),
+        {{"global_batch", "Global batch", int64_t{spec.global_batch()}, emulator::Unit::kCount},
+         {"seed", "Seed of the weights", seed_},
+         {"feed_seed", "Seed of the feed", uint64_t{spec.seed()}},
+         {"threads", "Threads of this host", int64_t{threads}, emulator::Unit::kCount},
+         {"systole_version", "Systole", std::string(console.version)}});
+    return facts;
   }
 
-  absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, CoreInfeeds& infeeds,
+  absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, TrainingFeeds& feeds,
                                                  const std::optional<v1::FeedSpec>& eval_spec,
                                                  FeedClientOptions options,
                                                  const std::optional<ResumedRun>& resumed,
                                                  emulator::StepHistory& steps,
                                                  const Console& console) const {
-    emulator::TrainingLoopOptions loop = {
-        .epochs = epochs_,
-        .steps_per_epoch = infeeds.client().info().steps_per_epoch(),
-        .clock = SteadyClock()};
+    const FeedClient& client = feeds.training().client();
+    emulator::TrainingLoopOptions loop = {.epochs = epochs_,
+                                          .steps_per_epoch = client.info().steps_per_epoch(),
+                                          .clock = SteadyClock()};
     if (loop.steps_per_epoch == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          spec_, ": an epoch has no step, because the dataset's ",
-          infeeds.client().info().num_records(),
+          spec_, ": an epoch has no step, because the dataset's ", client.info().num_records(),
           " records do not fill one global batch; make global_batch smaller, or tail: PAD"));
     }
-    ProgressBar bar(console.err, console.err_is_terminal, "training",
-                    loop.epochs * loop.steps_per_epoch);
+    std::optional<int64_t> saved_steps;  // Of the last checkpoint.
+    const InterruptScope interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
+    ProgressBar bar(console, {.label = "training",
+                              .total = loop.epochs * loop.steps_per_epoch,
+                              .done_before = trainer.steps(),
+                              .notice = WaitingNotice(options.watch)});
     loop.on_step = [&](const emulator::TrainingProgress& progress) {
       steps.Add(emulator::EntryOf(progress));
       bar.Add(
           1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
     };
     if (resumed.has_value()) loop.resume_from = resumed->checkpoint.loop;
-    bar.Add(trainer.steps());
+    const auto checkpoint = [&, first = client.TokenAt(0)](const emulator::LoopState& state) {
+      ResumeToken token = first;
+      token.next_step = trainer.steps();
+      return emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch, token.Encode());
+    };
+    if (checkpoints_.saves_initial()) {
+      SYSTOLE_RETURN_IF_ERROR(checkpoints_.SaveInitial(checkpoint({}), console.version));
+    }
     if (checkpoints_.saves()) {
       loop.save_every = checkpoints_.every();
-      loop.save = [&,
-                   token = infeeds.client().TokenAt(0)](const emulator::LoopState& state) mutable {
-        token.next_step = trainer.steps();
-        return checkpoints_.Save(
-            emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch, token.Encode()));
+      loop.save = [&](const emulator::LoopState& state) {
+        SYSTOLE_RETURN_IF_ERROR(checkpoints_.Save(checkpoint(state), console.version));
+        saved_steps = trainer.steps();
+        return absl::OkStatus();
       };
     }
     if (eval_spec.has_value()) {
       options.epochs = 1;
-      loop.open_validation = [this, &eval_spec, options]() -> absl::StatusOr<emulator::PopInfeed> {
-        SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened, Open(*eval_spec, options));
-        return [shared = std::shared_ptr<CoreInfeeds>(std::move(opened))](int64_t core) {
-          return shared->Pop(core);
-        };
+      loop.open_validation = [&, options]() -> absl::StatusOr<emulator::PopInfeed> {
+        // The bar of the training says what is waited for.
+        SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
+                                 FeedClient::Create(*eval_spec, options));
+        SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,
+                                 CoreInfeeds::Create(std::move(client), outputs_));
+        SYSTOLE_RETURN_IF_ERROR(feeds.SetValidation(std::move(opened)));
+        return [&infeeds = feeds.validation()](int64_t core) { return infeeds.Pop(core); };
       };
     }
-    return emulator::RunTraining(
-        trainer, [&](int64_t core) { return infeeds.Pop(core); }, loop);
+    absl::StatusOr<emulator::TrainingReport> report = emulator::RunTraining(
+        trainer, [&](int64_t core) { return feeds.training().Pop(core); }, loop);
+    if (interrupt.requested() && absl::IsCancelled(report.status())) {
+      return checkpoints_.Interrupted(trainer.steps(), saved_steps, resumed);
+    }
+    return report;
   }
 
   FeedFlags flags_;

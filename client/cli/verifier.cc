@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +32,7 @@ struct Block {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t jpegs = 0;
+  std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;
   absl::Status status;  // What kept the block from being checked.
 };
@@ -41,21 +44,24 @@ std::string CauseOf(absl::string_view message, uint64_t offset) {
   return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
 }
 
-// What is wrong with the payload, or Unavailable if there is no memory to tell; counts the JPEGs
-// that are whole.
-absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, int64_t& jpegs) {
+// What is wrong with the payload, or Unavailable if there is no memory to tell; counts in `block`
+// the JPEGs that are whole and the values that are none.
+absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, Block& block) {
   SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(payload));
   for (const FeatureView& feature : example.Features()) {
     if (feature.kind() != FeatureKind::kBytes) continue;
     for (int64_t i = 0; i < feature.count(); ++i) {
       SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view value, feature.BytesAt(i));
-      if (!LooksLikeJpeg(value)) continue;
+      if (!LooksLikeJpeg(value)) {
+        ++block.not_decoded[std::string(KindOfBytes(value))];
+        continue;
+      }
       if (const absl::Status decoded = jpeg_check.DecodeAll(value); !decoded.ok()) {
         if (absl::IsUnavailable(decoded)) return decoded;
         return absl::DataLossError(
             absl::StrCat("feature \"", feature.name(), "\": ", decoded.message()));
       }
-      ++jpegs;
+      ++block.jpegs;
     }
   }
   return absl::OkStatus();
@@ -71,7 +77,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       [&](size_t place, absl::StatusOr<absl::string_view> payload) -> absl::Status {
         absl::Status status = payload.status();
         if (status.ok() && !framing_only) {
-          status = CheckPayload(*payload, jpeg_check, block.jpegs);
+          status = CheckPayload(*payload, jpeg_check, block);
           if (absl::IsUnavailable(status)) return status;
         } else if (!status.ok() && status.code() != absl::StatusCode::kDataLoss &&
                    status.code() != absl::StatusCode::kResourceExhausted) {
@@ -125,6 +131,7 @@ absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
   for (Block& block : blocks) {
     SYSTOLE_RETURN_IF_ERROR(block.status);
     report.jpegs += block.jpegs;
+    for (const auto& [kind, values] : block.not_decoded) report.not_decoded[kind] += values;
     std::move(block.bad.begin(), block.bad.end(), std::back_inserter(report.bad));
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #define SYSTOLE_CLIENT_CLI_VERIFIER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,10 @@ struct VerifyReport {
   int64_t shards = 0;
   int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
   uint64_t bytes = 0;
-  int64_t jpegs = 0;           // Decoded without complaint.
+  int64_t jpegs = 0;  // Decoded without complaint.
+  // Bytes values that were not looked into, because only JPEGs are, by what they look like
+  // (KindOfBytes): whether their content is whole is not known. Empty with `framing_only`.
+  std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
 };
 

@@ -20,12 +20,26 @@ namespace {
 std::string ReportAsJson(const VerifyReport& report) {
   JsonWriter json;
   json.BeginObject().Field("shards", report.shards).Field("records", report.records);
-  json.Field("bytes", report.bytes).Field("jpegs", report.jpegs).Key("bad").BeginArray();
+  json.Field("bytes", report.bytes).Field("jpegs", report.jpegs);
+  json.Key("not_decoded").BeginObject();
+  for (const auto& [kind, values] : report.not_decoded) json.Field(kind, values);
+  json.EndObject().Key("bad").BeginArray();
   for (const BadRecord& bad : report.bad) {
     json.BeginObject().Field("shard", bad.shard).Field("record", bad.record);
     json.Field("offset", bad.offset).Field("cause", bad.cause).EndObject();
   }
   return json.EndArray().EndObject().text();
+}
+
+// What the checks did not reach; empty if there is no such thing.
+std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
+  if (framing_only) return "payloads were not looked into: --framing-only\n";
+  std::string text;
+  for (const auto& [kind, values] : report.not_decoded) {
+    absl::StrAppend(&text, text.empty() ? "not looked into, since only JPEGs are decoded: " : ", ",
+                    values, " ", kind);
+  }
+  return text.empty() ? "" : text + "\n";
 }
 
 class VerifyCommand final : public Command {
@@ -53,7 +67,8 @@ class VerifyCommand final : public Command {
     }
     absl::StatusOr<VerifyReport> report;
     {
-      ProgressBar bar(console.err, console.err_is_terminal, "verifying bytes", total_bytes);
+      ProgressBar bar(console,
+                      {.label = "verifying", .total = total_bytes, .unit = ProgressUnit::kBytes});
       report = Verify(paths, {.framing_only = framing_only_, .threads = threads},
                       [&](int64_t bytes) { bar.Add(bytes); });
     }
@@ -67,7 +82,8 @@ class VerifyCommand final : public Command {
       }
       console.out << report->shards << " shards, " << report->records << " records, "
                   << report->bytes << " bytes, " << report->jpegs << " JPEGs decoded, "
-                  << report->bad.size() << " bad records\n";
+                  << report->bad.size() << " bad records\n"
+                  << NotDecodedText(*report, framing_only_);
     }
     if (report->bad.empty()) return absl::OkStatus();
     return absl::DataLossError(

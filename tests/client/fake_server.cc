@@ -9,11 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/checksum/crc32c.h"
+#include "core/checksum/xxh3.h"
 #include "core/status/check.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/server_context.h"
 #include "proto/framing/element_spec.h"
+#include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
 
 namespace systole {
@@ -88,13 +90,18 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   spec.set_epochs(1);
   spec.set_num_cores(feed.num_cores);
   spec.set_global_batch(feed.num_cores * feed.per_core_batch);
-  v1::Output& output = *spec.add_outputs();
-  output.set_name("x");
-  output.set_feature("x");
-  if (feed.pixels) {
-    output.add_transforms()->mutable_decode_raw();
-    output.add_shape(feed.example_bytes);
-    output.set_dtype(v1::FLOAT32);
+  std::vector<SliceTensor> tensors = TensorsOf(feed);
+  std::reverse(tensors.begin(), tensors.end());  // `x` first.
+  for (const SliceTensor& tensor : tensors) {
+    if (tensor.spec.name == kValidTensor) continue;
+    v1::Output& output = *spec.add_outputs();
+    output.set_name(tensor.spec.name);
+    output.set_feature(tensor.spec.name);
+    output.set_dtype(static_cast<v1::DataType>(tensor.spec.dtype));
+    if (feed.pixels && tensor.spec.name == "x") {
+      output.add_transforms()->mutable_decode_raw();
+      output.add_shape(feed.example_bytes);
+    }
   }
   return spec;
 }
@@ -105,20 +112,42 @@ class FakeServer::Service : public v1::Systole::Service {
  public:
   explicit Service(FakeFeed feed) : feed_(std::move(feed)) {}
 
-  grpc::Status ResolveFeed(grpc::ServerContext*, const v1::ResolveFeedRequest* request,
+  grpc::Status ResolveFeed(grpc::ServerContext* context, const v1::ResolveFeedRequest* request,
                            v1::ResolveFeedResponse* answer) override {
+    if (!feed_.refusal.ok()) return feed_.refusal;
+    if (!IsGuarded(*context, *request)) return Damaged();
     const SliceLayout layout = LayoutOf(feed_, request->spec());
     DescribeLayout(layout, *answer);
     answer->set_steps_per_epoch(feed_.steps_per_epoch);
     answer->set_total_steps(feed_.total_steps);
     answer->set_bytes_per_step(layout.payload_bytes() * feed_.num_cores);
-    *answer->mutable_identity() = Identity();
-    return feed_.resolve ? ToGrpcStatus(feed_.resolve(*answer)) : grpc::Status::OK;
+    *answer->mutable_identity() = Identity(request->spec());
+    if (feed_.resolve) {
+      const grpc::Status status = ToGrpcStatus(feed_.resolve(*answer));
+      if (!status.ok()) return status;
+    }
+    std::string checksum = MessageChecksum(answer->SerializeAsString());
+    if (feed_.resolve_checksum) feed_.resolve_checksum(checksum);
+    context->AddInitialMetadata(kMessageChecksumKey, checksum);
+    return grpc::Status::OK;
   }
 
   grpc::Status ServerStatus(grpc::ServerContext*, const v1::ServerStatusRequest*,
                             v1::ServerStatusResponse* answer) override {
+    if (!feed_.refusal.ok()) return feed_.refusal;
     return feed_.status ? ToGrpcStatus(feed_.status(*answer)) : grpc::Status::OK;
+  }
+
+  grpc::Status ListDatasets(grpc::ServerContext*, const v1::ListDatasetsRequest*,
+                            v1::ListDatasetsResponse* answer) override {
+    if (!feed_.refusal.ok()) return feed_.refusal;
+    return feed_.datasets ? ToGrpcStatus(feed_.datasets(*answer)) : grpc::Status::OK;
+  }
+
+  grpc::Status DescribeDataset(grpc::ServerContext*, const v1::DescribeDatasetRequest*,
+                               v1::DescribeDatasetResponse* answer) override {
+    if (!feed_.refusal.ok()) return feed_.refusal;
+    return feed_.dataset ? ToGrpcStatus(feed_.dataset(*answer)) : grpc::Status::OK;
   }
 
   grpc::Status StreamSteps(grpc::ServerContext* context, const v1::StreamStepsRequest* request,
@@ -129,8 +158,9 @@ class FakeServer::Service : public v1::Systole::Service {
       stream = static_cast<int>(requests_.size());
       requests_.push_back(*request);
     }
+    if (!IsGuarded(*context, *request)) return Damaged();
     if (request->has_expected() &&
-        request->expected().SerializeAsString() != Identity().SerializeAsString()) {
+        request->expected().SerializeAsString() != Identity(request->spec()).SerializeAsString()) {
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");
     }
     const SliceLayout layout = LayoutOf(feed_, request->spec());
@@ -174,11 +204,22 @@ class FakeServer::Service : public v1::Systole::Service {
   }
 
  private:
-  v1::FeedIdentity Identity() const {
+  static grpc::Status Damaged() {
+    return grpc::Status(grpc::StatusCode::ABORTED, "the request has no checksum, or another one");
+  }
+  static bool IsGuarded(const grpc::ServerContext& context,
+                        const google::protobuf::MessageLite& request) {
+    const auto found = context.client_metadata().find(kMessageChecksumKey);
+    return found != context.client_metadata().end() &&
+           found->second == MessageChecksum(request.SerializeAsString());
+  }
+
+  v1::FeedIdentity Identity(const v1::FeedSpec& spec) const {
     v1::FeedIdentity identity;
     identity.set_dataset_fingerprint(feed_.dataset_fingerprint);
     identity.set_order_fingerprint(feed_.order_fingerprint);
     identity.set_content_version(feed_.content_version);
+    identity.set_spec_fingerprint(Xxh3(spec.SerializeAsString()));
     return identity;
   }
 
@@ -239,7 +280,9 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_slot(piece.header.slot);
     message.set_slot_bytes(piece.header.slot_bytes);
     message.set_not_shared(static_cast<v1::NotShared>(piece.header.not_shared));
+    message.set_header_crc32c(Crc32c(message.SerializeAsString()));
     message.set_data(std::string(AsChars(piece.data)));
+    if (piece.alter) piece.alter(message);
     return message;
   }
 
@@ -272,10 +315,5 @@ std::vector<v1::StreamStepsRequest> FakeServer::requests() const { return servic
 int64_t FakeServer::steps_written() const { return service_->steps_written(); }
 int64_t FakeServer::chunks_written() const { return service_->chunks_written(); }
 void FakeServer::WaitForChunks(int64_t chunks) const { service_->WaitForChunks(chunks); }
-
-std::string DeadAddress() {
-  const FakeServer server((FakeFeed()));
-  return server.address();
-}
 
 }  // namespace systole

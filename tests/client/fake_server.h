@@ -17,6 +17,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/flow/mutex.h"
 #include "grpcpp/server.h"
+#include "grpcpp/support/status.h"
 #include "proto/framing/chunk.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "systole/v1/service.pb.h"
@@ -33,6 +34,8 @@ struct FakeChunk {
   bool hang = false;
   // This chunk is not sent.
   bool skip = false;
+  // Changes the message of this chunk, checksums included, before it is sent.
+  std::function<void(v1::Chunk& message)> alter;
 };
 
 // The byte at `place` of tensor `tensor`. Never 0: every example is valid.
@@ -60,8 +63,14 @@ struct FakeFeed {
   std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
   // Changes the answer to ResolveFeed, or refuses.
   std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;
-  // Fills the answer to ServerStatus, or refuses.
+  // Changes the checksum that is sent beside the answer to ResolveFeed.
+  std::function<void(std::string& checksum)> resolve_checksum;
+  // Fill the answers to the other questions, or refuse.
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
+  std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
+  std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
+  // What every question is refused with as gRPC sends it, if it is no OK.
+  grpc::Status refusal;
 };
 
 // The spec that a FakeFeed serves.
@@ -95,9 +104,6 @@ class FakeServer {
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };
-
-// A port of 127.0.0.1 on which nobody listens, as an address.
-std::string DeadAddress();
 
 }  // namespace systole
 

@@ -43,8 +43,8 @@ TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
       {"max_step_bytes 0", [](FeedClientOptions& o) { o.max_step_bytes = 0; }},
       {"both allocate and free",
        [](FeedClientOptions& o) { o.memory.free = [](uint8_t*, int64_t) {}; }},
-      {"a duration is 0", [](FeedClientOptions& o) { o.retry_for = absl::ZeroDuration(); }},
-      {"a duration is inf", [](FeedClientOptions& o) { o.retry_for = absl::InfiniteDuration(); }},
+      {"retry_for is 0", [](FeedClientOptions& o) { o.retry_for = absl::ZeroDuration(); }},
+      {"retry_for is inf", [](FeedClientOptions& o) { o.retry_for = absl::InfiniteDuration(); }},
   };
   for (const auto& test : kCases) {
     FeedClientOptions options = Quick({"127.0.0.1:1"});
@@ -78,14 +78,14 @@ absl::Status CreateWith(std::function<void(v1::ResolveFeedResponse&)> change) {
 
 TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.clear_tensors(); }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("at least one tensor")));
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("describes 0 tensors, want 3")));
   EXPECT_THAT(
       CreateWith([](v1::ResolveFeedResponse& a) { a.mutable_tensors(2)->set_shape(1, -1); }),
       StatusIs(absl::StatusCode::kInternal, HasSubstr("dimension of -1")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.mutable_tensors(2)->set_name("a"); }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("not in the order of names")));
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor 2 is 'a', want 'x'")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(-1); }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("-1 steps")));
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("total_steps is -1")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 for (v1::TensorDescription& tensor : *a.mutable_tensors()) {
                   tensor.set_shape(tensor.batch_axis(), 5);
@@ -98,6 +98,7 @@ TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
   // 40 GiB per core, which is below what a layout may hold.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 a.mutable_tensors(2)->set_shape(1, int64_t{10} << 30);
+                a.set_bytes_per_step(2 * ((int64_t{40} << 30) + 4 + 4 * 3 * 8));
               }),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("max_step_bytes")));
   // More than fits a number of bytes.

@@ -8,11 +8,13 @@
 
 #include "absl/time/time.h"
 #include "client/feed_client.h"
+#include "client/lane_retry.h"
 #include "core/flow/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/drained_feed.h"
 #include "tests/client/fake_server.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -304,6 +306,78 @@ TEST(FeedClientLossTest, AChunkDamagedOnTheWayIsFetchedAgain) {
                      &stats),
                  0, 20);
   EXPECT_EQ(stats.streams_lost, 2);
+  EXPECT_EQ(stats.damaged_chunks, 2);
+  EXPECT_EQ(stats.damaged_requests, 0);
+  EXPECT_EQ(stats.damaged_answers, 0);
+}
+
+TEST(FeedClientLossTest, AHeaderDamagedOnTheWayIsTreatedAsDamagedDataAre) {
+  const std::function<void(v1::Chunk&)> kDamages[] = {
+      [](v1::Chunk& chunk) { chunk.set_step(chunk.step() ^ 64); },
+      [](v1::Chunk& chunk) { chunk.set_core(chunk.core() ^ 1); },
+      [](v1::Chunk& chunk) { chunk.set_tensor(chunk.tensor() ^ 2); },
+      [](v1::Chunk& chunk) { chunk.set_offset(chunk.offset() ^ 4); },
+      [](v1::Chunk& chunk) { chunk.set_draining(true); },
+      [](v1::Chunk& chunk) { chunk.set_slot(1); },
+      [](v1::Chunk& chunk) { chunk.set_header_crc32c(chunk.header_crc32c() ^ 1); },
+      [](v1::Chunk& chunk) { chunk.clear_header_crc32c(); },
+  };
+  for (const auto& damage : kDamages) {
+    FeedClientStats stats;
+    ExpectAllSteps(DrainSpoiled(
+                       [&damage](int stream, int chunk, FakeChunk& piece) {
+                         if (stream < 2 && chunk == 12) piece.alter = damage;
+                       },
+                       &stats),
+                   0, 20);
+    EXPECT_EQ(stats.streams_lost, 2);
+    EXPECT_EQ(stats.damaged_chunks, 2);
+    const DrainedFeed drained = DrainSpoiled([&damage](int, int, FakeChunk& piece) {
+      if (piece.header.step == 4) piece.alter = damage;
+    });
+    EXPECT_EQ(drained.steps, Range(0, 4));
+    EXPECT_THAT(drained.end,
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("header was damaged on the way")));
+  }
+}
+
+TEST(FeedClientLossTest, ARequestDamagedOnTheWayIsSentAgain) {
+  FeedClientStats stats;
+  ExpectAllSteps(DrainSpoiled(
+                     [](int stream, int chunk, FakeChunk& piece) {
+                       if (stream < 2 && chunk == 0) piece.end = absl::AbortedError("damaged");
+                     },
+                     &stats),
+                 0, 20);
+  EXPECT_EQ(stats.damaged_requests, 2);
+  EXPECT_EQ(stats.damaged_chunks, 0);
+  const DrainedFeed drained = DrainSpoiled([](int, int, FakeChunk& piece) {
+    if (piece.header.step == 4) piece.end = absl::AbortedError("damaged");
+  });
+  EXPECT_EQ(drained.steps, Range(0, 4));
+  EXPECT_THAT(drained.end,
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("3 attempts in a row were damaged")));
+}
+
+TEST(FeedClientLossTest, AnAnswerDamagedOnTheWayIsAskedForAgain) {
+  std::atomic<int> asked = 0;
+  FakeFeed feed;
+  feed.resolve_checksum = [&asked](std::string& checksum) {
+    if (asked++ < 2) checksum = "0badcafe";
+  };
+  {
+    const FakeServer server(feed);
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    ExpectAllSteps(Drain(*client), 0, 20);
+    EXPECT_EQ(client->stats().damaged_answers, 2);
+    EXPECT_EQ(client->stats().streams_lost, 2);
+  }
+  feed.resolve_checksum = [](std::string& checksum) { checksum = "0badcafe"; };
+  const FakeServer server(feed);
+  EXPECT_THAT(FeedClient::Create(SpecOf(feed), Quick({server.address()})),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("answer to ResolveFeed"), HasSubstr("[server 127.0.0.1:"))));
 }
 
 TEST(FeedClientLossTest, AStepDamagedThreeTimesIsDataLoss) {
@@ -318,6 +392,7 @@ TEST(FeedClientLossTest, AStepDamagedThreeTimesIsDataLoss) {
                                     AllOf(HasSubstr("step 4, core 0"), HasSubstr("CRC-32C"),
                                           HasSubstr("[server 127.0.0.1:"))));
   EXPECT_EQ(stats.streams_lost, 3);
+  EXPECT_EQ(stats.damaged_chunks, 3);
 }
 
 TEST(FeedClientLossTest, AChunkInTheWrongPlaceEndsTheFeed) {
@@ -341,14 +416,31 @@ TEST(FeedClientLossTest, AChunkInTheWrongPlaceEndsTheFeed) {
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.message);
-    const DrainedFeed drained = DrainSpoiled([&test](int stream, int chunk, FakeChunk& piece) {
-      if (chunk == 5 * kChunksPerStep) test.spoil(stream, chunk, piece);
-    });
+    FeedClientStats stats;
+    const DrainedFeed drained = DrainSpoiled(
+        [&test](int stream, int chunk, FakeChunk& piece) {
+          const ChunkHeader& header = piece.header;
+          const bool begins_step = header.core == 0 && header.tensor == 0 && header.offset == 0;
+          if (header.step == 5 && begins_step) test.spoil(stream, chunk, piece);
+        },
+        &stats);
+    EXPECT_EQ(stats.streams_lost, kMaxSuspectFailures);
     EXPECT_EQ(drained.steps, Range(0, 5));
     EXPECT_THAT(drained.end,
                 StatusIs(absl::StatusCode::kInternal,
                          AllOf(HasSubstr(test.message), HasSubstr("[server 127.0.0.1:"))));
   }
+}
+
+TEST(FeedClientLossTest, AChunkThatWasLostOnTheWayIsFetchedAgain) {
+  FeedClientStats stats;
+  ExpectAllSteps(DrainSpoiled(
+                     [](int stream, int chunk, FakeChunk& piece) {
+                       if (stream < 2 && chunk == 12) piece.skip = true;
+                     },
+                     &stats),
+                 0, 20);
+  EXPECT_EQ(stats.streams_lost, 2);
 }
 
 TEST(FeedClientLossTest, AnOverlappingChunkEndsTheFeed) {

@@ -181,7 +181,7 @@ TEST_F(FeedClientSlotsTest, ATooLongPathIsTold) {
   const auto client = MustCreate(feed, Quick({"unix:" + folder}));
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);
-  EXPECT_THAT(client->stats().not_shared, HasSubstr("needs a shorter --listen unix:PATH"));
+  EXPECT_THAT(client->stats().not_shared, HasSubstr("choose a shorter --listen unix:PATH"));
 }
 
 TEST_F(FeedClientSlotsTest, ByTcpNothingIsMissed) {

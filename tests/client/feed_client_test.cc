@@ -9,14 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "core/flow/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/drained_feed.h"
 #include "tests/client/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -241,7 +242,7 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   const FakeFeed feed = {.num_cores = 1,
                          .per_core_batch = 1,
                          .example_bytes = 4 << 20,
-                         .total_steps = 60,
+                         .total_steps = 20,
                          .chunk_bytes = 1 << 20};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -249,15 +250,18 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   ASSERT_EQ(client->window_steps(), 3);
-  // The client reads no further than its window, however long we wait.
-  while (client->stats().steps_received < 3) absl::SleepFor(absl::Milliseconds(1));
-  absl::SleepFor(absl::Milliseconds(100));
+  // The client reads no further than its window: another's whole feed later, of as many bytes from
+  // the same server, it has not.
+  ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 3; }));
+  const auto other = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(other, nullptr);
+  ExpectAllSteps(Drain(*other), 0, 20);
   EXPECT_EQ(client->stats().steps_received, 3);
-  EXPECT_LT(server.steps_written(), 3 + 8);
+  EXPECT_LT(server.steps_written(), 20 + 3 + 8);
   // Each step taken lets one more in.
   ASSERT_THAT(client->Next(), IsOk());
-  while (client->stats().steps_received < 4) absl::SleepFor(absl::Milliseconds(1));
-  ExpectAllSteps(Drain(*client), 1, 60);
+  ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 4; }));
+  ExpectAllSteps(Drain(*client), 1, 20);
 }
 
 TEST(FeedClientTest, CancelWakesATrainerThatWaits) {

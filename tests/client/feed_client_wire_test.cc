@@ -143,8 +143,9 @@ TEST(FeedClientWireTest, AServerThatReplacesAnotherOneBeginsAnew) {
     pace(stream, chunk, piece);
     if (piece.header.step >= 20) piece.end = absl::UnavailableError("gone");
   };
+  // Answers once for each form.
   slow.resolve = [asked = std::make_shared<std::atomic<int>>(0)](v1::ResolveFeedResponse&) {
-    return (*asked)++ == 0 ? absl::OkStatus() : absl::UnavailableError("gone");
+    return (*asked)++ < 2 ? absl::OkStatus() : absl::UnavailableError("gone");
   };
   FakeFeed quick = PacedFeed([](int64_t) { return false; }, /*steps=*/60);
   const FakeServer far(slow), near(quick);

@@ -13,6 +13,7 @@
 #include "tests/client/drained_feed.h"
 #include "tests/client/fake_server.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -78,8 +79,7 @@ TEST(InfeedQueueTest, ASliceThatWaitsForRoomHasArrived) {
   ASSERT_THAT(queue.Push(Numbered(0)), IsOk());
   WorkerPool pool(1);
   pool.Submit([&] { EXPECT_THAT(queue.Push(Numbered(1)), IsOk()); });
-  while (now_s < 7) {
-  }
+  ASSERT_TRUE(WaitUntil([&now_s] { return now_s >= 7; }));
   now_s = 100;
   ASSERT_THAT(queue.Pop(), IsOk());
   const absl::StatusOr<std::optional<CoreStep>> second = queue.Pop();

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

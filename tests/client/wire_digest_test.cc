@@ -165,7 +165,8 @@ TEST_F(WireDigestTest, ATokenTakenUnderOneFormResumesUnderAnother) {
         FeedClient::Resume(Spec(wire), client->Token(), {.servers = {server_->address()}});
     ASSERT_THAT(resumed, IsOk());
     EXPECT_EQ((*resumed)->next_step(), 1);
-    EXPECT_EQ((*resumed)->info().spec_fingerprint(), client->info().spec_fingerprint());
+    EXPECT_EQ((*resumed)->info().identity().spec_fingerprint(),
+              client->info().identity().spec_fingerprint());
     Digests rest = finished;
     rest.erase({0, 0});
     rest.erase({0, 1});

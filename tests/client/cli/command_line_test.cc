@@ -1,5 +1,6 @@
 #include "client/cli/command_line.h"
 
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -15,6 +16,7 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // Prints its fields, then returns `result_`.
@@ -121,6 +123,36 @@ TEST(CommandLineTest, WrongUsageExitsWithTwoAndSaysWhy) {
     EXPECT_THAT(outcome.err, HasSubstr(c.message)) << absl::StrJoin(c.args, " ");
     EXPECT_EQ(outcome.out, "") << absl::StrJoin(c.args, " ");
   }
+}
+
+TEST(CommandLineTest, ATypingErrorIsToldWithWhatMayHaveBeenMeant) {
+  EXPECT_EQ(RunEcho({"ecko"}).err,
+            "systole: there is no command 'ecko'; `systole --help` lists them; did you mean "
+            "'echo'?\n");
+  EXPECT_EQ(RunEcho({"echo", "here", "a", "--count", "3", "--sed=4"}).err,
+            "systole echo: there is no option '--sed'; `systole echo --help` lists them; did you "
+            "mean '--seed'?\n");
+  // The one that is missing is the one that was mistyped.
+  EXPECT_THAT(RunEcho({"echo", "here", "a", "--coutn", "3"}).err,
+              HasSubstr("no option '--coutn'; `systole echo --help` lists them; did you mean "
+                        "'--count'?\n"));
+  EXPECT_THAT(RunEcho({"--vresion"}).err, HasSubstr("did you mean '--version'?"));
+  EXPECT_EQ(RunEcho({"echo", "here", "a", "--count", "3", "--zzzzzz"}).err,
+            "systole echo: there is no option '--zzzzzz'; `systole echo --help` lists them\n");
+}
+
+TEST(CommandLineTest, AnInterruptedCommandExitsAsShellsTellSignals) {
+  const absl::Status cancelled = absl::CancelledError("interrupted after 3 steps");
+  std::ostringstream out, err;
+  Interrupt interrupt([](int) {});
+  Console console = {.out = out, .err = err, .interrupt = &interrupt};
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(std::make_unique<EchoCommand>(cancelled));
+  const std::vector<std::string> args = {"echo", "here", "a", "--count", "3"};
+  EXPECT_EQ(RunCommandLine(args, commands, "1", console), 5);  // Nobody asked for it.
+  interrupt.Request(SIGINT);
+  EXPECT_EQ(RunCommandLine(args, commands, "1", console), 130);
+  EXPECT_THAT(err.str(), EndsWith("systole echo: interrupted after 3 steps\n"));
 }
 
 TEST(CommandLineTest, HelpOfASubcommandShowsOptionsDefaultsAndExample) {

@@ -1,3 +1,8 @@
+#include <csignal>
+#include <memory>
+#include <ostream>
+#include <sstream>
+#include <streambuf>
 #include <string>
 #include <vector>
 
@@ -12,6 +17,7 @@
 #include "tests/client/cli/command_run.h"
 #include "tests/client/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -41,6 +47,21 @@ class FeedCommandTest : public testing::Test {
   }
 
   const TempFolder folder_;
+};
+
+// Requests `interrupt` when so many lines were written.
+class InterruptAfterLines final : public std::streambuf {
+ public:
+  InterruptAfterLines(int lines, Interrupt& interrupt) : lines_(lines), interrupt_(interrupt) {}
+
+ private:
+  int overflow(int c) override {
+    if (c == '\n' && --lines_ == 0) interrupt_.Request(SIGINT);
+    return c;
+  }
+
+  int lines_;
+  Interrupt& interrupt_;
 };
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -131,11 +152,87 @@ TEST_F(FeedCommandTest, SaysWhatTheWireCarried) {
                                       "\"wire\":\"FINISHED\""));
 }
 
+TEST_F(FeedCommandTest, SaysWhatWasDamagedOnTheWay) {
+  const FakeServer server({.spoil = [](int stream, int chunk, FakeChunk& piece) {
+    if (stream % 3 == 0 && chunk == 2) piece.header.crc32c ^= 1;
+    if (stream % 3 == 1 && chunk == 2) piece.end = absl::AbortedError("damaged");
+  }});
+  EXPECT_THAT(Feed(server, {"--steps", "5"}).out,
+              HasSubstr("damaged on the way and fetched again: 1 chunks, 1 requests, 0 answers"));
+  EXPECT_THAT(Feed(server, {"--steps", "5", "--json"}).out,
+              HasSubstr("\"damaged_chunks\":1,\"damaged_requests\":1,\"damaged_answers\":0"));
+  EXPECT_THAT(Feed(FakeServer(FakeFeed()), {"--steps", "5"}).out, Not(HasSubstr("damaged")));
+}
+
 TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactly) {
   const FakeServer server((FakeFeed()));
   const CommandRun run = Feed(server.address(), {"--steps", "5"}, FakeFeed(), v1::AUTO);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("wire AUTO: no output of this spec can travel compactly"));
+}
+
+// FakeFeed's places, but that `valid` is 0 in the third place of core 1 in every step. 10 steps an
+// epoch of 8 places for 77 records: with PAD, the last 3 places of the last step hold none.
+FakeFeed OneMasked() {
+  return {.byte =
+              [](int64_t step, int core, int tensor, int64_t place) {
+                const bool missing = core == 1 && (place == 2 || (step % 10 == 9 && place > 0));
+                return tensor == 1 && missing ? uint8_t{0} : FakeByte(step, core, tensor, place);
+              },
+          .resolve =
+              [](v1::ResolveFeedResponse& answer) {
+                answer.set_num_records(77);
+                return absl::OkStatus();
+              }};
+}
+
+TEST_F(FeedCommandTest, TellsWhatIsMaskedAndWhatIsPadding) {
+  const FakeFeed feed = OneMasked();
+  const FakeServer server(feed);
+  v1::FeedSpec spec = SpecOf(feed);
+  spec.set_tail(v1::PAD);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(spec, &text);
+  const std::vector<std::string> args = {"--server", server.address(), "--spec",
+                                         folder_.Write("padded.textproto", text)};
+  const CommandRun run = RunCommand(MakeFeedCommand(), args);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("10 steps, 68 examples,"),
+                             HasSubstr("padding: 3 places behind an epoch's last record"),
+                             HasSubstr("note: 9 examples are masked: "),
+                             HasSubstr("(record_id 6, 14, 22, 30, 38, 46, 54, 62, 70)")));
+  std::vector<std::string> with_json = args;
+  with_json.push_back("--json");
+  EXPECT_THAT(RunCommand(MakeFeedCommand(), with_json).out,
+              HasSubstr("\"masked_examples\":9,\"padded_examples\":3,\"masked_records\":[6,14,"));
+  // stdout is for the digests alone.
+  std::vector<std::string> with_digest = args;
+  with_digest.push_back("--digest");
+  const CommandRun digests = RunCommand(MakeFeedCommand(), with_digest);
+  EXPECT_THAT(digests.out, Not(HasSubstr("masked")));
+  EXPECT_THAT(digests.err, HasSubstr("9 examples are masked"));
+}
+
+TEST_F(FeedCommandTest, InterruptedItSaysHowToGoOn) {
+  FakeFeed feed;
+  feed.total_steps = 0;
+  const FakeServer server(feed);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(SpecOf(feed), &text);
+  std::ostringstream err;
+  Interrupt interrupt([](int) {});
+  InterruptAfterLines lines(6, interrupt);
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeFeedCommand());
+  std::ostream lines_out(&lines);
+  const std::vector<std::string> args = {
+      "feed",    "--server", server.address(), "--spec", folder_.Write("endless.textproto", text),
+      "--steps", "0",        "--digest"};
+  const int exit_code = RunCommandLine(args, commands, "test",
+                                       {.out = lines_out, .err = err, .interrupt = &interrupt});
+  EXPECT_EQ(exit_code, 130);
+  EXPECT_THAT(err.str(), MatchesRegex("after [0-9]+ steps; --resume systole1:[^\n]* goes on there\n"
+                                      "systole feed: interrupted\n"));
 }
 
 TEST_F(FeedCommandTest, WrongUsageIsCode2) {
@@ -151,7 +248,11 @@ TEST_F(FeedCommandTest, WrongUsageIsCode2) {
       {{"--cores", "1"}, "--cores 1: want A:B"},
       {{"--cores", "1:1"}, "--cores 1:1: want A:B"},
       {{"--cores", "0:3"}, "0:2, the cores of the spec"},
-      {{"--first-step", "-1"}, "first_step is -1"},
+      {{"--first-step", "-1"}, "--first-step -1: want 0 or more"},
+      {{"--steps", "-1"}, "--steps -1: want 1 or more, or 0 for the rest"},
+      {{"--prefetch-bytes", "-1"}, "--prefetch-bytes -1: want 0 or more"},
+      {{"--max-step-bytes", "0"}, "--max-step-bytes 0: want 1 or more"},
+      {{"--max-step-bytes", "10"}, "raise max_step_bytes (--max-step-bytes)"},
       {{"--first-step", "21"}, "the feed has 20 steps"},
       {{"--resume", "nonsense"}, "token"},
       {{"--resume", "nonsense", "--first-step", "2"}, "--resume does not go with"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
@@ -46,6 +47,23 @@ TEST(FlowerPainterTest, PhotographsVaryInSizeWithinTheStatedBounds) {
   EXPECT_GT(sizes.size(), 25u);
   EXPECT_TRUE(upright);
   EXPECT_TRUE(lying);
+}
+
+TEST(FlowerPainterTest, ALongSideGivesPicturesOfThreeToFour) {
+  const FlowerPhoto lying = PaintFlower(Kind(0), 1, 0, {.long_side = 500});
+  EXPECT_EQ(std::minmax(lying.width, lying.height), std::minmax(375, 500));
+  const FlowerPhoto small = PaintFlower(Kind(0), 1, 0, {.long_side = kLeastLongSide});
+  EXPECT_EQ(std::max(small.width, small.height), kLeastLongSide);
+}
+
+TEST(FlowerPainterTest, TextureChangesPixelsAndNotThePicture) {
+  const FlowerPhoto smooth = PaintFlower(Kind(3), 1, 3, {.long_side = 200});
+  const FlowerPhoto photo = PaintFlower(Kind(3), 1, 3, {.long_side = 200, .photo_texture = true});
+  ASSERT_EQ(smooth.rgb.size(), photo.rgb.size());
+  double sum = 0;
+  for (size_t i = 0; i < smooth.rgb.size(); ++i) sum += photo.rgb[i] - smooth.rgb[i];
+  EXPECT_NE(smooth.rgb, photo.rgb);
+  EXPECT_LT(std::abs(sum / static_cast<double>(smooth.rgb.size())), 8);
 }
 
 // A nearest-centroid classifier on the mean colour: if it did well, the data set could be learned

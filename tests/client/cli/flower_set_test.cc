@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-void Ignore(int64_t) {}
+bool Ignore(int64_t) { return true; }
 
 TEST(FlowerSetTest, WritesTheAskedNumberOverFiveFolders) {
   const TempFolder folder;
@@ -59,7 +59,10 @@ TEST(FlowerSetTest, ReportsProgressOncePerImage) {
   const TempFolder folder;
   int64_t done = 0;
   ASSERT_THAT(MakeFlowerSet(folder.path(), {.images = 2, .seed = 3, .threads = 1},
-                            [&](int64_t more) { done += more; }),
+                            [&](int64_t more) {
+                              done += more;
+                              return true;
+                            }),
               IsOk());
   EXPECT_EQ(done, 2);
 }
@@ -72,6 +75,41 @@ TEST(FlowerSetTest, DrawingAgainReplacesAndASmallerSetIsRefused) {
   EXPECT_THAT(MakeFlowerSet(folder.path(), {.images = 5, .seed = 4}, Ignore),
               StatusIs(absl::StatusCode::kAlreadyExists,
                        AllOf(HasSubstr("daisy_000005.jpg"), HasSubstr("new or empty"))));
+}
+
+TEST(FlowerSetTest, StopsWhenToldAndLeavesWholeFilesOnly) {
+  const TempFolder folder;
+  int64_t done = 0;
+  EXPECT_THAT(MakeFlowerSet(folder.path(), {.images = 1000, .seed = 3, .threads = 2},
+                            [&](int64_t) { return false; }),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(entry.path().extension(), ".jpg");
+    ++done;
+  }
+  EXPECT_LE(done, 4);
+}
+
+TEST(FlowerSetTest, RemovesWhatAKilledRunLeft) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "daisy");
+  folder.Write("daisy/.daisy_000000.jpg.2147483646.0.tmp", "half");  // No such process.
+  ASSERT_THAT(MakeFlowerSet(folder.path(), {.images = 1, .seed = 3}, Ignore), IsOk());
+  EXPECT_FALSE(std::filesystem::exists(folder / "daisy/.daisy_000000.jpg.2147483646.0.tmp"));
+}
+
+// Of the size and the cost of the photographs that benchmarks read (bench/photographs.h).
+TEST(FlowerSetTest, TextureMakesJpegsOfPhotographicCost) {
+  constexpr int kCount = 24;
+  size_t smooth = 0, photo = 0;
+  for (int64_t number = 0; number < kCount; ++number) {
+    smooth += MakeFlowerJpeg(1, number, {.long_side = 500})->size();
+    photo += MakeFlowerJpeg(1, number, {.long_side = 500, .photo_texture = true})->size();
+  }
+  EXPECT_GE(photo / kCount, 75'000u);
+  EXPECT_LE(photo / kCount, 110'000u);
+  EXPECT_LT(smooth / kCount, photo / kCount * 2 / 3);
 }
 
 TEST(FlowerSetTest, RefusesNumbersOutOfRange) {

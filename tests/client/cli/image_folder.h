@@ -48,8 +48,8 @@ inline void FillImageFolder(const TempFolder& folder, const std::vector<std::str
 
 inline absl::StatusOr<PackReport> PackQuietly(const std::string& dir, const std::string& prefix,
                                               const PackOptions& options) {
-  return Pack(
-      dir, prefix, options, [](int64_t) {}, [](int64_t) {});
+  return Pack(dir, prefix, options,
+              {.begins = [](absl::string_view, int64_t) {}, .done = [](int64_t) { return true; }});
 }
 
 // The payloads of a shard.

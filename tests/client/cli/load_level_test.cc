@@ -6,6 +6,7 @@
 #include "client/cli/load_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/fake_server.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -72,13 +73,14 @@ emulator::PacedResult Trainer(int wait_ms) {
   return result;
 }
 
-// Two cores of 5 examples each 10 ms: 500 examples/s a core. In 2 s there came 1500, as 1.5 cores
-// take, for 3 s of 4 processors, 1.5 of them busy: 1.5 / 1.5 = 1 core for each.
+// Two cores of 5 examples each 10 ms: 500 examples/s a core. In 2 s there came 150 steps, 1500
+// examples, as 1.5 cores take, for 3 s of 4 processors, 1.5 of them busy: 1.5 / 1.5 = 1 core for
+// each.
 LoadLevel Level(const std::vector<int>& waits_ms) {
   LoadLevel level = {.cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(10)},
                                .per_core_batch = 5},
                      .window = absl::Seconds(2),
-                     .examples = 1500,
+                     .steps = 150,
                      .server_cpu_seconds = 3,
                      .server_cpus = 4};
   for (const int wait : waits_ms) level.trainers.push_back(Trainer(wait));
@@ -118,6 +120,38 @@ TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
   EXPECT_EQ(level.lowest_au(), 1);
   EXPECT_EQ(level.lowest_wall_au(), 0.8);
   EXPECT_FALSE(level.fed());
+}
+
+// The way limits, so that AUTO turns to COMPACT after some steps.
+FakeFeed EndlessPixels() {
+  return {.pixels = true, .total_steps = 0, .spoil = [](int, int, FakeChunk& piece) {
+            piece.header.waited_us = 1;
+            piece.header.sent_us = 1000;
+          }};
+}
+
+TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
+  const FakeFeed feed = EndlessPixels();
+  for (const v1::Wire wire : {v1::FINISHED, v1::COMPACT, v1::AUTO}) {
+    SCOPED_TRACE(v1::Wire_Name(wire));
+    const FakeServer server(feed);
+    LoadOptions options = {
+        .spec = SpecOf(feed),
+        .client = {.servers = {server.address()}, .prefetch_bytes = 0},
+        .cores = {.infeed = {.num_cores = 2, .queue_depth = 1, .step_time = absl::Milliseconds(5)},
+                  .per_core_batch = 4,
+                  .slice_bytes = 1700},
+        .duration = absl::Milliseconds(500)};
+    options.spec.set_wire(wire);
+    const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 1, nullptr);
+    ASSERT_THAT(level, IsOk());
+    // What the trainer took, plainly counted. The window begins after the first step and ends
+    // before the trainer does, and holds what had arrived and was not taken yet.
+    const int64_t taken = level->trainers[0].books.steps();
+    EXPECT_GT(level->steps, taken * 3 / 5);
+    EXPECT_LE(level->steps, taken + 4);
+    EXPECT_EQ(level->examples(), 8.0 * static_cast<double>(level->steps));
+  }
 }
 
 TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {

@@ -1,6 +1,7 @@
 #include "client/cli/packer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -202,17 +203,96 @@ TEST(PackerTest, ShardsOfAnotherPackingAreNotLeftAmongTheNewOnes) {
   EXPECT_THAT(PackQuietly(images.path(), out / "other", {.plan = {.shards = 2}}), IsOk());
 }
 
-TEST(PackerTest, ReportsTwoStepsForEachFile) {
+TEST(PackerTest, CountsEachFileOnceInEachPass) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 4);
-  int64_t total = 0;
-  int64_t done = 0;
-  ASSERT_THAT(Pack(
-                  images.path(), out / "p", {.plan = {.shards = 1}}, [&](int64_t n) { total = n; },
-                  [&](int64_t more) { done += more; }),
+  std::vector<std::string> passes;
+  std::vector<int64_t> totals, done;
+  ASSERT_THAT(Pack(images.path(), out / "p", {.plan = {.shards = 1}},
+                   {.begins =
+                        [&](absl::string_view pass, int64_t files) {
+                          passes.emplace_back(pass);
+                          totals.push_back(files);
+                          done.push_back(0);
+                        },
+                    .done =
+                        [&](int64_t files) {
+                          done.back() += files;
+                          return true;
+                        }}),
               IsOk());
-  EXPECT_EQ(total, 8);
-  EXPECT_EQ(done, 8);
+  EXPECT_THAT(passes, ElementsAre("checking", "packing"));
+  EXPECT_THAT(totals, ElementsAre(4, 4));
+  EXPECT_THAT(done, ElementsAre(4, 4));
+}
+
+// Stops in the given pass once so many files are done in it.
+absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
+                         int64_t after) {
+  std::string pass;
+  std::atomic<int64_t> done = 0;
+  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
+              {.begins =
+                   [&](absl::string_view name, int64_t) {
+                     pass = std::string(name);
+                     done = 0;
+                   },
+               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
+      .status();
+}
+
+TEST(PackerTest, StoppedItLeavesNothing) {
+  for (const char* pass : {"checking", "packing"}) {
+    const TempFolder images, out;
+    FillImageFolder(images, {"a"}, 12);
+    EXPECT_THAT(PackAndStop(images.path(), out / "p", pass, 8),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
+    EXPECT_THAT(out.List(), IsEmpty()) << pass;
+  }
+}
+
+TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 2);
+  // No system has a process of this number.
+  out.Write(".p-train-00000-of-00001.tfrecord.2147483646.0.tmp", "half a shard");
+  out.Write(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "of another set");
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(out.List(), ElementsAre(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp",
+                                      "labels.txt", "p-train-00000-of-00001.tfrecord"));
+}
+
+TEST(PackerTest, LabelsAreNamedInAFileByLine) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"tulip", "daisy", "rose"}, 1);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "new/p", {.plan = {.shards = 1}});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->labels_path, out / "new/labels.txt");
+  EXPECT_EQ(ReadWholeFile(out / "new/labels.txt"), "daisy\nrose\ntulip\n");
+  for (const Packed& packed : ReadAll(*report)) {
+    EXPECT_EQ(packed.class_name, report->classes[packed.label]);
+  }
+}
+
+TEST(PackerTest, LabelsOfAnotherDataSetAreNotReplaced) {
+  const TempFolder images, others, out;
+  FillImageFolder(images, {"a", "b"}, 1);
+  FillImageFolder(others, {"x"}, 1);
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(PackQuietly(images.path(), out / "q", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(
+      PackQuietly(others.path(), out / "x", {.plan = {.shards = 1}}),
+      StatusIs(absl::StatusCode::kAlreadyExists, AllOf(HasSubstr("labels.txt names other classes"),
+                                                       HasSubstr("a folder of its own"))));
+  EXPECT_EQ(ReadWholeFile(out / "labels.txt"), "a\nb\n");
+}
+
+TEST(PackerTest, AClassNameWithALineBreakIsRefused) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a\nb"}, 1);
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a\\nb has a line break")));
 }
 
 TEST(PackerTest, OptionsOutOfRangeAreRefused) {

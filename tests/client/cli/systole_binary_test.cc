@@ -1,7 +1,5 @@
 // Drives the real `systole` program (path in $SYSTOLE_BINARY): what a user or a script sees of it.
 
-#include <sys/wait.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -12,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/cli/image_folder.h"
 #include "tests/core/record/shard_builder.h"
+#include "tests/system/process.h"
 
 namespace systole {
 namespace {
@@ -21,23 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int exit_code;
-  std::string out;
-  std::string err;
-};
-
-// Every argument reaches the program as it is: patterns are not for the shell.
-Outcome RunSystole(const std::vector<std::string>& args) {
+Finished RunSystole(std::vector<std::string> args) {
   const char* binary = std::getenv("SYSTOLE_BINARY");
   SYSTOLE_CHECK(binary != nullptr);
-  const TempFolder folder;
-  std::string command = absl::StrCat("'", binary, "'");
-  for (const std::string& arg : args) absl::StrAppend(&command, " '", arg, "'");
-  absl::StrAppend(&command, " >'", folder / "out", "' 2>'", folder / "err", "'");
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadWholeFile(folder / "out"),
-          ReadWholeFile(folder / "err")};
+  args.insert(args.begin(), binary);
+  return Process(args).Wait();
 }
 
 // Flips a bit in the middle of the file.
@@ -48,34 +35,34 @@ void Damage(const std::string& path) {
 
 TEST(SystoleBinaryTest, MakesPacksIndexesInspectsAndVerifies) {
   const TempFolder folder;
-  const Outcome made =
+  const Finished made =
       RunSystole({"make-flowers", folder / "images", "--images", "25", "--seed", "2"});
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, AllOf(HasSubstr("daisy 5\n"), HasSubstr("25 images")));
   EXPECT_EQ(made.err, "");  // Not a terminal: no progress bar.
 
-  const Outcome packed =
+  const Finished packed =
       RunSystole({"pack", folder / "images", folder / "packed/flowers", "--shards", "3",
                   "--resize-short", "64", "--validation", "0.2"});
   EXPECT_EQ(packed.exit_code, 0) << packed.err;
   EXPECT_THAT(packed.out, HasSubstr("5 classes, 20 train images, 5 validation images"));
 
-  const Outcome indexed = RunSystole({"index", folder / "packed/*"});
+  const Finished indexed = RunSystole({"index", folder / "packed/*"});
   EXPECT_EQ(indexed.exit_code, 0) << indexed.err;
   EXPECT_THAT(indexed.out, AllOf(HasSubstr("flowers-train-00002-of-00003.tfrecord  7 records"),
                                  HasSubstr("4 shards, 25 records")));
   EXPECT_TRUE(std::filesystem::exists(folder / "packed/flowers-train-00000-of-00003.tfrecord.idx"));
 
-  const Outcome inspected = RunSystole({"inspect", folder / "packed/flowers-train-*"});
+  const Finished inspected = RunSystole({"inspect", folder / "packed/flowers-train-*"});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_THAT(inspected.out,
               AllOf(HasSubstr("3 shards, 20 records"), HasSubstr("JPEG 64"), HasSubstr("label")));
-  const Outcome record =
+  const Finished record =
       RunSystole({"inspect", folder / "packed/flowers-train-*", "--record", "19"});
   EXPECT_EQ(record.exit_code, 0) << record.err;
   EXPECT_THAT(record.out, HasSubstr("train-00002-of-00003.tfrecord: record 6 at byte offset"));
 
-  const Outcome verified = RunSystole({"verify", folder / "packed/*"});
+  const Finished verified = RunSystole({"verify", folder / "packed/*"});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("25 JPEGs decoded, 0 bad records"));
 }
@@ -91,7 +78,7 @@ TEST(SystoleBinaryTest, JsonIsOneObjectOnOneLine) {
       {"verify", folder / "p*", "--json"},
   };
   for (const std::vector<std::string>& args : command_lines) {
-    const Outcome outcome = RunSystole(args);
+    const Finished outcome = RunSystole(args);
     EXPECT_EQ(outcome.exit_code, 0) << args[0] << ": " << outcome.err;
     EXPECT_THAT(outcome.out, MatchesRegex("\\{[^\n]*\\}\n")) << args[0];
   }
@@ -103,11 +90,11 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   ASSERT_EQ(RunSystole({"pack", folder.path(), folder / "p", "--shards", "1"}).exit_code, 0);
   const std::string shard = folder / "p-train-00000-of-00001.tfrecord";
   Damage(shard);
-  const Outcome verified = RunSystole({"verify", shard});
+  const Finished verified = RunSystole({"verify", shard});
   EXPECT_EQ(verified.exit_code, 1);
   EXPECT_THAT(verified.out, StartsWith(absl::StrCat(shard, ": record 1 at byte offset ")));
   EXPECT_THAT(verified.err, HasSubstr("1 of 3 records are damaged"));
-  const Outcome json = RunSystole({"verify", shard, "--json"});
+  const Finished json = RunSystole({"verify", shard, "--json"});
   EXPECT_EQ(json.exit_code, 1);
   EXPECT_THAT(json.out, HasSubstr("\"record\":1,\"offset\":"));
   EXPECT_EQ(RunSystole({"inspect", shard, "--record", "1"}).exit_code, 1);
@@ -115,7 +102,7 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   EXPECT_EQ(RunSystole({"inspect", shard, "--record", "0"}).exit_code, 0);
 
   std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
-  const Outcome indexed = RunSystole({"index", shard});  // Framing is all that an index looks at.
+  const Finished indexed = RunSystole({"index", shard});  // Framing is all that an index looks at.
   EXPECT_EQ(indexed.exit_code, 1);
   EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
 }
@@ -124,10 +111,10 @@ TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
   const TempFolder folder;
   FillImageFolder(folder, {"a"}, 2);
   folder.Write("a/broken.jpg", "no JPEG");
-  const Outcome refused = RunSystole({"pack", folder.path(), folder / "p", "--shards", "1"});
+  const Finished refused = RunSystole({"pack", folder.path(), folder / "p", "--shards", "1"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("a/broken.jpg"));
-  const Outcome skipped =
+  const Finished skipped =
       RunSystole({"pack", folder.path(), folder / "p", "--shards", "1", "--skip-bad"});
   EXPECT_EQ(skipped.exit_code, 0);
   EXPECT_THAT(skipped.out, HasSubstr(absl::StrCat("skipped ", folder / "a/broken.jpg: ")));
@@ -136,10 +123,10 @@ TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
 TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
   const TempFolder folder;
   FillImageFolder(folder, {"a", "b"}, 2);
-  const Outcome packed =
+  const Finished packed =
       RunSystole({"pack", folder.path(), folder / "p", "--shards", "1", "--raw"});
   EXPECT_EQ(packed.exit_code, 0) << packed.err;
-  const Outcome inspected = RunSystole({"inspect", folder / "p-*"});
+  const Finished inspected = RunSystole({"inspect", folder / "p-*"});
   EXPECT_THAT(inspected.out,
               AllOf(HasSubstr("bytes   count 1  bytes 3600\n"),
                     HasSubstr("features of 4 records looked at"), Not(HasSubstr("JPEG"))));
@@ -147,21 +134,29 @@ TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
   // Records of 784 bytes that are no tf.train.Example: served as they are, so not damaged as such.
   const std::string digits =
       folder.Write("digits", ShardBuilder().Add(std::string(784, '\x07')).Build());
-  const Outcome parsed = RunSystole({"verify", digits});
+  const Finished parsed = RunSystole({"verify", digits});
   EXPECT_EQ(parsed.exit_code, 1);
   EXPECT_THAT(parsed.out, StartsWith(absl::StrCat(digits, ": record 0 at byte offset 0: ")));
   EXPECT_EQ(RunSystole({"verify", digits, "--framing-only"}).exit_code, 0);
-  const Outcome shown = RunSystole({"inspect", digits});
+  const Finished shown = RunSystole({"inspect", digits});
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_THAT(shown.out, HasSubstr("1 are no tf.train.Example"));
   EXPECT_THAT(RunSystole({"inspect", digits, "--record", "0"}).out,
               AllOf(HasSubstr("784 bytes of payload"), HasSubstr("no tf.train.Example: ")));
 }
 
+TEST(SystoleBinaryTest, IndexRemovesWhatAKilledRunLeft) {
+  const TempFolder folder;
+  const std::string shard = folder.Write("shard", ShardBuilder().Add("a").Build());
+  folder.Write(".shard.idx.2147483646.0.tmp", "half");  // No system has a process of this number.
+  EXPECT_EQ(RunSystole({"index", shard}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / ".shard.idx.2147483646.0.tmp"));
+}
+
 TEST(SystoleBinaryTest, IndexFilesGoWhereTheyAreAskedTo) {
   const TempFolder folder, index;
   const std::string shard = folder.Write("shard", ShardBuilder().Add("a").Add("bc").Build());
-  const Outcome indexed = RunSystole({"index", shard, "--index-dir", index.path(), "--json"});
+  const Finished indexed = RunSystole({"index", shard, "--index-dir", index.path(), "--json"});
   EXPECT_EQ(indexed.exit_code, 0) << indexed.err;
   EXPECT_THAT(indexed.out, AllOf(HasSubstr("\"records\":2"), HasSubstr("\"damaged\":0"),
                                  HasSubstr(absl::StrCat("\"index\":\"", index.path(), "/shard-"))));
@@ -208,7 +203,7 @@ TEST(SystoleBinaryTest, WrongUsageExitsWithTwo) {
       {"index", folder / "a/0.jpg", "--index-dir", folder / "no such folder"},
   };
   for (const std::vector<std::string>& args : command_lines) {
-    const Outcome outcome = RunSystole(args);
+    const Finished outcome = RunSystole(args);
     EXPECT_EQ(outcome.exit_code, 2) << testing::PrintToString(args) << outcome.err;
     EXPECT_NE(outcome.err, "") << testing::PrintToString(args);
     EXPECT_EQ(outcome.out, "") << testing::PrintToString(args);
@@ -226,7 +221,7 @@ TEST(SystoleBinaryTest, NothingThereExitsWithThree) {
       {"pack", folder / "none", folder / "p", "--shards", "1"},
   };
   for (const std::vector<std::string>& args : command_lines) {
-    const Outcome outcome = RunSystole(args);
+    const Finished outcome = RunSystole(args);
     EXPECT_EQ(outcome.exit_code, 3) << testing::PrintToString(args) << outcome.err;
     EXPECT_THAT(outcome.err, StartsWith(absl::StrCat("systole ", args[0], ": ")));
   }
@@ -234,7 +229,7 @@ TEST(SystoleBinaryTest, NothingThereExitsWithThree) {
 
 TEST(SystoleBinaryTest, HelpOfEverySubcommandHasAnExample) {
   for (const char* command : {"make-flowers", "pack", "index", "inspect", "verify"}) {
-    const Outcome outcome = RunSystole({command, "--help"});
+    const Finished outcome = RunSystole({command, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("--json"),
                                    HasSubstr(absl::StrCat("Example:\n  systole ", command, " "))));

@@ -1,17 +1,28 @@
+#include <csignal>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/emulator/training/checkpoint.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/checkpoint_file.h"
+#include "client/emulator/training/trainer.h"
+#include "core/flow/mutex.h"
 #include "core/status/check.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/command_run.h"
 #include "tests/client/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
 
 namespace systole {
 namespace {
@@ -57,7 +68,7 @@ class TrainCommandTest : public testing::Test {
  protected:
   // A spec of the feed with so many epochs.
   std::string Spec(const std::string& name, int64_t epochs, int64_t global_batch = 8) const {
-    v1::FeedSpec spec = SpecOf(FakeFeed());
+    v1::FeedSpec spec = SpecOf(BrightOrDark());
     spec.set_epochs(epochs);
     spec.set_global_batch(global_batch);
     std::string text;
@@ -74,7 +85,7 @@ class TrainCommandTest : public testing::Test {
 
   static emulator::Checkpoint ReadCheckpoint(const std::string& file) {
     const absl::StatusOr<emulator::Checkpoint> read =
-        emulator::DecodeCheckpoint(ReadWholeFile(file));
+        emulator::ReadCheckpoint(MemorySource(ReadWholeFile(file)));
     SYSTOLE_CHECK(read.ok());
     return *read;
   }
@@ -118,8 +129,10 @@ TEST_F(TrainCommandTest, JsonIsOneObject) {
   const CommandRun run = Train(Spec("a.textproto", 0),
                                {"--eval-spec", Spec("b.textproto", 1), "--epochs", "1", "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, MatchesRegex("\\{\"mode\":\"functional\",\"model\":\"bright-or-dark\".*"
-                                    "\"systole_version\":\"test\".*\\}\n"));
+  EXPECT_THAT(
+      run.out,
+      MatchesRegex("\\{\"mode\":\"functional\",\"verdict\":\".*\",\"model\":\"bright-or-dark\".*"
+                   "\"systole_version\":\"test\".*\\}\n"));
 }
 
 TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
@@ -133,6 +146,97 @@ TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
                           HasSubstr("id=\"plot-loss\""), HasSubstr("id=\"plot-cores\"")));
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"seed\":9"), HasSubstr("\"history\":{\"first_step\":0,"
                                                                 "\"steps\":20,")));
+}
+
+TEST_F(TrainCommandTest, TellsMaskedExamplesOfBothFeeds) {
+  FakeFeed feed = BrightOrDark();
+  feed.byte = [bright = feed.byte](int64_t step, int core, int tensor, int64_t place) {
+    return tensor == 2 && core == 0 && place == 1 && step < 2 ? uint8_t{0}
+                                                              : bright(step, core, tensor, place);
+  };
+  const CommandRun run = Train(Spec("s", 1), {"--epochs", "1", "--eval-spec", Spec("e", 1)}, feed);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("note: training feed: 2 examples are masked"),
+                             HasSubstr("note: validation feed: 2 examples are masked")));
+  const CommandRun json = Train(Spec("s", 1), {"--epochs", "1", "--json"}, feed);
+  EXPECT_THAT(json.out, AllOf(HasSubstr("\"masked_examples\":2,\"padded_examples\":0"),
+                              HasSubstr("\"notes\":[\"training feed: 2 examples are masked")));
+}
+
+// ---- Interrupted ----
+
+// Of a run that is asked to stop when the server has nothing more to send and `ready` is true.
+class InterruptedTrainTest : public TrainCommandTest {
+ protected:
+  CommandRun TrainUntil(int64_t steps_sent, const std::function<bool()>& ready,
+                        const std::vector<std::string>& more) const {
+    Interrupt interrupt([](int) {});
+    FakeFeed feed = BrightOrDark();
+    feed.spoil = [&](int, int, FakeChunk& piece) {
+      if (piece.header.step < steps_sent) return;
+      piece.hang = true;
+      Mutex mu;
+      CondVar never;
+      MutexLock lock(mu);
+      for (int waited_ms = 0; !ready() && waited_ms < 20'000; ++waited_ms) {
+        never.WaitFor(mu, absl::Milliseconds(1));
+      }
+      interrupt.Request(SIGINT);
+    };
+    const FakeServer server(feed);
+    std::vector<std::string> args = {"train",
+                                     "--server",
+                                     server.address(),
+                                     "--spec",
+                                     Spec("s", 2),
+                                     "--model",
+                                     folder_.Write("model.textproto", kModel),
+                                     "--threads",
+                                     "1",
+                                     "--epochs",
+                                     "2"};
+    args.insert(args.end(), more.begin(), more.end());
+    std::vector<std::unique_ptr<Command>> commands;
+    commands.push_back(MakeTrainCommand());
+    std::ostringstream out, err;
+    const int exit_code =
+        RunCommandLine(args, commands, "test", {.out = out, .err = err, .interrupt = &interrupt});
+    return {exit_code, out.str(), err.str()};
+  }
+};
+
+bool AtOnce() { return true; }
+
+TEST_F(InterruptedTrainTest, WithoutACheckpointItSaysHowToGetOne) {
+  const CommandRun run = TrainUntil(3, AtOnce, {});
+  EXPECT_EQ(run.exit_code, 130);
+  EXPECT_THAT(run.err,
+              MatchesRegex("systole train: interrupted after [0-9]+ steps: no checkpoint was "
+                           "written; --checkpoint FILE saves the run after every epoch, "
+                           "--checkpoint-every STEPS more often\n"));
+}
+
+TEST_F(InterruptedTrainTest, BeforeTheFirstCheckpointItSaysWhenThereIsOne) {
+  const CommandRun run = TrainUntil(3, AtOnce, {"--checkpoint", folder_ / "c"});
+  EXPECT_EQ(run.exit_code, 130);
+  EXPECT_THAT(run.err, HasSubstr("no checkpoint was written; --checkpoint saves the run after "
+                                 "every epoch, --checkpoint-every STEPS more often"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "c"));
+}
+
+TEST_F(InterruptedTrainTest, TheLastCheckpointIsNamedAndGoesOn) {
+  const std::string file = folder_ / "c";
+  const auto is_saved = [&] { return std::filesystem::exists(file); };
+  const CommandRun run = TrainUntil(9, is_saved, {"--checkpoint", file, "--checkpoint-every", "1"});
+  EXPECT_EQ(run.exit_code, 130);
+  const int64_t steps = ReadCheckpoint(file).trainer.steps;
+  EXPECT_THAT(run.err, HasSubstr(absl::StrCat("interrupted after ", steps, " steps: --resume ",
+                                              file, " goes on after step ", steps)));
+  // The break was no change.
+  EXPECT_EQ(Train(Spec("s", 2), {"--epochs", "2", "--resume", file}).exit_code, 0);
+  const CommandRun again = TrainUntil(9, AtOnce, {"--resume", file});
+  EXPECT_THAT(again.err, HasSubstr(absl::StrCat("no checkpoint was written, --resume ", file,
+                                                " goes on after step ", steps, " as before")));
 }
 
 // ---- Checkpoints ----
@@ -151,8 +255,7 @@ TEST_F(TrainCommandTest, AResumedRunEndsAsTheRunWithoutABreak) {
   ASSERT_EQ(second.exit_code, 0) << second.err;
   const emulator::Checkpoint want = ReadCheckpoint(whole), got = ReadCheckpoint(half);
   EXPECT_EQ(got.trainer.steps, 20);
-  EXPECT_EQ(got.trainer.parameters, want.trainer.parameters);
-  EXPECT_EQ(got.trainer.optimizer_state, want.trainer.optimizer_state);
+  EXPECT_EQ(got.trainer, want.trainer);
   EXPECT_EQ(got.feed_token, want.feed_token);
   ASSERT_EQ(got.loop.epochs.size(), 2u);
   for (size_t epoch = 0; epoch < 2; ++epoch) {
@@ -176,9 +279,38 @@ TEST_F(TrainCommandTest, ARunBrokenOffInMidEpochGoesOnFromItsLastSave) {
   EXPECT_EQ(ReadCheckpoint(half).trainer.steps, 12);
   const CommandRun second = Train(spec, {"--epochs", "2", "--resume", half, "--checkpoint", half});
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_EQ(ReadCheckpoint(half).trainer.parameters, ReadCheckpoint(whole).trainer.parameters);
+  EXPECT_EQ(ReadCheckpoint(half).trainer, ReadCheckpoint(whole).trainer);
   EXPECT_EQ(ReadCheckpoint(half).loop.epochs[1].training.loss,
             ReadCheckpoint(whole).loop.epochs[1].training.loss);
+}
+
+// What another program needs to start where this one starts, and to be compared with.
+TEST_F(TrainCommandTest, TheInitialCheckpointHoldsTheWeightsBeforeStep0AndResumesToTheSameRun) {
+  const std::string spec = Spec("a.textproto", 0);
+  const std::string initial = folder_ / "initial.ckpt", whole = folder_ / "whole.ckpt",
+                    resumed = folder_ / "resumed.ckpt";
+  ASSERT_EQ(Train(spec, {"--epochs", "1", "--seed", "9", "--initial-checkpoint", initial,
+                         "--checkpoint", whole})
+                .exit_code,
+            0);
+  const emulator::Checkpoint start = ReadCheckpoint(initial);
+  EXPECT_EQ(start.trainer.steps, 0);
+  const emulator::Model model = *emulator::ParseModel(kModel, "test");
+  emulator::Trainer untrained =
+      *emulator::Trainer::Create(model, {.num_cores = 2, .per_core_batch = 4, .seed = 9});
+  EXPECT_EQ(start.trainer, untrained.State());
+  EXPECT_NE(start.trainer.tensors, ReadCheckpoint(whole).trainer.tensors);
+  const CommandRun run =
+      Train(spec, {"--epochs", "1", "--seed", "9", "--resume", initial, "--checkpoint", resumed});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(ReadCheckpoint(resumed).trainer, ReadCheckpoint(whole).trainer);
+}
+
+TEST_F(TrainCommandTest, AnInitialCheckpointOfAResumedRunIsRefused) {
+  const CommandRun run = Train(Spec("a.textproto", 0), {"--resume", folder_ / "a.ckpt",
+                                                        "--initial-checkpoint", folder_ / "b"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--initial-checkpoint"), HasSubstr("--resume")));
 }
 
 TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
@@ -220,12 +352,16 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
   };
   refused("cut.ckpt", bytes.substr(0, bytes.size() / 2), 1, "cut short");
   std::string damaged = bytes;
-  damaged[damaged.size() / 2] ^= 4;
-  refused("damaged.ckpt", damaged, 1, "checksum does not fit");
+  damaged[damaged.size() - 8] ^= 4;  // Of the last tensor.
+  refused("damaged.ckpt", damaged, 1, "CRC of the payload");
   refused("other.ckpt", "weights", 2, "no checkpoint");
-  emulator::Checkpoint elsewhere = *emulator::DecodeCheckpoint(bytes);
+  refused("old.ckpt", "SYSTCKPT\1", 2, "Systole 0.1.0 wrote before its release");
+  emulator::Checkpoint elsewhere = ReadCheckpoint(file);
   elsewhere.feed_token = "systole1:x";
-  refused("token.ckpt", emulator::EncodeCheckpoint(elsewhere), 1, "feed's token");
+  std::string written;
+  ASSERT_THAT(emulator::WriteCheckpoint(elsewhere, "test", std::make_unique<StringSink>(&written)),
+              IsOk());
+  refused("token.ckpt", written, 1, "feed's token");
   const CommandRun absent = Train(spec, {"--resume", folder_ / "absent.ckpt"});
   EXPECT_EQ(absent.exit_code, 3);
   EXPECT_THAT(absent.err, HasSubstr("absent.ckpt"));
@@ -236,9 +372,11 @@ TEST_F(TrainCommandTest, CheckpointsThatCannotBeWrittenAreToldBeforeTraining) {
   FakeFeed damaged = BrightOrDark();
   damaged.spoil = [](int, int, FakeChunk& piece) { piece.end = absl::DataLossError("shard-3"); };
   const std::string spec = Spec("a.textproto", 0);
-  const CommandRun nowhere = Train(spec, {"--checkpoint", folder_ / "no/such/a.ckpt"}, damaged);
-  EXPECT_EQ(nowhere.exit_code, 3);
-  EXPECT_THAT(nowhere.err, HasSubstr("no/such/a.ckpt"));
+  for (const char* option : {"--checkpoint", "--initial-checkpoint"}) {
+    const CommandRun nowhere = Train(spec, {option, folder_ / "no/such/a.ckpt"}, damaged);
+    EXPECT_EQ(nowhere.exit_code, 3);
+    EXPECT_THAT(nowhere.err, HasSubstr("no/such/a.ckpt"));
+  }
   const CommandRun nameless = Train(spec, {"--checkpoint-every", "3"});
   EXPECT_EQ(nameless.exit_code, 2);
   EXPECT_THAT(nameless.err, HasSubstr("--checkpoint FILE"));

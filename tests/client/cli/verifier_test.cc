@@ -1,5 +1,6 @@
 #include "client/cli/verifier.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 absl::StatusOr<VerifyReport> VerifyQuietly(const std::vector<std::string>& paths,
@@ -73,6 +76,26 @@ TEST(VerifierTest, RecordThatIsNoExampleIsBadUnlessOnlyFramingIsAsked) {
   ASSERT_THAT(framing, IsOk());
   EXPECT_THAT(framing->bad, IsEmpty());
   EXPECT_EQ(framing->records, 1);
+}
+
+// With the beginnings of some kinds of files, and a name.
+TEST(VerifierTest, SaysWhatWasNotLookedInto) {
+  const TempFolder folder;
+  const std::string png = "\x89PNG\r\n\x1a\n and so on";
+  const std::string webp("RIFF\x10\0\0\0WEBPVP8 ", 16);
+  const std::string shard = folder / "s";
+  ShardBuilder()
+      .Add(ExampleBuilder().AddBytes("image", png).AddBytes("class", "daisy").Serialize())
+      .Add(ExampleBuilder().AddBytes("image", png).AddBytes("class", "rose").Serialize())
+      .Add(ExampleBuilder().AddBytes("image", webp).Serialize())
+      .Add(ExampleBuilder().AddBytes("image", std::string("\1\2\0", 3)).Serialize())
+      .WriteTo(shard);
+  const absl::StatusOr<VerifyReport> report = VerifyQuietly({shard}, {});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->jpegs, 0);
+  EXPECT_THAT(report->bad, IsEmpty());
+  EXPECT_THAT(report->not_decoded, ElementsAre(Pair("PNG", 2), Pair("WebP", 1),
+                                               Pair("other bytes", 1), Pair("text", 2)));
 }
 
 TEST(VerifierTest, BrokenJpegIsBadAndNamesItsFeature) {
@@ -144,7 +167,7 @@ TEST(VerifierTest, ProgressAddsUpToAllBytesOverMoreShardsThanAreOpenAtATime) {
   for (int i = 0; i < 70; ++i) {
     paths.push_back(folder.Write(absl::StrCat("s", i), ShardBuilder().Add("").Build()));
   }
-  int64_t done = 0;
+  std::atomic<int64_t> done = 0;
   const absl::StatusOr<VerifyReport> report =
       Verify(paths, {.threads = 1}, [&](int64_t bytes) { done += bytes; });
   ASSERT_THAT(report, IsOk());

@@ -1,0 +1,52 @@
+// The feeds of a training run: the one it trains on, and one after the other those of its
+// validations.
+//
+// Thread-compatible, but for Cancel(), which any thread may call at any time.
+#ifndef SYSTOLE_CLIENT_CLI_TRAINING_FEEDS_H_
+#define SYSTOLE_CLIENT_CLI_TRAINING_FEEDS_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "client/cli/core_infeeds.h"
+#include "client/cli/missing_tally.h"
+#include "core/flow/mutex.h"
+
+namespace systole {
+
+class TrainingFeeds {
+ public:
+  explicit TrainingFeeds(std::unique_ptr<CoreInfeeds> training) : training_(std::move(training)) {}
+
+  CoreInfeeds& training() { return *training_; }
+
+  // Puts `validation` into the place of the one before, which has ended. Cancelled after Cancel().
+  absl::Status SetValidation(std::unique_ptr<CoreInfeeds> validation) ABSL_LOCKS_EXCLUDED(mu_);
+  // REQUIRES: SetValidation() was called.
+  CoreInfeeds& validation() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Ends whatever is under way: every Pop() returns Cancelled from now on.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What was masked so far, of either, a sentence for each; none if nothing was.
+  std::vector<std::string> MaskedNotes() const ABSL_LOCKS_EXCLUDED(mu_);
+  // All of them.
+  MissingTally missing() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  MissingTally OfValidations() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<CoreInfeeds> training_;
+  mutable Mutex mu_;
+  std::unique_ptr<CoreInfeeds> validation_ ABSL_GUARDED_BY(mu_);
+  MissingTally ended_validations_ ABSL_GUARDED_BY(mu_);
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_TRAINING_FEEDS_H_
