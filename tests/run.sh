@@ -13,25 +13,27 @@
 #     tidy      clang-tidy (checks: .clang-tidy)
 #     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything
 #     tsan      ThreadSanitizer over core
+#     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 300)
 #
-# SYSTOLE_JOBS is the number of compilers and tests at a time (default: the number of CPUs).
+# SYSTOLE_JOBS is the number of compilers, tests and fuzzers at a time (default: the number of CPUs).
 set -euo pipefail
 
-readonly all_sections=(format release bench clang headers tidy asan tsan)
+readonly all_sections=(format release bench clang headers tidy asan tsan fuzz)
 sections=("$@")
-packages=--checks
 case "$*" in
-  "")
-    sections=(release bench)
-    packages=
-    ;;
+  "") sections=(release bench) ;;
   --all) sections=("${all_sections[@]}") ;;
 esac
+packages=--tests
 for section in "${sections[@]}"; do
-  if [[ " ${all_sections[*]} " != *" $section "* ]]; then
-    echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]}" >&2
-    exit 2
-  fi
+  case "$section" in
+    release | bench | asan | tsan) ;;
+    format | clang | headers | tidy | fuzz) packages=--checks ;;
+    *)
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]}" >&2
+      exit 2
+      ;;
+  esac
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
@@ -94,12 +96,13 @@ section_tidy() {
 }
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }
+section_fuzz() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-300}"; }
 
 for section in packages "${sections[@]}"; do
   begin=$SECONDS
   echo "=== $section (at $begin s)"
   if [[ $section == packages ]]; then
-    run deploy/install_dependencies.sh $packages
+    run deploy/install_dependencies.sh "$packages"
   else
     "section_$section"
   fi

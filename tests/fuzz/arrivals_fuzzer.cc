@@ -1,24 +1,38 @@
-// A file of arrivals is input like any other: whatever it says, it is refused, or it is written
-// again as it was and replays with books that add up.
+// A recording is input like any other: whatever it says, as it is and as records whose checksums
+// hold, it is refused, or it is written again as it was and replays with books that add up.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
-#include "absl/strings/string_view.h"
-#include "client/emulator/timing/arrivals.h"
+#include "client/emulator/timing/arrivals_file.h"
 #include "client/emulator/timing/replay.h"
 #include "core/status/check.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/memory_source.h"
+#include "tests/fuzz/resealed_records.h"
 
+using systole::MemorySource;
+using systole::StringSink;
 using systole::emulator::Arrivals;
 using systole::emulator::TimingBooks;
 using systole::emulator::Utilisation;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  const absl::StatusOr<Arrivals> arrivals = systole::emulator::ParseArrivals(text, "fuzz");
-  if (!arrivals.ok()) return 0;
-  const absl::StatusOr<Arrivals> again =
-      systole::emulator::ParseArrivals(systole::emulator::ArrivalsText(*arrivals), "again");
-  SYSTOLE_CHECK(again.ok() && *again == *arrivals);
+namespace {
+
+void ExpectWrittenAlike(const Arrivals& arrivals) {
+  std::string bytes;
+  SYSTOLE_CHECK(
+      systole::emulator::WriteArrivals(arrivals, "fuzz", std::make_unique<StringSink>(&bytes))
+          .ok());
+  const absl::StatusOr<Arrivals> again = systole::emulator::ReadArrivals(MemorySource(bytes));
+  SYSTOLE_CHECK(again.ok() && *again == arrivals);
+}
+
+void Read(const std::string& bytes) {
+  const absl::StatusOr<Arrivals> arrivals = systole::emulator::ReadArrivals(MemorySource(bytes));
+  if (!arrivals.ok()) return;
+  ExpectWrittenAlike(*arrivals);
   const absl::StatusOr<TimingBooks> books =
       systole::emulator::Replay(*arrivals, {.cores_per_chip = 2,
                                             .step_time = absl::Microseconds(375),
@@ -28,5 +42,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const systole::emulator::CoreBooks& core : used.cores) {
     SYSTOLE_CHECK(used.compute + core.infeed_stall + core.barrier == used.total);
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  Read(bytes);
+  Read(systole::ResealedRecords(bytes));
   return 0;
 }

@@ -1,32 +1,43 @@
-// Any bytes as a checkpoint, as they are and with the size and the checksum that would fit: what is
-// accepted is written back alike.
+// Any bytes as a checkpoint, as they are and as records whose checksums hold: what is accepted is
+// written and read again alike.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <string>
 
-#include "absl/strings/string_view.h"
-#include "client/emulator/training/checkpoint.h"
-#include "core/checksum/xxh3.h"
+#include "client/emulator/training/checkpoint_file.h"
 #include "core/status/check.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/memory_source.h"
+#include "tests/fuzz/resealed_records.h"
+
+using systole::MemorySource;
+using systole::StringSink;
+using systole::emulator::Checkpoint;
 
 namespace {
 
-void Read(absl::string_view bytes) {
-  const auto checkpoint = systole::emulator::DecodeCheckpoint(bytes);
-  if (checkpoint.ok()) SYSTOLE_CHECK(systole::emulator::EncodeCheckpoint(*checkpoint) == bytes);
+std::string Written(const Checkpoint& checkpoint) {
+  std::string bytes;
+  SYSTOLE_CHECK(
+      systole::emulator::WriteCheckpoint(checkpoint, "fuzz", std::make_unique<StringSink>(&bytes))
+          .ok());
+  return bytes;
+}
+
+void Read(const std::string& bytes) {
+  const auto checkpoint = systole::emulator::ReadCheckpoint(MemorySource(bytes));
+  if (!checkpoint.ok()) return;
+  const std::string written = Written(*checkpoint);
+  const auto again = systole::emulator::ReadCheckpoint(MemorySource(written));
+  SYSTOLE_CHECK(again.ok() && Written(*again) == written);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::string bytes(reinterpret_cast<const char*>(data), size);
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
   Read(bytes);
-  if (size < 32) return 0;
-  const uint64_t total = size;
-  std::memcpy(bytes.data() + 16, &total, sizeof(total));
-  const uint64_t checksum = systole::Xxh3(absl::string_view(bytes).substr(0, size - 8));
-  std::memcpy(bytes.data() + size - 8, &checksum, sizeof(checksum));
-  Read(bytes);
+  Read(systole::ResealedRecords(bytes));
   return 0;
 }

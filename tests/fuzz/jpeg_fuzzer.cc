@@ -2,10 +2,12 @@
 // Must never crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
 // libFuzzer). A crop of an image that decodes whole without a warning must equal the cut, and our
 // entropy decoder must say what libjpeg's says: pixels, errors, warnings. So must a decoder that
-// has seen other images, and one that decodes beside another.
+// has seen other images, one that decodes beside another, and one whose image ends otherwise.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "core/image/crop.h"
@@ -20,20 +22,6 @@ constexpr int64_t kMaxPixels = 1 << 16;
 
 CropRect Part(const ImageInfo& info) {
   return {info.height / 4, info.width / 3, (info.height + 1) / 2, (info.width + 1) / 2};
-}
-
-// `own` has seen other images, the other decoder none: that must not matter either.
-void CompareWithLibrary(JpegDecoder& own, absl::string_view jpeg) {
-  JpegDecoder library = *JpegDecoder::Create(
-      {.max_pixels = kMaxPixels, .max_scans = 12, .library_entropy_decoder = true});
-  const absl::StatusOr<ImageInfo> info = own.ReadHeader(jpeg);
-  SYSTOLE_CHECK(library.ReadHeader(jpeg).status() == info.status());
-  if (!info.ok()) return;
-  const CropRect crop = Part(*info);
-  std::vector<uint8_t> ours(size_t{3} * crop.width * crop.height), theirs(ours.size());
-  const absl::Status status = own.Decode(crop, absl::MakeSpan(ours));
-  SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
-  SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
 }
 
 struct Rows {
@@ -53,6 +41,56 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
     rows.pixels.insert(rows.pixels.end(), *row, *row + size_t{3} * crop.width);
   }
   return rows;
+}
+
+// `own` has seen other images, the other decoder none: that must not matter either.
+void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
+  JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
+                                              .max_pixels = kMaxPixels,
+                                              .max_scans = 12,
+                                              .library_entropy_decoder = true});
+  const absl::StatusOr<ImageInfo> info = own.ReadHeader(jpeg);
+  SYSTOLE_CHECK(library.ReadHeader(jpeg).status() == info.status());
+  if (!info.ok()) return;
+  const CropRect crop = whole ? WholeImage(info->height, info->width) : Part(*info);
+  std::vector<uint8_t> ours(size_t{3} * crop.width * crop.height), theirs(ours.size());
+  const absl::Status status = own.Decode(crop, absl::MakeSpan(ours));
+  SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
+  SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
+  if (!whole) return;
+  // Rows alone: what follows the last is not looked at, unless entropy decoding reads ahead.
+  Rows rows[2];
+  for (JpegDecoder* decoder : {&own, &library}) {
+    if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+    Rows& read = rows[decoder == &own ? 0 : 1];
+    read.status = decoder->StartCrop(crop);
+    if (read.status.ok()) read = ReadRows(*decoder, crop);
+  }
+  SYSTOLE_CHECK(rows[0] == rows[1] && own.warnings() == library.warnings());
+}
+
+// `jpeg` without some of its last bytes, with fill and markers, or what looks like them, instead.
+// All of its bytes decide which, so that any change tries other endings.
+std::string WithOtherEnding(absl::string_view jpeg) {
+  static const std::string* const kPieces = new std::string[8]{"\xff",
+                                                               "\xff\xff",
+                                                               "\xff\xd9",
+                                                               std::string("\xff\0", 2),
+                                                               std::string(1, '\0'),
+                                                               "\xff\xd0",
+                                                               "\xff\xff\xd9",
+                                                               std::string(3000, '\xff')};
+  uint64_t choice = 1469598103934665603u;  // FNV-1a.
+  for (const char byte : jpeg) choice = (choice ^ static_cast<uint8_t>(byte)) * 1099511628211u;
+  const auto draw = [&choice](uint64_t n) {
+    const uint64_t drawn = (choice >> 20) % n;
+    choice = choice * 6364136223846793005u + 1442695040888963407u;
+    return drawn;
+  };
+  const size_t cut = static_cast<size_t>(draw(3) == 0 ? draw(200) : draw(8));
+  std::string ended(jpeg.substr(0, jpeg.size() - std::min(jpeg.size(), cut)));
+  for (uint64_t pieces = draw(4); pieces > 0; --pieces) ended += kPieces[draw(8)];
+  return ended;
 }
 
 // Two crops decoded together are two crops decoded alone.
@@ -121,7 +159,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view jpeg(reinterpret_cast<const char*>(data), size);
   DecodeAndCompare(strict, jpeg);
   DecodeAndCompare(lenient, jpeg);
-  CompareWithLibrary(strict, jpeg);
+  CompareWithLibrary(strict, /*strict=*/true, jpeg, /*whole=*/false);
+  const std::string ended = WithOtherEnding(jpeg);
+  CompareWithLibrary(strict, /*strict=*/true, ended, /*whole=*/true);
+  CompareWithLibrary(lenient, /*strict=*/false, ended, /*whole=*/true);
   DecodeTogether(strict, other, jpeg);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {

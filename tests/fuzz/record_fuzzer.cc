@@ -1,4 +1,5 @@
 // Any bytes as a shard: scan, random access and sequential reader must agree on what it holds.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,15 +30,16 @@ void RunOnShard(const std::string& bytes) {
   SYSTOLE_CHECK(index.shard_bytes() == bytes.size());
   SYSTOLE_CHECK(index.ToText() == framed.index.ToText());
   SYSTOLE_CHECK(verified.content_hash == framed.content_hash);
-  const absl::StatusOr<uint64_t> hash = HashContent(source, index);
-  SYSTOLE_CHECK(hash.ok() && *hash == verified.content_hash);
   const absl::StatusOr<RecordIndex> parsed = RecordIndex::Parse(index.ToText(), bytes.size());
   SYSTOLE_CHECK(parsed.ok() && parsed->ToText() == index.ToText());
+  const absl::StatusOr<ScannedShard> indexed = ScanIndexed(source, *parsed);
+  SYSTOLE_CHECK(indexed.ok() && indexed->content_hash == verified.content_hash);
+  SYSTOLE_CHECK(indexed->index.num_damaged() == framed.index.num_damaged());
 
-  std::vector<bool> is_damaged(index.num_records(), false);
-  for (const DamagedRecord& damaged : index.damaged()) {
+  const std::vector<DamagedRecord>& listed = index.damaged();
+  SYSTOLE_CHECK(listed.size() == std::min<size_t>(index.num_damaged(), kMaxDamagedListed));
+  for (const DamagedRecord& damaged : listed) {
     SYSTOLE_CHECK(damaged.span == index.span(damaged.record));
-    is_damaged[damaged.record] = true;
   }
   const absl::StatusOr<Shard> shard = Shard::Create(std::make_unique<MemorySource>(bytes));
   SYSTOLE_CHECK(shard.ok() && shard->num_records() == index.num_records());
@@ -45,15 +47,21 @@ void RunOnShard(const std::string& bytes) {
   SYSTOLE_CHECK(reader.ok());
   AlignedBuffer scratch;
   bool reader_lives = true;
+  std::vector<bool> is_damaged(index.num_records(), false);
+  size_t num_damaged = 0;
   for (int64_t i = 0; i < index.num_records(); ++i) {
     const absl::StatusOr<absl::string_view> payload = shard->ReadRecord(i, scratch);
-    SYSTOLE_CHECK(payload.ok() != is_damaged[i]);
+    is_damaged[i] = !payload.ok();
+    if (!payload.ok() && num_damaged < listed.size())
+      SYSTOLE_CHECK(listed[num_damaged].record == i);
+    if (!payload.ok()) ++num_damaged;
     if (!reader_lives) continue;
     const absl::StatusOr<std::optional<absl::string_view>> next = reader->Next();
     reader_lives = next.ok();
     SYSTOLE_CHECK(next.ok() == payload.ok());
     if (next.ok()) SYSTOLE_CHECK(next->has_value() && **next == *payload);
   }
+  SYSTOLE_CHECK(num_damaged == static_cast<size_t>(index.num_damaged()));
   const absl::StatusOr<std::optional<absl::string_view>> end = reader->Next();
   SYSTOLE_CHECK(reader_lives ? end.ok() && !end->has_value()
                              : end.status().code() == absl::StatusCode::kDataLoss);

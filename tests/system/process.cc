@@ -8,15 +8,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cstring>
+#include <utility>
 
 #include "core/status/check.h"
+#include "gtest/gtest.h"
 
 namespace systole {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStuckAfter(120);
+// The exit code for which tests/CMakeLists.txt asks the sanitizers: their own is one of ours.
+constexpr int kSanitizerReport = 99;
+constexpr char kStuck[] = "is stuck: two minutes were not enough";
 
 std::string ReadMemoryFile(int fd) {
   std::string text;
@@ -38,7 +43,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 }  // namespace
 
 Process::Process(const std::vector<std::string>& args, const ProcessOptions& options)
-    : out_is_pipe_(options.stdout_pipe_bytes > 0) {
+    : program_(args[0]), out_is_pipe_(options.stdout_pipe_bytes > 0) {
   int child_out;
   if (out_is_pipe_) {
     int ends[2];
@@ -76,6 +81,7 @@ Process::Process(const std::vector<std::string>& args, const ProcessOptions& opt
 
 Process::~Process() {
   if (!reaped_) {
+    // Tells of a signal that it is just dying of, too: the first one counts.
     Signal(SIGKILL);
     Reap(0);
   }
@@ -83,10 +89,23 @@ Process::~Process() {
   close(err_fd_);
 }
 
-void Process::Signal(int signal) const { SYSTOLE_CHECK(kill(pid_, signal) == 0); }
+void Process::Signal(int signal) {
+  sent_signals_.insert(signal);
+  SYSTOLE_CHECK(kill(pid_, signal) == 0);
+}
 
 void Process::Reap(int options) {
-  if (!reaped_) reaped_ = waitpid(pid_, &wait_status_, options) == pid_;
+  if (reaped_) return;
+  reaped_ = waitpid(pid_, &wait_status_, options) == pid_;
+  if (!reaped_) return;
+  if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == kSanitizerReport) {
+    ADD_FAILURE() << program_ << " was ended by a sanitizer; it wrote:\n" << err();
+  }
+  if (WIFSIGNALED(wait_status_) && sent_signals_.count(WTERMSIG(wait_status_)) == 0) {
+    ADD_FAILURE() << program_ << " died of signal " << WTERMSIG(wait_status_) << " ("
+                  << strsignal(WTERMSIG(wait_status_)) << "); it wrote:\n"
+                  << err();
+  }
 }
 
 bool Process::IsRunning() {
@@ -97,11 +116,9 @@ bool Process::IsRunning() {
 std::string Process::ReadLine() {
   SYSTOLE_CHECK(out_is_pipe_);
   size_t newline;
+  const Deadline deadline = Clock::now() + kStuckAfter;
   while ((newline = unread_.find('\n')) == std::string::npos) {
-    char buffer[4096];
-    const ssize_t got = read(out_fd_, buffer, sizeof(buffer));
-    if (got <= 0) return "";
-    unread_.append(buffer, static_cast<size_t>(got));
+    if (!ReadMore(deadline)) return "";
   }
   const std::string line = unread_.substr(0, newline + 1);
   unread_.erase(0, newline + 1);
@@ -110,34 +127,37 @@ std::string Process::ReadLine() {
 
 std::string Process::err() const { return ReadMemoryFile(err_fd_); }
 
-std::string Process::ReadRestOfPipe() {
-  const Clock::time_point deadline = Clock::now() + kStuckAfter;
+bool Process::ReadMore(Deadline deadline) {
   pollfd wanted = {.fd = out_fd_, .events = POLLIN, .revents = 0};
-  while (Clock::now() < deadline) {
-    if (poll(&wanted, 1, /*timeout_ms=*/100) <= 0) continue;
-    char buffer[65536];
-    const ssize_t got = read(out_fd_, buffer, sizeof(buffer));
-    if (got <= 0) break;
-    unread_.append(buffer, static_cast<size_t>(got));
+  while (poll(&wanted, 1, /*timeout_ms=*/100) <= 0) {
+    if (Clock::now() < deadline) continue;
+    ADD_FAILURE() << program_ << " " << kStuck;
+    return false;
   }
-  return std::move(unread_);
+  char buffer[65536];
+  const ssize_t got = read(out_fd_, buffer, sizeof(buffer));
+  if (got <= 0) return false;
+  unread_.append(buffer, static_cast<size_t>(got));
+  return true;
 }
 
 Finished Process::Wait() {
-  Finished finished;
-  if (out_is_pipe_) finished.out = ReadRestOfPipe();
-  const Clock::time_point deadline = Clock::now() + kStuckAfter;
+  const Deadline deadline = Clock::now() + kStuckAfter;
+  while (out_is_pipe_ && ReadMore(deadline)) {
+  }
   while (IsRunning()) {
     if (Clock::now() > deadline) {
+      ADD_FAILURE() << program_ << " " << kStuck << "; it wrote:\n" << err();
       Signal(SIGKILL);
       Reap(0);
     } else {
       usleep(2000);
     }
   }
-  finished.exit_code =
-      WIFEXITED(wait_status_) ? WEXITSTATUS(wait_status_) : 128 + WTERMSIG(wait_status_);
-  if (!out_is_pipe_) finished.out = ReadMemoryFile(out_fd_);
+  Finished finished;
+  if (WIFEXITED(wait_status_)) finished.exit_code = WEXITSTATUS(wait_status_);
+  if (WIFSIGNALED(wait_status_)) finished.signal = WTERMSIG(wait_status_);
+  finished.out = out_is_pipe_ ? std::exchange(unread_, "") : ReadMemoryFile(out_fd_);
   finished.err = err();
   return finished;
 }

@@ -1,12 +1,17 @@
 // One of the real programs, run as a child process of a test. It cannot outlive the test: it is
 // killed when its Process goes, and by the kernel if the test dies first.
 //
+// A program that dies of a signal or of a sanitizer's report fails the test, whether or not anybody
+// asks how it ended, unless the test sent that signal.
+//
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
 #define SYSTOLE_TESTS_SYSTEM_PROCESS_H_
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +27,10 @@ struct ProcessOptions {
 };
 
 struct Finished {
-  // As a shell says it: 128 + signal for a process that a signal ended.
-  int exit_code = 0;
+  // -1 if a signal ended it: none of the codes that a program can return.
+  int exit_code = -1;
+  // The signal that ended it, or 0.
+  int signal = 0;
   std::string out;
   std::string err;
 };
@@ -38,21 +45,27 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
-  void Signal(int signal) const;
+  void Signal(int signal);
   bool IsRunning();
-  // The next line of stdout with its newline; "" at the end. REQUIRES: stdout_pipe_bytes.
+  // The next line of stdout with its newline; "" at the end, or with a failure after two minutes.
+  // REQUIRES: stdout_pipe_bytes.
   std::string ReadLine();
   // What it has written to stderr so far.
   std::string err() const;
   // Waits for the end. `out` is what ReadLine() has not taken. A process still there after two
-  // minutes is stuck: it is killed, and its exit code says so (137).
+  // minutes is stuck: it is killed, and that is a failure.
   Finished Wait();
 
  private:
-  void Reap(int options);
-  std::string ReadRestOfPipe();
+  using Deadline = std::chrono::steady_clock::time_point;
 
+  void Reap(int options);
+  // Reads more of the pipe into `unread_`. False at its end, or with a failure at the deadline.
+  bool ReadMore(Deadline deadline);
+
+  const std::string program_;
   pid_t pid_ = -1;
+  std::set<int> sent_signals_;
   bool reaped_ = false;
   int wait_status_ = 0;
   int out_fd_ = -1;  // A memory file, or the reading end of the pipe.

@@ -1,7 +1,5 @@
 #include "tests/system/served_feed.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/status/check.h"
 #include "tests/core/record/shard_builder.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -27,8 +26,8 @@ std::vector<std::string> Concatenate(std::vector<std::string> a,
 void RunOrAbort(const std::vector<std::string>& args) {
   const Finished finished = RunSystole(args);
   if (finished.exit_code != 0) {
-    std::fprintf(stderr, "systole %s: exit code %d\n%s", args[0].c_str(), finished.exit_code,
-                 finished.err.c_str());
+    std::fprintf(stderr, "systole %s: exit code %d, signal %d\n%s", args[0].c_str(),
+                 finished.exit_code, finished.signal, finished.err.c_str());
   }
   SYSTOLE_CHECK(finished.exit_code == 0);
 }
@@ -49,9 +48,12 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
   std::unique_ptr<ServerProcess> server(new ServerProcess(
       Concatenate({ServerProgram(), "--listen", "127.0.0.1:0", "--port-file", port_file}, args),
       options));
-  while (!std::filesystem::exists(port_file)) {
-    if (!server->process_.IsRunning()) return absl::UnavailableError(server->process_.Wait().err);
-    usleep(2000);
+  const bool serves = WaitUntil(
+      [&] { return std::filesystem::exists(port_file) || !server->process_.IsRunning(); });
+  if (!std::filesystem::exists(port_file)) {
+    if (serves) return absl::UnavailableError(server->process_.Wait().err);
+    return absl::DeadlineExceededError(
+        absl::StrCat("the server wrote no port; it wrote:\n", server->process_.err()));
   }
   // Renamed into place: whoever sees the file sees all of it.
   const std::string text = ReadWholeFile(port_file);

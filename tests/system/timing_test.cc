@@ -60,8 +60,10 @@ TEST_F(TimingTest, OneRecordingGivesTheSameNumbersTwice) {
   };
   const Finished first = replay("v2-8");
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_THAT(first.out, AllOf(StartsWith("{\"mode\":\"replay\",\"model\":\"resnet50\","),
-                               HasSubstr("\"counted_steps\":19,")));
+  EXPECT_THAT(
+      first.out,
+      AllOf(StartsWith("{\"mode\":\"replay\",\"verdict\":"), HasSubstr("\"dataset\":\"flowers\","),
+            HasSubstr("\"model\":\"resnet50\","), HasSubstr("\"counted_steps\":19,")));
   EXPECT_EQ(first.out, replay("v2-8").out);
   EXPECT_NE(first.out, replay("v3-8").out);
 }

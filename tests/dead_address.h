@@ -1,0 +1,34 @@
+// An address at which nobody listens.
+//
+// Thread-safe.
+#ifndef SYSTOLE_TESTS_DEAD_ADDRESS_H_
+#define SYSTOLE_TESTS_DEAD_ADDRESS_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+
+namespace systole {
+
+// "127.0.0.1:PORT" with a port that this program holds to its end without listening on it: whoever
+// dials it is refused, and nobody else can get it.
+inline std::string DeadAddress() {
+  const int holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  SYSTOLE_CHECK(holder >= 0);
+  SYSTOLE_CHECK(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  SYSTOLE_CHECK(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_DEAD_ADDRESS_H_

@@ -1,0 +1,28 @@
+// Any bytes as the text of a hash file: what is accepted is bounded, in order, and written back
+// alike.
+#include <cstddef>
+#include <cstdint>
+
+#include "core/record/index_file.h"
+#include "core/status/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  const FileIdentity shard = {.size_bytes = 500, .mtime_ns = 7, .inode = 0, .device = 0};
+  std::vector<uint64_t> ends;
+  for (uint64_t end = 2; end <= shard.size_bytes; end += 2) ends.push_back(end);
+  const absl::StatusOr<ScannedShard> parsed = ParseHashFile(text, shard, RecordIndex(ends));
+  if (!parsed.ok()) return 0;
+  const RecordIndex& index = parsed->index;
+  SYSTOLE_CHECK(index.num_damaged() <= index.num_records());
+  SYSTOLE_CHECK(index.damaged().size() <= kMaxDamagedListed);
+  int64_t before = -1;
+  for (const DamagedRecord& damaged : index.damaged()) {
+    SYSTOLE_CHECK(damaged.record > before && damaged.record < index.num_records());
+    SYSTOLE_CHECK(damaged.span == index.span(damaged.record));
+    before = damaged.record;
+  }
+  SYSTOLE_CHECK(HashFileText(shard, index, parsed->content_hash) == text);
+  return 0;
+}

@@ -1,0 +1,100 @@
+// An HTTP/2 client of the roughest kind: it sends what gRPC's own refuses to, such as header values
+// with a line end in them.
+//
+// Single-thread.
+#ifndef SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_
+#define SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/memory/owned_fd.h"
+#include "core/status/check.h"
+
+namespace systole {
+
+using RawHeaders = std::vector<std::pair<std::string, std::string>>;
+
+class RawHttp2 {
+ public:
+  // Connects to "127.0.0.1:PORT".
+  explicit RawHttp2(absl::string_view address) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    int port = 0;
+    SYSTOLE_CHECK(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    SYSTOLE_CHECK(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
+    const timeval limit = {.tv_sec = 30, .tv_usec = 0};
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    Send(absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(/*type=*/4, /*flags=*/0, 0, "")));
+  }
+
+  // A request of gRPC's to `method`, without a body, with these headers besides the usual ones.
+  void Request(const std::string& method, const RawHeaders& more) {
+    std::string block;
+    for (const auto& [name, value] : RawHeaders{{":method", "POST"},
+                                                {":scheme", "http"},
+                                                {":path", method},
+                                                {":authority", "x"},
+                                                {"te", "trailers"},
+                                                {"content-type", "application/grpc"}}) {
+      block += Literal(name, value);
+    }
+    for (const auto& [name, value] : more) block += Literal(name, value);
+    Send(Frame(/*type=*/1, /*flags=*/4 | 1, next_stream_, block));  // END_HEADERS, END_STREAM.
+    next_stream_ += 2;
+  }
+
+  // Asks for a sign of life (PING) and takes what comes until the answer is there, or the server
+  // has hung up: what was sent before has been seen by then.
+  void Settle() {
+    Send(Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
+    std::string seen;
+    char buffer[4096];
+    ssize_t got;
+    while (seen.find("settled?") == std::string::npos &&
+           (got = ::recv(fd_.get(), buffer, sizeof(buffer), 0)) > 0) {
+      seen.append(buffer, static_cast<size_t>(got));
+    }
+  }
+
+ private:
+  static std::string Literal(const std::string& name, const std::string& value) {
+    SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
+    return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
+                        std::string(1, static_cast<char>(value.size())), value);
+  }
+  static std::string Frame(int type, int flags, uint32_t stream, absl::string_view payload) {
+    std::string head;
+    const auto size = static_cast<uint32_t>(payload.size());
+    for (const int shift : {16, 8, 0}) head.push_back(static_cast<char>(size >> shift));
+    head.push_back(static_cast<char>(type));
+    head.push_back(static_cast<char>(flags));
+    for (const int shift : {24, 16, 8, 0}) head.push_back(static_cast<char>(stream >> shift));
+    return absl::StrCat(head, payload);
+  }
+  // A server that has hung up takes nothing, which is an answer too.
+  void Send(const std::string& bytes) {
+    ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+  OwnedFd fd_;
+  uint32_t next_stream_ = 1;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_

@@ -1,0 +1,56 @@
+#include "tests/test_deadline.h"
+
+#include <unistd.h>
+
+#include "core/flow/bounded_queue.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ExitedWithCode;
+
+TEST(TestDeadlineTest, AWaitForSomethingThatNeverComesIsAFailureWithTheTestsName) {
+  const auto wait_for_ever = [] {
+    SetDeadline("QueueTest.Hangs", /*seconds=*/1);
+    BoundedQueue<int> queue(1);
+    queue.Pop().status().IgnoreError();
+    _exit(0);
+  };
+  EXPECT_EXIT(wait_for_ever(), ExitedWithCode(1),
+              "FAILED: QueueTest.Hangs is still running after 1 s");
+}
+
+TEST(TestDeadlineTest, ALongNameIsCut) {
+  const auto wait_for_ever = [] {
+    SetDeadline(std::string(10'000, 'x'), /*seconds=*/1);
+    while (true) pause();
+  };
+  EXPECT_EXIT(wait_for_ever(), ExitedWithCode(1), "FAILED: xxx");
+}
+
+// The listener's alarm is set while this runs, and says how much of it is left.
+TEST(TestDeadlineTest, EachTestHasOne) {
+  const unsigned left = alarm(0);
+  SetDeadline("the rest of this test", kTestSeconds);
+  EXPECT_GT(left, 0u);
+  EXPECT_LE(left, kTestSeconds);
+}
+
+TEST(WaitUntilTest, LooksAgainUntilItHolds) {
+  int looks = 0;
+  EXPECT_TRUE(WaitUntil([&looks] { return ++looks == 3; }));
+  EXPECT_EQ(looks, 3);
+}
+
+TEST(WaitUntilTest, IsAFailureIfItNeverHolds) {
+  const testing::AssertionResult result =
+      WaitUntil([] { return false; }, std::chrono::milliseconds(2));
+  EXPECT_FALSE(result);
+  EXPECT_STREQ(result.message(), "still not so after 2 ms");
+}
+
+}  // namespace
+}  // namespace systole
