@@ -143,13 +143,11 @@ Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64
 int64_t WarmSteps(int64_t full) { return NumRounds() == 1 ? 1 : full; }
 constexpr int64_t kWarmSteps = 12;
 
-Sample MeasureFeed(const char* host, int64_t steps, int64_t step_bytes) {
-  v1::FeedSpec spec;
-  spec.set_dataset("ready");
-  spec.set_num_cores(1);
-  spec.set_global_batch(kBatch);
+Sample MeasureFeed(const char* host, const ReadySteps& ready, int64_t steps) {
+  const int64_t step_bytes = ready.bytes();
   const auto client = FeedClient::Create(
-      spec, {.servers = {absl::StrCat(host, ":", ports.ready)}, .prefetch_bytes = 3 * step_bytes});
+      ready.spec,
+      {.servers = {absl::StrCat(host, ":", ports.ready)}, .prefetch_bytes = 3 * step_bytes});
   SYSTOLE_CHECK(client.ok());
   return MeasureSteps(**client, WarmSteps(kWarmSteps), steps, step_bytes);
 }
@@ -196,7 +194,7 @@ void CompareWithSocket(benchmark::State& state, const char* host, const std::str
   AlignedBuffer to = *AlignedBuffer::Create(ready.bytes());
   for (auto _ : state) {
     const std::vector<std::vector<Sample>> samples =
-        TakeTurns({[&] { return MeasureFeed(host, steps, ready.bytes()); },
+        TakeTurns({[&] { return MeasureFeed(host, ready, steps); },
                    [&] { return MeasureSocket(host, steps, ready.bytes(), to); }});
     const Row row = {.figure = figure,
                      .ceiling = "raw TCP socket through the same",

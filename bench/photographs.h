@@ -1,6 +1,5 @@
-// Photograph-like JPEGs: noise whose amplitude falls with its frequency (1/f), as in photographs,
-// so that a decoder finds about as many coefficients in them. README.md says how they were compared
-// with real ones.
+// Photograph-like JPEGs: nothing but the texture of client/texture, so that a decoder finds about
+// as many coefficients in them as in real ones. README.md says how they were compared with these.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_

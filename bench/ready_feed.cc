@@ -1,6 +1,7 @@
 #include "bench/ready_feed.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -66,6 +67,15 @@ ReadySteps::ReadySteps(int64_t global_batch, int num_cores)
        {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {batch}}}});
   SYSTOLE_CHECK(created.ok());
   layout = *created;
+  spec.set_dataset("ready");
+  spec.set_num_cores(num_cores);
+  spec.set_global_batch(global_batch);
+  // A client refuses an answer that does not describe its spec's outputs.
+  for (const auto& [name, dtype] : {std::pair{"image", v1::BFLOAT16}, {"label", v1::INT64}}) {
+    v1::Output& output = *spec.add_outputs();
+    output.set_name(name);
+    output.set_dtype(dtype);
+  }
   for (AlignedBuffer& step : steps) {
     step = *AlignedBuffer::Create(bytes());
     for (int64_t i = 0; i < bytes(); ++i) step.data()[i] = static_cast<uint8_t>(i * 7);
@@ -110,12 +120,8 @@ RunningServer::RunningServer(grpc::Service& service, const std::string& listen) 
 }
 
 Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps) {
-  v1::FeedSpec spec;
-  spec.set_dataset("ready");
-  spec.set_num_cores(ready.num_cores);
-  spec.set_global_batch(ready.global_batch);
   absl::StatusOr<std::unique_ptr<FeedClient>> client =
-      FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
+      FeedClient::Create(ready.spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
   SYSTOLE_CHECK(client.ok());
   // The steady state is measured: afterwards the connection is there and every buffer was used.
   for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());

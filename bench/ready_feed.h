@@ -28,12 +28,13 @@ struct ReadySteps {
 
   const int64_t global_batch;
   const int num_cores;
+  v1::FeedSpec spec;  // What a client asks for to be told this layout.
   SliceLayout layout;
   AlignedBuffer steps[2];
 };
 
-// Streams `ready`, which must outlive it, framed as the real server frames steps, whatever the spec
-// says.
+// Streams `ready`, which must outlive it, framed as the real server frames steps, to any client
+// that asks for `ready.spec`.
 class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
                          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
  public:

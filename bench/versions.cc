@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "client/json/json_writer.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg_library.h"
 #include "core/numeric/simd_target.h"
 #include "grpcpp/grpcpp.h"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that Systole is built from; does nothing when they are all there.
+# Installs the Debian 12 packages that Systole needs; does nothing when they are all there.
 #
-#   deploy/install_dependencies.sh            what the build, the tests, the benchmarks and the demo need
+#   deploy/install_dependencies.sh            what the programs are built from, and the demo
+#   deploy/install_dependencies.sh --tests    and what tests and benchmarks need
 #   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
 #
 # Uses sudo only if not root. README.md says what each library is for.
@@ -12,16 +13,20 @@ packages=(
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libjpeg62-turbo-dev libhwy-dev libisal-dev libxxhash-dev libcli11-dev libspdlog-dev
   libdnnl-dev
+)
+tests=(
   libgtest-dev libgmock-dev libbenchmark-dev
   iproute2  # Makes the links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
   chromium  # Opens report pages in a test.
 )
-case "${1:-}" in
+checks=(clang clang-format clang-tidy libclang-rt-14-dev git)
+case "$*" in
   "") ;;
-  --checks) packages+=(clang clang-format clang-tidy libclang-rt-14-dev git) ;;
+  --tests) packages+=("${tests[@]}") ;;
+  --checks) packages+=("${tests[@]}" "${checks[@]}") ;;
   *)
-    echo "usage: $0 [--checks]" >&2
+    echo "usage: $0 [--tests | --checks]" >&2
     exit 2
     ;;
 esac
