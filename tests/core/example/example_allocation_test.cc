@@ -17,8 +17,10 @@ void* operator new(size_t size) {
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+// Not inlined: g++ would see free() beside a new expression and warn that the two do not belong
+// together.
+__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace systole {
 namespace {
