@@ -36,13 +36,13 @@
 #include "bench/rounds.h"
 #include "client/cli/command_line.h"
 #include "client/cli/feed_flags.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "client/json/json_writer.h"
-#include "core/memory/allocator.h"
 #include "core/numeric/bf16.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
+#include "core/program/allocator.h"
 #include "core/status/status_macros.h"
 
 namespace systole::bench {

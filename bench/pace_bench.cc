@@ -13,8 +13,8 @@
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/emulator/timing/paced_run.h"
-#include "client/infeed_queue.h"
-#include "core/flow/worker_pool.h"
+#include "client/infeed/infeed_queue.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/status/check.h"
 
 namespace systole {

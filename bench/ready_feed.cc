@@ -8,10 +8,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "benchmark/benchmark.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "core/status/check.h"
 #include "grpcpp/server_builder.h"
-#include "proto/framing/element_spec.h"
+#include "proto/framing/layout_description.h"
 #include "proto/framing/slice_chunks.h"
 
 namespace systole::bench {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/status/check.h"
 #include "proto/framing/chunk.h"

@@ -16,7 +16,7 @@
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/memory/allocator.h"
+#include "core/program/allocator.h"
 
 namespace systole::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include "bench/corpora.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "core/status/check.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/system/served_feed.h"

@@ -18,8 +18,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/flow/monotonic_clock.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
 
 namespace systole {
 

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 #include "grpcpp/server.h"
 #include "server/catalogue.h"
 #include "server/feed_service.h"

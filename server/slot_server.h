@@ -15,8 +15,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/flow/descriptor_poller.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/descriptor_poller.h"
+#include "core/concurrency/mutex.h"
 #include "proto/slots/slot_socket.h"
 #include "server/slot_session.h"
 

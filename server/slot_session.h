@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 #include "core/memory/sealed_memory.h"
 #include "proto/slots/slot_socket.h"
 #include "systole/v1/slots.pb.h"

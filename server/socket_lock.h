@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "core/memory/owned_fd.h"
+#include "core/descriptor/owned_fd.h"
 
 namespace systole {
 

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/flow/monotonic_clock.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/pipeline/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"

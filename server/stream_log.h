@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/flow/monotonic_clock.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "server/event_log.h"

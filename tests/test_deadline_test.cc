@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "core/flow/bounded_queue.h"
+#include "core/concurrency/bounded_queue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/wait_until.h"

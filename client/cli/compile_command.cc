@@ -14,8 +14,8 @@
 #include "client/emulator/chip/published.h"
 #include "client/emulator/model/load_model.h"
 #include "client/json/json_writer.h"
-#include "core/memory/dtype.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {

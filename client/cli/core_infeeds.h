@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/core_queues.h"
 #include "client/emulator/training/training_loop.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 
 namespace systole {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/feed_client.h"
-#include "client/infeed_pump.h"
-#include "client/infeed_queue.h"
+#include "client/feed/feed_client.h"
+#include "client/feed/infeed_pump.h"
+#include "client/infeed/infeed_queue.h"
 
 namespace systole {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
+#include "client/feed/server_status.h"
 #include "client/json/json_writer.h"
-#include "client/server_status.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 

@@ -16,9 +16,9 @@
 #include "client/cli/progress_bar.h"
 #include "client/cli/step_printer.h"
 #include "client/cli/waiting_text.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "client/json/json_writer.h"
-#include "core/flow/monotonic_clock.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

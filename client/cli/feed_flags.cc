@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "client/feed_watch.h"
+#include "client/feed/feed_watch.h"
 #include "core/status/status_macros.h"
-#include "proto/textproto/textproto.h"
+#include "proto/text/message_text.h"
 
 namespace systole {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "core/memory/owned_fd.h"
+#include "core/descriptor/owned_fd.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 

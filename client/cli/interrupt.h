@@ -12,8 +12,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "core/flow/descriptor_poller.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/descriptor_poller.h"
+#include "core/concurrency/mutex.h"
 
 namespace systole {
 

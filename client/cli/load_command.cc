@@ -15,7 +15,7 @@
 #include "client/cli/progress_bar.h"
 #include "client/cli/timing_flags.h"
 #include "client/cli/waiting_text.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

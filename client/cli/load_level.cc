@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/core_queues.h"
 #include "client/cli/paced_feed.h"
-#include "client/server_status.h"
-#include "core/flow/monotonic_clock.h"
-#include "core/flow/mutex.h"
-#include "core/flow/worker_pool.h"
+#include "client/feed/server_status.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

@@ -18,7 +18,7 @@
 #include "client/cli/missing_tally.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/timing_report.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

@@ -13,8 +13,8 @@
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
 #include "client/cli/interrupt.h"
-#include "core/memory/allocator.h"
 #include "core/numeric/simd_target.h"
+#include "core/program/allocator.h"
 #include "core/program/exit_code.h"
 #include "proto/framing/grpc_log.h"
 

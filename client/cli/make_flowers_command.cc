@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/flower_set.h"
+#include "client/cli/flowers/flower_set.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/command_line.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "core/order/resume_token.h"
 #include "systole/v1/feed.pb.h"
 

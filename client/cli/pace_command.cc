@@ -28,8 +28,8 @@
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
-#include "client/feed_client.h"
-#include "core/flow/monotonic_clock.h"
+#include "client/feed/feed_client.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 

@@ -18,9 +18,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/command_line.h"
-#include "core/flow/monotonic_clock.h"
-#include "core/flow/mutex.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
 
 namespace systole {
 

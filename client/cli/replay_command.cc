@@ -24,9 +24,9 @@
 #include "client/cli/waiting_text.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "client/json/json_writer.h"
-#include "core/flow/monotonic_clock.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 

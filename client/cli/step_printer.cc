@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/memory/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/step.h"
+#include "client/feed/step.h"
 #include "core/batch/slice_layout.h"
 
 namespace systole {

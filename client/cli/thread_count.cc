@@ -1,7 +1,7 @@
 #include "client/cli/thread_count.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 
 namespace systole {
 

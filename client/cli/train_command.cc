@@ -30,8 +30,8 @@
 #include "client/emulator/timing/feed_origin.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
-#include "client/feed_client.h"
-#include "core/flow/monotonic_clock.h"
+#include "client/feed/feed_client.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/order/resume_token.h"
 #include "core/status/status_macros.h"
 

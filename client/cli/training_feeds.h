@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "client/cli/core_infeeds.h"
 #include "client/cli/missing_tally.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 
 namespace systole {
 

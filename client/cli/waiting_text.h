@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "client/feed_watch.h"
+#include "client/feed/feed_watch.h"
 
 namespace systole {
 

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/memory/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace systole {
 

@@ -61,7 +61,7 @@ Normalisation NormalisationOf(const OutputPlan& output) {
   return {.scale = output.scale, .bias = output.bias};
 }
 
-// Normalises and casts, as the output says. client/step_finisher.h does the same elsewhere.
+// Normalises and casts, as the output says. client/feed/step_finisher.h does the same elsewhere.
 absl::Status FinishUint8(const OutputPlan& output, absl::Span<const uint8_t> values,
                          absl::Span<uint8_t> out) {
   const Normalisation factors = NormalisationOf(output);

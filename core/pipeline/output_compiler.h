@@ -7,10 +7,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/memory/dtype.h"
 #include "core/numeric/normalise.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/feed_plan.h"
+#include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

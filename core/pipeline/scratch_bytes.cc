@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/memory/dtype.h"
 #include "core/pipeline/feed_plan.h"
+#include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/memory/owned_fd.h"
+#include "core/descriptor/owned_fd.h"
 
 namespace systole {
 

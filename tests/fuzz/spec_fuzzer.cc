@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
-#include "proto/textproto/textproto.h"
+#include "proto/text/message_text.h"
 #include "systole/v1/feed.pb.h"
 
 namespace {

@@ -85,7 +85,7 @@ TEST(CheckIncludesTest, RefusesANeighbourOfTheSameLevel) {
               ElementsAre(HasSubstr("core/image may not use core/example")));
   EXPECT_THAT(IncludeViolations("core/random/keys.h", "#include \"core/checksum/xxh3.h\"\n"),
               ElementsAre(HasSubstr("core/random may not use core/checksum")));
-  EXPECT_THAT(IncludeViolations("server/service.cc", "#include \"client/feed_client.h\"\n"),
+  EXPECT_THAT(IncludeViolations("server/service.cc", "#include \"client/feed/feed_client.h\"\n"),
               ElementsAre(HasSubstr("server may not use client")));
 }
 
@@ -100,7 +100,8 @@ TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
 }
 
 TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
-  for (const char* file : {"core/pipeline/x.cc", "core/flow/x.h", "client/emulator/array/x.cc"}) {
+  for (const char* file :
+       {"core/pipeline/x.cc", "core/concurrency/x.h", "client/emulator/array/x.cc"}) {
     EXPECT_THAT(IncludeViolations(file, "#include <grpcpp/grpcpp.h>\n"),
                 ElementsAre(HasSubstr("gRPC belongs behind its fence")));
     EXPECT_THAT(IncludeViolations(file, "#include \"systole/v1/service.grpc.pb.h\"\n"),
@@ -140,9 +141,9 @@ TEST(CheckIncludesTest, RefusesALibraryThatTheRulesDoNotKnow) {
 TEST(CheckIncludesTest, RefusesPathsThatDoNotStartAtTheTop) {
   EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"service.h\"\n"),
               ElementsAre(HasSubstr("paths start at the top")));
-  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"../core/flow/queue.h\"\n"),
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include \"../core/concurrency/queue.h\"\n"),
               ElementsAre(HasSubstr("paths start at the top")));
-  EXPECT_THAT(IncludeViolations("server/x.cc", "#include <core/flow/queue.h>\n"),
+  EXPECT_THAT(IncludeViolations("server/x.cc", "#include <core/concurrency/queue.h>\n"),
               ElementsAre(HasSubstr("want quotes")));
 }
 
@@ -154,7 +155,7 @@ TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
 
 TEST(CheckIncludesTest, ShowsTheEmulatorNothingOfTheClientLibrary) {
   EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
-                                "#include \"client/feed_client.h\"\n"),
+                                "#include \"client/feed/feed_client.h\"\n"),
               ElementsAre(HasSubstr("client/emulator/training may not use client")));
 }
 
@@ -168,10 +169,10 @@ TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
     for (const char* file :
          {"core/pipeline/x.cc", "server/x.cc", "client/x.h", "proto/framing/x.h"}) {
       EXPECT_THAT(WordViolations(file, code),
-                  ElementsAre(AllOf(StartsWith(file), HasSubstr("lives in core/flow"))))
+                  ElementsAre(AllOf(StartsWith(file), HasSubstr("lives in core/concurrency"))))
           << code;
     }
-    EXPECT_THAT(WordViolations("core/flow/x.cc", code), IsEmpty()) << code;
+    EXPECT_THAT(WordViolations("core/concurrency/x.cc", code), IsEmpty()) << code;
   }
 }
 
@@ -210,10 +211,10 @@ TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
   const std::string good =
       "// A thing. Thread-safe.\n"
       "#ifndef SYSTOLE_CORE_FLOW_QUEUE_H_\n#define SYSTOLE_CORE_FLOW_QUEUE_H_\n#endif\n";
-  EXPECT_THAT(CheckHeaders({{"core/flow/queue.h", good}}), IsEmpty());
-  EXPECT_THAT(CheckHeaders({{"core/flow/other.h", good}}),
+  EXPECT_THAT(CheckHeaders({{"core/concurrency/queue.h", good}}), IsEmpty());
+  EXPECT_THAT(CheckHeaders({{"core/concurrency/other.h", good}}),
               ElementsAre(HasSubstr("SYSTOLE_CORE_FLOW_OTHER_H_")));
-  EXPECT_THAT(CheckHeaders({{"core/flow/queue.h", good.substr(good.find('\n'))}}),
+  EXPECT_THAT(CheckHeaders({{"core/concurrency/queue.h", good.substr(good.find('\n'))}}),
               ElementsAre(HasSubstr("says none of Thread-safe")));
 }
 
@@ -230,7 +231,7 @@ TEST(CheckHeadersTest, WantsTheTogglingGuardInKernelHeaders) {
 
 TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
   const LayerRules rules = SystoleRules();
-  Tree tree{.top_level = rules.top_level, .folders = {"core", "core/flow"}, .sources = {}};
+  Tree tree{.top_level = rules.top_level, .folders = {"core", "core/concurrency"}, .sources = {}};
   EXPECT_THAT(CheckFolders(rules, tree), IsEmpty());
 
   tree.top_level.push_back("scripts");

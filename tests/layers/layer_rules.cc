@@ -17,12 +17,12 @@ Names Join(std::initializer_list<Names> lists) {
 
 std::vector<Room> SystoleRooms() {
   const Names status = {"core/status"};
-  const Names messages = {"proto/systole/v1", "proto/textproto"};
-  const Names ground =
-      Join({status,
-            {"core/memory", "core/checksum", "core/numeric", "core/random"}});  // Levels 0 and 1.
+  const Names messages = {"proto/systole/v1", "proto/text"};
+  const Names ground = Join({status,
+                             {"core/descriptor", "core/tensor", "core/memory", "core/checksum",
+                              "core/numeric", "core/random"}});  // Levels 0 and 1.
   const Names stages = Join({ground,
-                             {"core/storage", "core/flow", "core/record", "core/example",
+                             {"core/storage", "core/concurrency", "core/record", "core/example",
                               "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/pipeline"}});
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
@@ -30,15 +30,17 @@ std::vector<Room> SystoleRooms() {
                           "client/emulator/chip",     "client/emulator/timing"};
   return {
       {"core/status", 0, {}},
+      {"core/descriptor", 0, {}},  // Of files, sockets and memory alike.
       {"proto/systole/v1", 0, {}},
-      {"proto/textproto", 1, status},  // Messages from text that a person wrote.
-      {"core/program", 1, status},     // Exit codes: the server and the commands have one table.
-      {"core/memory", 1, status},
+      {"proto/text", 1, status},    // Messages from text that a person wrote.
+      {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
+      {"core/tensor", 1, status},
+      {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
       {"core/storage", 2, ground},
-      {"core/flow", 2, ground},
+      {"core/concurrency", 2, ground},
       {"core/record", 3, Join({ground, {"core/storage"}})},
       {"core/example", 3, ground},
       {"core/image", 3, ground},
@@ -52,11 +54,14 @@ std::vector<Room> SystoleRooms() {
       {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
       {"server", 6, Join({core, messages, {"core/program", "proto/framing", "proto/slots"}})},
-      {"client", 6,
+      // The queue of one core; the emulator takes from it and knows no gRPC.
+      {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
+      // The library that trainers link.
+      {"client/feed", 6,
        Join({ground,
              messages,
-             {"core/flow", "core/batch", "core/order", "proto/framing", "proto/order",
-              "proto/slots"}})},
+             {"core/concurrency", "core/batch", "core/order", "proto/framing", "proto/order",
+              "proto/slots", "client/infeed"}})},
       {"client/json", 6, status},
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
@@ -69,7 +74,7 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/training", 8,
        Join({ground,
              messages,
-             {"core/flow", "core/storage", "client/json", "client/emulator/array",
+             {"core/concurrency", "core/storage", "client/json", "client/emulator/array",
               "client/emulator/model", "client/emulator/message_file"}})},
       {"client/emulator/chip", 8,
        Join({ground,
@@ -78,16 +83,19 @@ std::vector<Room> SystoleRooms() {
               "client/emulator/model"}})},
       {"client/emulator/timing", 9,
        Join({ground,
-             {"core/flow", "core/storage", "core/batch", "proto/systole/v1", "client/json",
+             {"core/concurrency", "core/storage", "core/batch", "proto/systole/v1", "client/json",
               "client/emulator/chip", "client/emulator/message_file"}})},
       {"client/emulator/report", 10, Join({ground, {"client/json"}, emulator})},
+      // Pictures for the demo's data set.
+      {"client/cli/flowers", 10,
+       Join({ground, {"core/storage", "core/concurrency", "core/image", "client/texture"}})},
       {"client/cli", 11,
        Join({core,
              messages,
-             {"core/program", "proto/framing/grpc_log.h", "client", "client/json", "client/texture",
-              "client/emulator/report"},
+             {"core/program", "proto/framing/grpc_log.h", "client/infeed", "client/feed",
+              "client/json", "client/texture", "client/cli/flowers", "client/emulator/report"},
              emulator})},
-      {"client/python", 11, {"client"}},
+      {"client/python", 11, {"client/feed"}},
   };
 }
 
@@ -124,9 +132,9 @@ std::vector<ReservedWord> ReservedWords() {
        R"(\bpthread_(create|mutex_\w+|cond_\w+)\b|)"
        R"(#\s*include\s*[<"](thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|)"
        R"(barrier|pthread\.h|absl/synchronization/\w+\.h)[>"])",
-       "every thread, mutex and wait lives in core/flow",
+       "every thread, mutex and wait lives in core/concurrency",
        everywhere,
-       {"core/flow/"}},
+       {"core/concurrency/"}},
       {R"(#\s*include\s*[<"](random|absl/random/\w+\.h)[>"]|\bs?rand\s*\(|\bstd::random_device\b)",
        "randomness comes from core/random, keyed by (seed, epoch, record)",
        everywhere,
@@ -134,7 +142,7 @@ std::vector<ReservedWord> ReservedWords() {
       {R"(#\s*include\s*[<"](chrono|absl/time/clock\.h)[>"]|\babsl::(Now|SleepFor)\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))",
        "a stage has no clock",
        {"core/"},
-       {"core/flow/"}},
+       {"core/concurrency/"}},
       {R"(\bstd::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|)"
        R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
        "libm's transcendentals differ between CPUs; core/numeric has ours",

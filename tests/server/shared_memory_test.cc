@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/feed_client.h"
+#include "client/feed/feed_client.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/sealed_memory.h"
 #include "core/pipeline/step_scheduler.h"

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "core/flow/bounded_queue.h"
+#include "core/concurrency/bounded_queue.h"
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -19,7 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/memory/owned_fd.h"
+#include "core/descriptor/owned_fd.h"
 #include "core/status/check.h"
 
 namespace systole {

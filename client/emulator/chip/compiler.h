@@ -13,7 +13,7 @@
 #include "client/emulator/chip/infeed_layout.h"
 #include "client/emulator/chip/program.h"
 #include "client/emulator/model/model.h"
-#include "core/memory/dtype.h"
+#include "core/tensor/dtype.h"
 #include "systole/v1/chip.pb.h"
 
 namespace systole::emulator {

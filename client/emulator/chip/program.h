@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "client/emulator/array/cycle_model.h"
 #include "client/emulator/chip/infeed_layout.h"
-#include "core/memory/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace systole::emulator {
 

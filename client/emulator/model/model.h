@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/memory/dtype.h"
+#include "core/tensor/dtype.h"
 #include "systole/v1/model.pb.h"
 
 namespace systole::emulator {

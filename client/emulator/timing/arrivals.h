@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "client/emulator/timing/feed_origin.h"
-#include "core/memory/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace systole::emulator {
 

@@ -24,7 +24,7 @@
 #include "client/emulator/timing/infeed_clock.h"
 #include "client/emulator/timing/slice_arrival.h"
 #include "client/emulator/timing/timing_books.h"
-#include "core/flow/pace.h"
+#include "core/concurrency/pace.h"
 
 namespace systole::emulator {
 

@@ -18,7 +18,7 @@
 #include "client/emulator/timing/infeed_clock.h"
 #include "client/emulator/timing/slice_arrival.h"
 #include "client/emulator/timing/timing_books.h"
-#include "core/flow/monotonic_clock.h"
+#include "core/concurrency/monotonic_clock.h"
 
 namespace systole::emulator {
 

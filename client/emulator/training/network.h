@@ -30,7 +30,7 @@
 #include "client/emulator/training/layer.h"
 #include "client/emulator/training/softmax_cross_entropy.h"
 #include "client/emulator/training/weight_update.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 
 namespace systole::emulator {
 

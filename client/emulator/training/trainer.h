@@ -17,8 +17,8 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/network.h"
 #include "client/emulator/training/trainer_state.h"
-#include "core/flow/worker_pool.h"
-#include "core/memory/tensor.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/tensor/tensor.h"
 
 namespace systole::emulator {
 

@@ -6,7 +6,7 @@
 #include "client/cli/load_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/fake_server.h"
+#include "tests/client/feed/fake_server.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

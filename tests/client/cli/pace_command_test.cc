@@ -18,7 +18,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/command_run.h"
-#include "tests/client/fake_server.h"
+#include "tests/client/feed/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

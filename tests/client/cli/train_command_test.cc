@@ -12,7 +12,7 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
@@ -20,7 +20,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/command_run.h"
-#include "tests/client/fake_server.h"
+#include "tests/client/feed/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 

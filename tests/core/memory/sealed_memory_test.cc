@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/memory/owned_fd.h"
+#include "core/descriptor/owned_fd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/memory/old_kernel.h"

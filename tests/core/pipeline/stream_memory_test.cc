@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/flow/mutex.h"
+#include "core/concurrency/mutex.h"
 #include "core/memory/sealed_memory.h"
 #include "core/pipeline/step_engine.h"
 #include "core/pipeline/step_scheduler.h"

@@ -12,7 +12,7 @@
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/array/onednn_gemm.h"
 #include "client/emulator/array/patch_matrix.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/numeric/bf16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/textproto/textproto.h"
+#include "proto/text/message_text.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {

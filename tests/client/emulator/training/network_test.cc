@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/array/flush_scope.h"
 #include "client/emulator/model/model.h"
-#include "core/flow/worker_pool.h"
+#include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/emulator/training/trainer.h"
-#include "core/memory/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace systole::emulator {
 

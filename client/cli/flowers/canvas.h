@@ -1,0 +1,89 @@
+// A picture in float RGB that the flower painter draws on: soft shapes, blur, and the way to 8
+// bits.
+//   pixels: [height, width, 3] float, row-major, nominal range 0..1
+// Only additions, multiplications, square roots and comparisons are used, so that the same picture
+// comes out on every x86 CPU.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_FLOWERS_CANVAS_H_
+#define SYSTOLE_CLIENT_CLI_FLOWERS_CANVAS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace systole {
+
+struct Rgb {
+  float r = 0, g = 0, b = 0;
+};
+
+inline Rgb operator*(Rgb colour, float factor) {
+  return {colour.r * factor, colour.g * factor, colour.b * factor};
+}
+
+// `a` at t = 0, `b` at t = 1.
+inline Rgb Mix(Rgb a, Rgb b, float t) {
+  return {a.r + (b.r - a.r) * t, a.g + (b.g - a.g) * t, a.b + (b.b - a.b) * t};
+}
+
+inline float Clamp01(float x) { return x < 0.0f ? 0.0f : (x > 1.0f ? 1.0f : x); }
+
+// Sine and cosine of an angle in turns (1 = full circle), within 0.0011 of the true value. Own
+// parabolas, because libm answers differ between CPUs.
+float SinTurns(float turns);
+inline float CosTurns(float turns) { return SinTurns(turns + 0.25f); }
+
+// The angle of (x, y) in turns, in [0, 1), within 0.001. (0, 0) gives 0.
+float AngleTurns(float y, float x);
+
+// A number in [0, 1) that depends on `a`, `b` and `c` alone: texture that needs no state.
+float Speckle(uint32_t a, uint32_t b, uint32_t c);
+
+// A point in pixels; y points down.
+struct Point {
+  float x = 0, y = 0;
+};
+
+class Canvas {
+ public:
+  // REQUIRES: width > 0 and height > 0.
+  Canvas(int width, int height);
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+  Rgb& at(int x, int y) { return pixels_[static_cast<size_t>(y) * width_ + x]; }
+  const Rgb& at(int x, int y) const { return pixels_[static_cast<size_t>(y) * width_ + x]; }
+
+  // Mixes `colour` into pixel (x, y) with weight `alpha`.
+  void Blend(int x, int y, Rgb colour, float alpha) {
+    Rgb& pixel = at(x, y);
+    pixel = Mix(pixel, colour, alpha);
+  }
+
+  // A disc whose edge fades over `softness` pixels.
+  void DrawDisc(Point centre, float radius, float softness, Rgb colour, float alpha);
+
+  // A leaf: a lens from `base` to `tip` with the given half width in the middle, a midrib, and
+  // `shade` mixed in towards one side. `bend` bows it sideways by that part of its length.
+  void DrawLeaf(Point base, Point tip, float half_width, float bend, Rgb colour, Rgb shade);
+
+  // A bowed stroke of constant half width, lighter along its middle.
+  void DrawStem(Point base, Point tip, float half_width, float bend, Rgb colour);
+
+  // Two passes of a box filter of 2 * radius + 1 pixels in each direction; edges repeat.
+  void Blur(int radius);
+
+  // [height, width, 3] uint8; values are clamped. `noise` is the spread of the sensor noise, in
+  // parts of the full range, drawn from `noise_key`.
+  std::vector<uint8_t> ToBytes(float noise, uint32_t noise_key) const;
+
+ private:
+  int width_;
+  int height_;
+  std::vector<Rgb> pixels_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_FLOWERS_CANVAS_H_

@@ -1,0 +1,49 @@
+// The shapes of the five kinds of flowers that `systole make-flowers` draws. Shape alone tells them
+// apart; colours are given from outside:
+//   daisy      one row of narrow petals with gaps, small button in the middle
+//   dandelion  several rows of many thin rays, no button
+//   rose       round, broad petals wound into each other
+//   sunflower  a large seed disc with a ring of short pointed petals
+//   tulip      a cup seen from the side
+//
+// Thread-safe: pure functions of values.
+#ifndef SYSTOLE_CLIENT_CLI_FLOWERS_FLOWER_SHAPE_H_
+#define SYSTOLE_CLIENT_CLI_FLOWERS_FLOWER_SHAPE_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "client/cli/flowers/canvas.h"
+
+namespace systole {
+
+enum class FlowerKind { kDaisy = 0, kDandelion, kRose, kSunflower, kTulip };
+inline constexpr int kFlowerKinds = 5;
+
+// "daisy", "dandelion", "rose", "sunflower", "tulip".
+absl::string_view FlowerKindName(FlowerKind kind);
+
+// One flower as an individual.
+struct FlowerForm {
+  FlowerKind kind = FlowerKind::kDaisy;
+  Rgb petal;                    // At the tips.
+  Rgb petal_base;               // Near the middle.
+  Rgb centre;                   // Button or seed disc; used by daisy and sunflower.
+  int petals = 12;              // In the outermost row; not used by the tulip.
+  float centre_radius = 0.25f;  // In flower radii.
+  float petal_width = 0.8f;     // In parts of what fills the ring; tulip: of the usual cup.
+  float openness = 0.5f;        // 0..1: tulip and rose, how far the petals lean out.
+  uint32_t individual = 0;      // Decides the irregularities of the petals.
+};
+
+// What is seen at (x, y) in units of the flower's radius, y down, tulips standing upright.
+// `pixel` is the size of one pixel in those units: edges fade over it. Alpha 0 is outside.
+struct FlowerSample {
+  Rgb colour;
+  float alpha = 0;
+};
+FlowerSample SampleFlower(const FlowerForm& form, float x, float y, float pixel);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_FLOWERS_FLOWER_SHAPE_H_

@@ -1,0 +1,73 @@
+// One StreamSteps call through gRPC's callback interface: messages come as slices, not parsed and
+// not copied, on gRPC's threads, and the next one is asked for only when the listener says so.
+//
+// Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
+// server_link.h), after OnStreamEnd().
+#ifndef SYSTOLE_CLIENT_FEED_CHUNK_STREAM_H_
+#define SYSTOLE_CLIENT_FEED_CHUNK_STREAM_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/feed/server_link.h"
+#include "client/feed/slot_reader.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/client_callback.h"
+#include "proto/framing/chunk.h"
+#include "proto/framing/guarded_message.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// What to do after a chunk.
+enum class ReadVerdict {
+  kRead,   // Ask for the next.
+  kPause,  // Nothing, until Read() is called.
+  kStop,   // Cancel the stream.
+};
+
+// Called on gRPC's threads, never two at a time for one stream.
+class ChunkListener {
+ public:
+  virtual ~ChunkListener() = default;
+  // A message has come; InvalidArgument if it is no chunk. `slots` are those that it may refer to;
+  // null if the stream has none.
+  virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
+                              SlotReader* slots) = 0;
+  // The last call. The stream is not touched any more and may be destroyed.
+  virtual void OnStreamEnd(int lane, absl::Status status) = 0;
+};
+
+class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // `listener` is told of `lane` with each call.
+  ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
+
+  // Begins, with slots if the link has some, and asks for the first chunk. REQUIRES: no lock is
+  // held that a listener takes.
+  void Start(ServerLink& link);
+  // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
+  void Read() { StartRead(&message_); }
+  // Makes OnStreamEnd() come soon. `paused`: the last verdict was kPause and Read() was not called
+  // since, so that no chunk is asked for.
+  void Cancel(bool paused);
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  const int lane_;
+  ChunkListener& listener_;
+  grpc::ClientContext context_;
+  v1::StreamStepsRequest request_;
+  // Of this stream alone: with it all that the server has lent goes back.
+  std::unique_ptr<SlotReader> slots_;
+  GuardedMessage guarded_request_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_CHUNK_STREAM_H_

@@ -1,0 +1,43 @@
+// Moves a feed's steps into the queues in front of the cores, on a thread of its own.
+//
+//   FeedClient::Next() -> step -> slice of core a -> queue 0
+//                              -> slice of core b -> queue 1 ..
+//
+// The slices of a step share its memory, which goes back to the client when the last is dropped.
+//
+// Thread-compatible. Borrows the client, which nothing else may use (but for Cancel() and stats()),
+// and the queues.
+#ifndef SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
+#define SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
+
+#include <memory>
+#include <vector>
+
+#include "client/feed/feed_client.h"
+#include "client/infeed/infeed_queue.h"
+#include "core/concurrency/worker_pool.h"
+
+namespace systole {
+
+class InfeedPump {
+ public:
+  // Starts. queues[i] gets the slices of core client.core_begin() + i. At the end of the feed every
+  // queue is closed, after an error with that error; a queue that is cancelled stops the pump and
+  // cancels the others. REQUIRES: as many queues as the client has cores.
+  InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
+  // Cancels the client and the queues (what they still hold is dropped) and waits for the thread.
+  ~InfeedPump();
+  InfeedPump(const InfeedPump&) = delete;
+  InfeedPump& operator=(const InfeedPump&) = delete;
+
+ private:
+  void Run();
+
+  FeedClient& client_;
+  const std::vector<InfeedQueue*> queues_;
+  WorkerPool thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_

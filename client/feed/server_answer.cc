@@ -1,0 +1,151 @@
+#include "client/feed/server_answer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/order/resume_token.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "google/protobuf/descriptor.h"
+#include "proto/framing/layout_description.h"
+
+namespace systole {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::InternalError(absl::StrCat("the server's answer cannot be: ", what));
+}
+
+// The tensors that `spec` asks for, in the order of names.
+std::vector<std::pair<std::string, v1::DataType>> WantedTensors(const v1::FeedSpec& spec) {
+  std::vector<std::pair<std::string, v1::DataType>> wanted = {{kValidTensor, v1::UINT8}};
+  for (const v1::Output& output : spec.outputs()) {
+    wanted.emplace_back(output.name(), output.dtype());
+  }
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
+}
+
+absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
+  const auto wanted = WantedTensors(spec);
+  if (answer.tensors_size() != static_cast<int>(wanted.size())) {
+    return Refuse(absl::StrCat("it describes ", answer.tensors_size(), " tensors, want ",
+                               wanted.size(), ", the outputs of the spec and `valid`"));
+  }
+  for (int i = 0; i < answer.tensors_size(); ++i) {
+    const v1::TensorDescription& tensor = answer.tensors(i);
+    const auto& [name, dtype] = wanted[static_cast<size_t>(i)];
+    if (tensor.name() != name) {
+      return Refuse(
+          absl::StrCat("tensor ", i, " is '", ForeignName(tensor.name()), "', want '", name, "'"));
+    }
+    if (tensor.dtype() != dtype) {
+      return Refuse(absl::StrCat("tensor '", name, "' has dtype ", static_cast<int>(tensor.dtype()),
+                                 ", want ", static_cast<int>(dtype)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
+  const std::string& version = identity.content_version();
+  const bool printable =
+      std::all_of(version.begin(), version.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (version.empty() || version.size() > kMaxContentVersionBytes || !printable) {
+    return Refuse(absl::StrCat("identity.content_version is '", ForeignName(version),
+                               "', want 1 to ", kMaxContentVersionBytes,
+                               " printable ASCII characters"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCount(const FieldDescriptor& field, double value) {
+  // Also refuses what is no number.
+  if (value >= 0 && value <= static_cast<double>(kMaxCount)) return absl::OkStatus();
+  return Refuse(absl::StrCat(field.containing_type()->name(), ".", field.name(), " is ", value,
+                             ", want 0 to ", kMaxCount));
+}
+
+// Element `index` of a repeated field, or a field that is set.
+absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool repeated = field.is_repeated();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING: {
+      if (field.type() == FieldDescriptor::TYPE_BYTES) return absl::OkStatus();
+      const std::string text = repeated ? reflection.GetRepeatedString(message, &field, index)
+                                        : reflection.GetString(message, &field);
+      std::string clean = ForeignText(text);
+      if (clean == text) return absl::OkStatus();
+      if (repeated) {
+        reflection.SetRepeatedString(&message, &field, index, std::move(clean));
+      } else {
+        reflection.SetString(&message, &field, std::move(clean));
+      }
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return CleanAnswer(repeated ? *reflection.MutableRepeatedMessage(&message, &field, index)
+                                  : *reflection.MutableMessage(&message, &field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return CheckCount(field, repeated ? reflection.GetRepeatedInt32(message, &field, index)
+                                        : reflection.GetInt32(message, &field));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return CheckCount(
+          field, static_cast<double>(repeated ? reflection.GetRepeatedInt64(message, &field, index)
+                                              : reflection.GetInt64(message, &field)));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return CheckCount(field, repeated ? reflection.GetRepeatedDouble(message, &field, index)
+                                        : reflection.GetDouble(message, &field));
+    default:  // Hashes and truths: any value is one.
+      return absl::OkStatus();
+  }
+}
+
+}  // namespace
+
+absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
+  SYSTOLE_RETURN_IF_ERROR(CheckTensors(answer, spec));
+  const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
+  if (!layout.ok()) return Refuse(layout.status().message());
+  if (spec.num_cores() <= 0 || layout->per_core_batch() != spec.global_batch() / spec.num_cores()) {
+    return Refuse(absl::StrCat("it describes ", layout->per_core_batch(),
+                               " examples per core, the spec asks for ", spec.global_batch(),
+                               " over ", spec.num_cores(), " cores"));
+  }
+  if (answer.total_steps() < 0 || answer.steps_per_epoch() < 0) {
+    return Refuse(absl::StrCat("total_steps is ", answer.total_steps(), " and steps_per_epoch ",
+                               answer.steps_per_epoch(), ", want 0 or more"));
+  }
+  if (answer.num_records() < 0) {
+    return Refuse(absl::StrCat("num_records is ", answer.num_records(), ", want 0 or more"));
+  }
+  if (answer.bytes_per_step() / spec.num_cores() != layout->payload_bytes() ||
+      answer.bytes_per_step() % spec.num_cores() != 0) {
+    return Refuse(absl::StrCat("bytes_per_step is ", answer.bytes_per_step(), ", want ",
+                               layout->payload_bytes(), " for each of ", spec.num_cores(),
+                               " cores"));
+  }
+  return CheckIdentity(answer.identity());
+}
+
+absl::Status CleanAnswer(Message& answer) {
+  std::vector<const FieldDescriptor*> fields;
+  answer.GetReflection()->ListFields(answer, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int size = field->is_repeated() ? answer.GetReflection()->FieldSize(answer, field) : 1;
+    for (int i = 0; i < size; ++i) SYSTOLE_RETURN_IF_ERROR(CleanValue(answer, *field, i));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,142 @@
+#include "client/feed/server_link.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/feed/server_answer.h"
+#include "core/status/status_macros.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "proto/framing/chunk.h"
+#include "proto/framing/status_bridge.h"
+#include "proto/slots/slot_socket.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
+
+// For all but ResolveFeed the channel's limit holds.
+std::string ServiceConfig() {
+  return absl::StrCat(
+      R"({"methodConfig":[{"name":[{"service":"systole.v1.Systole","method":"ResolveFeed"}],)",
+      R"("maxResponseMessageBytes":)", kMaxFeedAnswerBytes, "}]}");
+}
+
+grpc::ChannelArguments ChannelArgs() {
+  grpc::ChannelArguments args;
+  args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
+  args.SetServiceConfigJSON(ServiceConfig());
+  // The receiver announces it; 16 KiB frames cost a third of the rate.
+  args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
+  // Channels to one address would share a socket otherwise, and with it a connection's failures.
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Finds a host that is gone without a word. Seldom enough for every server's ping limit while it
+  // sends data; our server also allows it while nobody reads.
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A lane decides when to try again (client/feed/lane_retry.h); gRPC's own pause, 1 s to 2 min by
+  // default, would answer for the server in the meantime. The minimum is also how long one
+  // connection attempt may take.
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  // gRPC would never repeat a stream that has begun, and we repeat the others.
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // $http_proxy is for the web; a feed does not go through it.
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return args;
+}
+
+// gRPC would take "host:1" for a scheme.
+std::string Target(const std::string& address) {
+  return absl::StartsWith(address, kUnixPrefix) ? address : absl::StrCat("dns:///", address);
+}
+
+absl::StatusOr<std::unique_ptr<SlotReader>> ConnectSlots(absl::string_view address) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(address));
+  return SlotReader::Connect(path);
+}
+
+}  // namespace
+
+absl::Status CheckServerAddress(absl::string_view address) {
+  if (absl::StartsWith(address, kUnixPrefix)) {
+    if (address.size() > kUnixPrefix.size()) return absl::OkStatus();
+  } else {
+    const size_t colon = address.rfind(':');
+    int port = 0;
+    if (colon != absl::string_view::npos && colon > 0 &&
+        absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port < 65536) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("server address '", address,
+                                                 "': want HOST:PORT or unix:PATH, such as "
+                                                 "127.0.0.1:8470"));
+}
+
+ServerLink::ServerLink(std::string address, bool share_memory)
+    : address_(std::move(address)),
+      channel_(grpc::CreateCustomChannel(Target(address_), grpc::InsecureChannelCredentials(),
+                                         ChannelArgs())),
+      stub_(v1::Systole::NewStub(channel_)),
+      share_memory_(share_memory),
+      not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {}
+
+std::unique_ptr<SlotReader> ServerLink::OpenSlots() {
+  MutexLock lock(mu_);
+  if (!share_memory_) return nullptr;
+  absl::StatusOr<std::unique_ptr<SlotReader>> slots = ConnectSlots(address_);
+  not_shared_ = std::string(slots.status().message());
+  return slots.ok() ? *std::move(slots) : nullptr;
+}
+
+void ServerLink::StopSharing(absl::string_view why) {
+  MutexLock lock(mu_);
+  share_memory_ = false;
+  not_shared_ = std::string(why);
+}
+
+std::string ServerLink::not_shared() const {
+  MutexLock lock(mu_);
+  return not_shared_;
+}
+
+bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixPrefix); }
+
+ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+                         std::function<void(absl::Status)> done)
+    : link_(link), done_(std::move(done)) {
+  v1::ResolveFeedRequest request;
+  *request.mutable_spec() = spec;
+  request_ = EncodeGuarded(request);
+  context_.AddMetadata(kMessageChecksumKey, request_.checksum);
+  context_.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+}
+
+void ResolveCall::Start() {
+  grpc::GenericStub stub(link_.channel());
+  stub.UnaryCall(&context_, kResolveMethod, grpc::StubOptions(), &request_.bytes, &response_bytes_,
+                 [this](grpc::Status status) { done_(TakeAnswer(status)); });
+}
+
+absl::Status ResolveCall::TakeAnswer(const grpc::Status& status) {
+  if (!status.ok()) return FromGrpcStatus(status);
+  const absl::Status read =
+      DecodeGuarded(response_bytes_, context_.GetServerInitialMetadata(), response_);
+  if (read.ok()) return read;
+  answer_damaged_ = absl::IsDataLoss(read);
+  return absl::Status(answer_damaged_ ? absl::StatusCode::kDataLoss : absl::StatusCode::kInternal,
+                      absl::StrCat("the answer to ResolveFeed is no good: ", read.message()));
+}
+
+}  // namespace systole

@@ -1,0 +1,89 @@
+// The way to one server: a connection of its own, and the question what a spec yields there.
+//
+// Thread-safe. Must be destroyed on one of our own threads, never in a callback of gRPC's: the last
+// reference to a channel waits for the threads that call back.
+#ifndef SYSTOLE_CLIENT_FEED_SERVER_LINK_H_
+#define SYSTOLE_CLIENT_FEED_SERVER_LINK_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/feed/slot_reader.h"
+#include "core/concurrency/mutex.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/framing/guarded_message.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// InvalidArgument unless `address` is "HOST:PORT" or "unix:PATH".
+absl::Status CheckServerAddress(absl::string_view address);
+
+class ServerLink {
+ public:
+  // Connects when first used. `share_memory`: take slices out of the server's memory if that can
+  // be. REQUIRES: CheckServerAddress(address) is OK.
+  explicit ServerLink(std::string address, bool share_memory = false);
+
+  const std::string& address() const { return address_; }
+  // Whether the server is reached without a network, by what its address says.
+  bool is_same_host() const;
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  v1::Systole::Stub& stub() { return *stub_; }
+
+  // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
+  // server is not on this machine, does not share, or is another user's.
+  std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on everything comes as bytes, because of `why`.
+  void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Why the last OpenSlots() gave none; empty if it gave one.
+  std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Systole::Stub> stub_;
+  mutable Mutex mu_;
+  bool share_memory_ ABSL_GUARDED_BY(mu_);
+  std::string not_shared_ ABSL_GUARDED_BY(mu_);
+};
+
+// One question to one server. Thread-compatible; Cancel() may be called while it runs.
+class ResolveCall {
+ public:
+  // `done` gets the answer's status on one of gRPC's threads, once, after Start(). The call may be
+  // destroyed from then on, but not in `done` itself.
+  ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+              std::function<void(absl::Status)> done);
+
+  void Start();
+  // Makes the answer come soon, as Cancelled.
+  void Cancel() { context_.TryCancel(); }
+  // REQUIRES: `done` was called with OK.
+  const v1::ResolveFeedResponse& response() const { return response_; }
+  // Whether `done` got an error because the answer was damaged on the way.
+  bool answer_damaged() const { return answer_damaged_; }
+
+ private:
+  absl::Status TakeAnswer(const grpc::Status& status);
+
+  ServerLink& link_;
+  const std::function<void(absl::Status)> done_;
+  grpc::ClientContext context_;
+  GuardedMessage request_;
+  grpc::ByteBuffer response_bytes_;
+  v1::ResolveFeedResponse response_;
+  bool answer_damaged_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_SERVER_LINK_H_

@@ -1,0 +1,57 @@
+#include "client/feed/server_status.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "client/feed/server_answer.h"
+#include "client/feed/server_link.h"
+#include "core/status/status_macros.h"
+#include "proto/framing/status_bridge.h"
+
+namespace systole {
+namespace {
+
+// `what` says in a message what was asked about.
+template <typename Request, typename Response>
+absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
+                             const Request& request,
+                             grpc::Status (v1::Systole::Stub::*call)(grpc::ClientContext*,
+                                                                     const Request&, Response*),
+                             absl::string_view what) {
+  SYSTOLE_RETURN_IF_ERROR(CheckServerAddress(address));
+  ServerLink link(address);
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);  // A first attempt that fails is not the answer.
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+  Response response;
+  absl::Status status = FromGrpcStatus((link.stub().*call)(&context, request, &response));
+  if (status.ok()) status = CleanAnswer(response);
+  if (status.ok()) return response;
+  return absl::Status(status.code(), absl::StrCat("server ", address, ", asked for its ", what,
+                                                  ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ServerStatusResponse> AskServerStatus(const std::string& address,
+                                                         absl::Duration timeout) {
+  return Ask(address, timeout, v1::ServerStatusRequest(), &v1::Systole::Stub::ServerStatus,
+             "status");
+}
+
+absl::StatusOr<v1::ListDatasetsResponse> AskDatasets(const std::string& address,
+                                                     absl::Duration timeout) {
+  return Ask(address, timeout, v1::ListDatasetsRequest(), &v1::Systole::Stub::ListDatasets,
+             "datasets");
+}
+
+absl::StatusOr<v1::DescribeDatasetResponse> AskDataset(const std::string& address,
+                                                       const std::string& dataset,
+                                                       absl::Duration timeout) {
+  v1::DescribeDatasetRequest request;
+  request.set_dataset(dataset);
+  return Ask(address, timeout, request, &v1::Systole::Stub::DescribeDataset,
+             absl::StrCat("dataset '", dataset, "'"));
+}
+
+}  // namespace systole

@@ -1,0 +1,32 @@
+// What a server says of itself and of its datasets: its counters, and what it serves. Texts in the
+// answers are fit to print, and numbers are counts (client/feed/server_answer.h).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_FEED_SERVER_STATUS_H_
+#define SYSTOLE_CLIENT_FEED_SERVER_STATUS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
+//   InvalidArgument   `address` is no server's address.
+//   Unavailable, DeadlineExceeded  no answer within `timeout`; names the server.
+//   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.
+//   Internal          the answer cannot be; names the field.
+absl::StatusOr<v1::ServerStatusResponse> AskServerStatus(const std::string& address,
+                                                         absl::Duration timeout);
+absl::StatusOr<v1::ListDatasetsResponse> AskDatasets(const std::string& address,
+                                                     absl::Duration timeout);
+//   NotFound          the server has no dataset of this name.
+absl::StatusOr<v1::DescribeDatasetResponse> AskDataset(const std::string& address,
+                                                       const std::string& dataset,
+                                                       absl::Duration timeout);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_SERVER_STATUS_H_

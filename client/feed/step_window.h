@@ -1,0 +1,51 @@
+// The W steps that a client may hold: a ring in which step t has the place t mod W.
+//
+//          next                     next + W
+//   taken  | complete | part | ..  |  not to be read yet
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_FEED_STEP_WINDOW_H_
+#define SYSTOLE_CLIENT_FEED_STEP_WINDOW_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "client/feed/step.h"
+
+namespace systole {
+
+class StepWindow {
+ public:
+  // REQUIRES: first_step >= 0, slots > 0.
+  StepWindow(int64_t first_step, int64_t slots)
+      : next_(first_step), slots_(static_cast<size_t>(slots)) {}
+
+  // The first step not taken yet.
+  int64_t next_step() const { return next_; }
+  int64_t size() const { return static_cast<int64_t>(slots_.size()); }
+  // Whether there is a place for `step` now. Steps already taken have none.
+  bool Allows(int64_t step) const { return step >= next_ && step - next_ < size(); }
+
+  // The memory of `step`, which has none to begin with. REQUIRES: Allows(step).
+  StepBuffer& BufferOf(int64_t step) { return SlotOf(step).buffer; }
+  // REQUIRES: Allows(step), BufferOf(step) is set.
+  void SetComplete(int64_t step) { SlotOf(step).complete = true; }
+
+  // The memory of the next step if it is complete, which makes room for another one.
+  std::optional<StepBuffer> TakeNext();
+
+ private:
+  struct Slot {
+    StepBuffer buffer;
+    bool complete = false;
+  };
+  Slot& SlotOf(int64_t step);
+
+  int64_t next_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_STEP_WINDOW_H_

@@ -1,0 +1,79 @@
+// The queue in front of one accelerator core. Every slice in it says when it arrived.
+//
+//   Close(status)    no more steps come: what is queued is still popped, then Pop() says the end
+//                    (OK) or the error for ever.
+//   Cancel(status)   queued steps are dropped; Push and Pop return `status` from now on.
+//
+// Thread-safe: one pushes, one pops.
+#ifndef SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
+#define SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/batch/slice_layout.h"
+#include "core/concurrency/bounded_queue.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/tensor/tensor.h"
+
+namespace systole {
+
+// One core's slice of one step. A value: copies share the memory, which lives as long as any of
+// them. Thread-compatible.
+struct CoreStep {
+  int64_t step = 0;
+  // Absolute number of the core.
+  int core = 0;
+  std::shared_ptr<const SliceLayout> layout;
+  // layout->slice_bytes() bytes on a 64-byte boundary.
+  std::shared_ptr<const uint8_t> slice;
+  // When the slice was there, by the queue's clock: set by InfeedQueue::Push(), before it waits for
+  // room. So a full queue makes no slice late, and a core that is asked second is not taken for one
+  // that was fed in time.
+  absl::Duration arrived_at = absl::ZeroDuration();
+
+  // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.
+  TensorView Tensor(int index) const { return layout->View(index, slice.get()); }
+  // The tensor called `name`, or nullopt.
+  std::optional<TensorView> Find(absl::string_view name) const;
+};
+
+class InfeedQueue {
+ public:
+  // At most `capacity` steps wait in front of the core. More hide longer hiccups and cost their
+  // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
+  explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
+
+  // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().
+  absl::Status Push(CoreStep step);
+
+  // Waits for a step. nullopt: the feed has ended. An error sticks.
+  absl::StatusOr<std::optional<CoreStep>> Pop();
+
+  // Only the first Close() counts.
+  void Close(absl::Status status = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
+  // REQUIRES: !status.ok().
+  void Cancel(absl::Status status);
+
+  // Steps waiting.
+  int64_t size() const { return queue_.size(); }
+
+ private:
+  const MonotonicClock clock_;
+  BoundedQueue<CoreStep> queue_;
+  mutable Mutex mu_;
+  // What Pop() says once the queue is closed and drained.
+  absl::Status end_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_

@@ -1,0 +1,60 @@
+// One thread that waits until file descriptors become readable and calls their handlers.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_CONCURRENCY_DESCRIPTOR_POLLER_H_
+#define SYSTOLE_CORE_CONCURRENCY_DESCRIPTOR_POLLER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/mutex.h"
+#include "core/descriptor/owned_fd.h"
+
+namespace systole {
+
+class DescriptorPoller {
+ public:
+  // Called when its descriptor is readable or its peer is gone, again and again until it has read
+  // what there is. True: go on watching; false: that was the last call. All handlers of a poller
+  // run on its one thread, one at a time and without a lock held, so a handler needs none against
+  // itself or the others, and must not wait. Descriptors take turns, so that one on which much
+  // arrives does not hold up the others.
+  using Handler = std::function<bool()>;
+
+  // Starts the thread. ResourceExhausted or another code if the system refuses.
+  static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
+  // Ends the thread; handlers whose turn comes before that are still called, one under way is
+  // waited for. Then destroys those that are left, on the caller's thread. Not from a handler, nor
+  // while another thread is in Add().
+  ~DescriptorPoller();
+  DescriptorPoller(const DescriptorPoller&) = delete;
+  DescriptorPoller& operator=(const DescriptorPoller&) = delete;
+
+  // Watches `fd` from now on, maybe before this returns, until `handler` returns false; there is no
+  // other way to stop it. Nothing of the handler is under way then, and it is destroyed on the
+  // poller's thread, after the last look at `fd`, which must stay open until that: let the handler
+  // own it. After an error the handler is destroyed here, and was never called.
+  // Called on any thread, a handler's too. REQUIRES: `fd` is not watched already.
+  absl::Status Add(int fd, Handler handler) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  DescriptorPoller(OwnedFd epoll, OwnedFd stop);
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  void Handle(int fd) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const OwnedFd epoll_;
+  const OwnedFd stop_;  // Readable when the thread is to end.
+  Mutex mu_;
+  // Shared, so that one that runs cannot be destroyed by its own Add() of another.
+  std::map<int, std::shared_ptr<Handler>> handlers_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CONCURRENCY_DESCRIPTOR_POLLER_H_

@@ -1,0 +1,21 @@
+// A clock that never goes back, as a value, so that tests can turn it by hand.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_CONCURRENCY_MONOTONIC_CLOCK_H_
+#define SYSTOLE_CORE_CONCURRENCY_MONOTONIC_CLOCK_H_
+
+#include <functional>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+// Time since some fixed moment.
+using MonotonicClock = std::function<absl::Duration()>;
+
+// The machine's.
+MonotonicClock SteadyClock();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CONCURRENCY_MONOTONIC_CLOCK_H_

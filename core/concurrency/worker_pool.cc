@@ -1,0 +1,96 @@
+#include "core/concurrency/worker_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "core/status/check.h"
+
+namespace systole {
+
+int UsableProcessors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+WorkerPool::WorkerPool(int threads) {
+  SYSTOLE_CHECK(threads > 0);
+  threads_.reserve(static_cast<size_t>(threads));
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerPool::Submit(std::function<void()> task) {
+  MutexLock lock(mu_);
+  tasks_.push_back(std::move(task));
+  changed_.Signal();
+}
+
+void WorkerPool::Run() {
+  while (true) {
+    std::function<void()> run;
+    {
+      MutexLock lock(mu_);
+      while (tasks_.empty() && !stopping_) changed_.Wait(mu_);
+      if (tasks_.empty()) return;
+      run = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    run();
+  }
+}
+
+namespace {
+
+// Shared by the caller and the tasks; a task that starts late finds no index left and returns,
+// maybe after ParallelFor has returned, so the state outlives the call.
+struct LoopState {
+  explicit LoopState(int64_t n, absl::FunctionRef<void(int64_t)> body) : n(n), body(body) {}
+
+  void RunSome() {
+    int64_t ran = 0;
+    for (int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) {
+      body(i);
+      ++ran;
+    }
+    if (ran == 0) return;
+    MutexLock lock(mu);
+    done += ran;
+    if (done == n) all_done.SignalAll();
+  }
+
+  const int64_t n;
+  const absl::FunctionRef<void(int64_t)> body;  // Called only while an index is left.
+  std::atomic<int64_t> next = 0;
+  Mutex mu;
+  CondVar all_done;
+  int64_t done ABSL_GUARDED_BY(mu) = 0;
+};
+
+}  // namespace
+
+void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body) {
+  if (n <= 0) return;
+  const auto state = std::make_shared<LoopState>(n, body);
+  const int64_t helpers = std::min<int64_t>(pool.num_threads(), n - 1);
+  for (int64_t i = 0; i < helpers; ++i) {
+    pool.Submit([state] { state->RunSome(); });
+  }
+  state->RunSome();
+  MutexLock lock(state->mu);
+  while (state->done < n) state->all_done.Wait(state->mu);
+}
+
+}  // namespace systole

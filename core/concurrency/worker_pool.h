@@ -1,0 +1,54 @@
+// A fixed number of threads that run tasks in the order they come, and the loop over them.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_
+#define SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "core/concurrency/mutex.h"
+
+namespace systole {
+
+// Processors this process may run on (its affinity mask, which a container sets), at least 1: how
+// many threads to use if nobody says.
+int UsableProcessors();
+
+class WorkerPool {
+ public:
+  // Starts `threads` threads. REQUIRES: threads > 0.
+  explicit WorkerPool(int threads);
+  // Runs every task already submitted, then joins. Nothing may be submitted any more.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Runs `task` on one of the threads, soon. A task may submit others; it must not wait for one.
+  void Submit(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int num_threads() const { return static_cast<int>(threads_.size()); }
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_;  // Constant after construction. Last: they use what is above.
+};
+
+// Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread;
+// returns when all are done. May be called from several threads at once, but not from inside a
+// task.
+void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_

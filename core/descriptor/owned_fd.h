@@ -1,0 +1,37 @@
+// A file descriptor that is closed with its owner.
+//
+// Thread-compatible. Moves, does not copy.
+#ifndef SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_
+#define SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace systole {
+
+class OwnedFd {
+ public:
+  // None.
+  OwnedFd() = default;
+  // Takes over `fd`; a negative one, as a failed system call gives, is none.
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_

@@ -1,0 +1,23 @@
+// The tensors of a slice as messages and back.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_PROTO_FRAMING_LAYOUT_DESCRIPTION_H_
+#define SYSTOLE_PROTO_FRAMING_LAYOUT_DESCRIPTION_H_
+
+#include "absl/status/statusor.h"
+#include "core/batch/slice_layout.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// Fills `response.tensors` with the tensors of `layout`, in its order.
+void DescribeLayout(const SliceLayout& layout, v1::ResolveFeedResponse& response);
+
+// The layout that a server's answer describes.
+//   InvalidArgument  an unknown type, not in the order of names, or what SliceLayout::Create
+//   refuses.
+absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_PROTO_FRAMING_LAYOUT_DESCRIPTION_H_

@@ -1,0 +1,134 @@
+// A real server and a real client with one bit turned over between them, each bit of each message
+// in turn: the trainer gets the right bytes, and is told that something was damaged.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/feed/feed_client.h"
+#include "core/batch/slice_layout.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/server.h"
+#include "tests/client/feed/flipping_proxy.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::SizeIs;
+
+class BitFlipTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("a-0.tfrecord", TestShards({12})[0]);
+    v1::ServerConfig config;
+    v1::DatasetConfig& dataset = *config.add_datasets();
+    dataset.set_name("test");
+    dataset.add_shards(folder_ / "a-*.tfrecord");
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    ASSERT_THAT(catalogue, IsOk());
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0"});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+
+  // Three steps of four examples on two cores: numbers, and pixels that can travel compactly.
+  static v1::FeedSpec Spec(v1::Wire wire) {
+    v1::FeedSpec spec = SpecFromText(
+        "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 epochs: 1 "
+        "outputs { name: 'id' feature: 'record_id' dtype: INT64 } "
+        "outputs { name: 'x' feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
+        "  transforms { normalize { scale: 0.5 } } dtype: FLOAT32 }");
+    spec.set_wire(wire);
+    return spec;
+  }
+
+  struct Taken {
+    std::vector<std::string> digests;  // Of each slice, in order.
+    absl::Status end;
+    FeedClientStats stats;
+  };
+
+  Taken Take(v1::Wire wire, const std::string& address) const {
+    absl::StatusOr<std::unique_ptr<FeedClient>> client =
+        FeedClient::Create(Spec(wire), {.servers = {address},
+                                        .connect_timeout = absl::Seconds(20),
+                                        .retry_for = absl::Seconds(20),
+                                        .backoff = absl::Milliseconds(1)});
+    if (!client.ok()) return {.end = client.status()};
+    Taken taken;
+    while (true) {
+      const absl::StatusOr<std::optional<Step>> step = (*client)->Next();
+      taken.end = step.status();
+      taken.stats = (*client)->stats();
+      if (!step.ok() || !step->has_value()) return taken;
+      for (int core = 0; core < 2; ++core) {
+        taken.digests.push_back(SliceDigest((*step)->layout(), (*step)->slice(core)));
+      }
+    }
+  }
+
+  // Turns over each bit of the `message`th message that goes in `direction`, of a feed each. The
+  // number of bits.
+  int64_t FlipEachBit(v1::Wire wire, Direction direction, int64_t message,
+                      int64_t FeedClientStats::*counter) {
+    const Taken whole = Take(wire, server_->address());
+    EXPECT_THAT(whole.end, IsOk());
+    EXPECT_THAT(whole.digests, SizeIs(6));
+    for (int64_t bit = 0;; ++bit) {
+      FlippingProxy proxy(server_->port());
+      proxy.Arm(direction, message, bit);
+      const Taken taken = Take(wire, proxy.address());
+      EXPECT_THAT(taken.end, IsOk()) << "bit " << bit;
+      EXPECT_EQ(taken.digests, whole.digests) << "bit " << bit;
+      EXPECT_EQ(taken.stats.*counter, proxy.flipped() ? 1 : 0) << "bit " << bit;
+      EXPECT_EQ(taken.stats.streams_lost, proxy.flipped() ? 1 : 0) << "bit " << bit;
+      if (!proxy.flipped() || HasFailure()) return bit;
+    }
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(BitFlipTest, OfTheRequestWhatASpecYields) {
+  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToServer, 0, &FeedClientStats::damaged_requests),
+            8 * 60);
+}
+
+TEST_F(BitFlipTest, OfTheRequestForSteps) {
+  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToServer, 1, &FeedClientStats::damaged_requests),
+            8 * 100);
+}
+
+TEST_F(BitFlipTest, OfTheRequestForStepsThatTravelCompactly) {
+  // Both questions go before it.
+  EXPECT_GT(FlipEachBit(v1::COMPACT, Direction::kToServer, 2, &FeedClientStats::damaged_requests),
+            8 * 100);
+}
+
+TEST_F(BitFlipTest, OfTheAnswerWhatASpecYields) {
+  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToClient, 0, &FeedClientStats::damaged_answers),
+            8 * 100);
+}
+
+TEST_F(BitFlipTest, OfTheFirstChunks) {
+  // The three tensors of core 0.
+  for (const int64_t chunk : {1, 2, 3}) {
+    EXPECT_GT(
+        FlipEachBit(v1::FINISHED, Direction::kToClient, chunk, &FeedClientStats::damaged_chunks),
+        8 * 10)
+        << chunk;
+  }
+}
+
+}  // namespace
+}  // namespace systole

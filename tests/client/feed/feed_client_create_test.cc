@@ -1,0 +1,215 @@
+// What a FeedClient accepts: options, answers, tokens.
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/feed/feed_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/feed/drained_feed.h"
+#include "tests/client/feed/fake_server.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
+  const struct {
+    const char* message;
+    std::function<void(FeedClientOptions&)> change;
+  } kCases[] = {
+      {"servers has 0", [](FeedClientOptions& o) { o.servers.clear(); }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"somewhere"}; }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"somewhere:0"}; }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"somewhere:65536"}; }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {":80"}; }},
+      {"unix:PATH", [](FeedClientOptions& o) { o.servers = {"unix:"}; }},
+      {"first_step is -1", [](FeedClientOptions& o) { o.first_step = -1; }},
+      {"steps is -2", [](FeedClientOptions& o) { o.steps = -2; }},
+      {"epochs -3", [](FeedClientOptions& o) { o.epochs = -3; }},
+      {"one of them 0", [](FeedClientOptions& o) { o.steps = o.epochs = 1; }},
+      {"cores 1:1", [](FeedClientOptions& o) { o.core_begin = o.core_end = 1; }},
+      {"cores 0:3", [](FeedClientOptions& o) { o.core_end = 3; }},
+      {"cores -1:1",
+       [](FeedClientOptions& o) {
+         o.core_begin = -1;
+         o.core_end = 1;
+       }},
+      {"prefetch_bytes is -1", [](FeedClientOptions& o) { o.prefetch_bytes = -1; }},
+      {"max_step_bytes 0", [](FeedClientOptions& o) { o.max_step_bytes = 0; }},
+      {"both allocate and free",
+       [](FeedClientOptions& o) { o.memory.free = [](uint8_t*, int64_t) {}; }},
+      {"retry_for is 0", [](FeedClientOptions& o) { o.retry_for = absl::ZeroDuration(); }},
+      {"retry_for is inf", [](FeedClientOptions& o) { o.retry_for = absl::InfiniteDuration(); }},
+  };
+  for (const auto& test : kCases) {
+    FeedClientOptions options = Quick({"127.0.0.1:1"});
+    test.change(options);
+    EXPECT_THAT(FeedClient::Create(SpecOf(FakeFeed()), options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(test.message)));
+  }
+}
+
+TEST(FeedClientCreateTest, TheServersRefusalIsPassedOn) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound}) {
+    const FakeFeed feed = {.resolve = [code](v1::ResolveFeedResponse&) {
+      return absl::Status(code, "outputs[0].feature: no such thing");
+    }};
+    const FakeServer server(feed);
+    EXPECT_THAT(FeedClient::Create(SpecOf(feed), Quick({server.address()})),
+                StatusIs(code, HasSubstr("outputs[0].feature: no such thing")));
+  }
+}
+
+// What Create() says to a server that changes its answer in this way.
+absl::Status CreateWith(std::function<void(v1::ResolveFeedResponse&)> change) {
+  const FakeFeed feed = {.resolve = [change = std::move(change)](v1::ResolveFeedResponse& answer) {
+    change(answer);
+    return absl::OkStatus();
+  }};
+  const FakeServer server(feed);
+  return FeedClient::Create(SpecOf(feed), Quick({server.address()})).status();
+}
+
+TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.clear_tensors(); }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("describes 0 tensors, want 3")));
+  EXPECT_THAT(
+      CreateWith([](v1::ResolveFeedResponse& a) { a.mutable_tensors(2)->set_shape(1, -1); }),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("dimension of -1")));
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.mutable_tensors(2)->set_name("a"); }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor 2 is 'a', want 'x'")));
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(-1); }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("total_steps is -1")));
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
+                for (v1::TensorDescription& tensor : *a.mutable_tensors()) {
+                  tensor.set_shape(tensor.batch_axis(), 5);
+                }
+              }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("5 examples per core")));
+}
+
+TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
+  // 40 GiB per core, which is below what a layout may hold.
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
+                a.mutable_tensors(2)->set_shape(1, int64_t{10} << 30);
+                a.set_bytes_per_step(2 * ((int64_t{40} << 30) + 4 + 4 * 3 * 8));
+              }),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("max_step_bytes")));
+  // More than fits a number of bytes.
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
+                a.mutable_tensors(2)->set_shape(1, int64_t{1} << 62);
+              }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("larger than")));
+}
+
+TEST(FeedClientCreateTest, AFirstStepBehindTheEndIsRefused) {
+  const FakeFeed feed = {.total_steps = 20};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.first_step = 21;
+  EXPECT_THAT(FeedClient::Create(SpecOf(feed), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("wanted is 21"), HasSubstr("has 20 steps"))));
+}
+
+// How a feed over two servers ends whose answers differ in this way.
+absl::Status DrainTwo(std::function<void(FakeFeed&)> change, bool allow_mixed_content = false) {
+  FakeFeed feed;
+  const FakeServer a(feed);
+  change(feed);
+  const FakeServer b(feed);
+  FeedClientOptions options = Quick({a.address(), b.address()});
+  options.allow_mixed_content = allow_mixed_content;
+  absl::StatusOr<std::unique_ptr<FeedClient>> client = FeedClient::Create(SpecOf(feed), options);
+  if (!client.ok()) return client.status();
+  DrainedFeed drained = Drain(**client);
+  EXPECT_EQ(drained.wrong, "");
+  return drained.end;
+}
+
+TEST(FeedClientCreateTest, ServersThatDifferAreRefused) {
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.dataset_fingerprint = 0xabc; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("dataset 0000000000000abc"),
+                             HasSubstr("dataset 000000000000000b"), HasSubstr("[server "))));
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.order_fingerprint = 0xdef; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("order 0000000000000def")));
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.content_version = "fake-2"; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'fake-1'"), HasSubstr("'fake-2'"))));
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.example_bytes = 101; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("other tensors")));
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.total_steps = 19; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("number of steps")));
+}
+
+TEST(FeedClientCreateTest, MixedContentIsAcceptedWhereAllowed) {
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.content_version = "fake-2"; },
+                       /*allow_mixed_content=*/true),
+              IsOk());
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.dataset_fingerprint = 0xabc; },
+                       /*allow_mixed_content=*/true),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("abc")));
+}
+
+TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
+  const FakeFeed feed = {.total_steps = 30};
+  const FakeServer a(feed), b(feed);
+  for (int taken = 0; taken <= 30; taken += 5) {
+    std::string text;
+    {
+      const auto client = MustCreate(feed, Quick({a.address()}));
+      ASSERT_NE(client, nullptr);
+      for (int i = 0; i < taken; ++i) ASSERT_THAT(client->Next(), IsOk());
+      EXPECT_EQ(client->Token().next_step, taken);
+      text = client->Token().Encode();
+    }
+    const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(text);
+    ASSERT_THAT(token, IsOk());
+    auto client = FeedClient::Resume(SpecOf(feed), *token, Quick({a.address(), b.address()}));
+    ASSERT_THAT(client, IsOk());
+    EXPECT_EQ((*client)->next_step(), taken);
+    ExpectAllSteps(Drain(**client), taken, 30);
+  }
+}
+
+TEST(FeedClientCreateTest, ATokenOfOtherDataIsRefused) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  const ResumeToken good = {.dataset_fingerprint = feed.dataset_fingerprint,
+                            .order_fingerprint = feed.order_fingerprint,
+                            .content_version = feed.content_version,
+                            .next_step = 4};
+  const auto resume = [&](const ResumeToken& token, bool allow_mixed_content = false) {
+    FeedClientOptions options = Quick({server.address()});
+    options.allow_mixed_content = allow_mixed_content;
+    return FeedClient::Resume(SpecOf(feed), token, options).status();
+  };
+  EXPECT_THAT(resume(good), IsOk());
+  ResumeToken token = good;
+  token.dataset_fingerprint ^= 1;
+  EXPECT_THAT(resume(token), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("dataset's fingerprint differs")));
+  token = good;
+  token.order_fingerprint ^= 1;
+  EXPECT_THAT(resume(token), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("order's fingerprint differs")));
+  token = good;
+  token.content_version = "fake-0";
+  EXPECT_THAT(resume(token), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      AllOf(HasSubstr("'fake-0'"), HasSubstr("'fake-1'"))));
+  EXPECT_THAT(resume(token, /*allow_mixed_content=*/true), IsOk());
+  token = good;
+  token.next_step = 21;
+  EXPECT_THAT(resume(token),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 20 steps")));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,304 @@
+#include "client/feed/feed_client.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/concurrency/worker_pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/feed/drained_feed.h"
+#include "tests/client/feed/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/dead_address.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(FeedClientTest, DeliversEveryStepOnceInOrder) {
+  const FakeFeed feed = {.total_steps = 50};
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 50);
+  EXPECT_THAT(client->Next(), IsOkAndHolds(testing::Eq(std::nullopt)));
+  EXPECT_EQ(client->stats().steps_received, 50);
+  EXPECT_EQ(client->stats().payload_bytes, 50 * client->info().bytes_per_step());
+  EXPECT_EQ(client->stats().streams_lost, 0);
+}
+
+TEST(FeedClientTest, SharesTheStepsAmongServers) {
+  const FakeFeed feed = {.total_steps = 31};
+  const FakeServer a(feed), b(feed), c(feed);
+  const auto client = MustCreate(feed, Quick({a.address(), b.address(), c.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 31);
+  for (const FakeServer* server : {&a, &b, &c}) {
+    ASSERT_EQ(server->requests().size(), 1u);
+    EXPECT_EQ(server->requests()[0].stride(), 3);
+  }
+  EXPECT_EQ(a.requests()[0].first_step(), 0);
+  EXPECT_EQ(b.requests()[0].first_step(), 1);
+  EXPECT_EQ(c.requests()[0].first_step(), 2);
+}
+
+TEST(FeedClientTest, ReachesAServerByItsUnixSocket) {
+  const TempFolder folder;
+  const FakeFeed feed;
+  const FakeServer server(feed, "unix:" + folder / "socket");
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
+}
+
+TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {
+  const FakeFeed feed = {.total_steps = 12};
+  const FakeServer a(feed), b(feed);
+  for (int64_t first = 0; first <= 12; ++first) {
+    for (const int64_t steps : {0, 1, 5}) {
+      FeedClientOptions options = Quick({a.address(), b.address()});
+      options.first_step = first;
+      options.steps = steps;
+      const auto client = MustCreate(feed, options);
+      ASSERT_NE(client, nullptr);
+      ExpectAllSteps(Drain(*client), first, steps == 0 ? 12 : std::min<int64_t>(12, first + steps));
+    }
+  }
+}
+
+TEST(FeedClientTest, CountsInEpochsWhereAsked) {
+  const FakeFeed feed = {.total_steps = 35, .steps_per_epoch = 10};
+  const FakeServer server(feed);
+  const struct {
+    int64_t first_step, epochs, end;
+  } kCases[] = {{0, 1, 10},  {0, 3, 30},  {4, 2, 24},
+                {20, 2, 35}, {35, 1, 35}, {0, std::numeric_limits<int64_t>::max(), 35}};
+  for (const auto& test : kCases) {
+    FeedClientOptions options = Quick({server.address()});
+    options.first_step = test.first_step;
+    options.epochs = test.epochs;
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    ExpectAllSteps(Drain(*client), test.first_step, test.end);
+  }
+}
+
+TEST(FeedClientTest, OpensBoundedStreamsOneAfterTheOther) {
+  const FakeFeed feed = {
+      .num_cores = 1, .per_core_batch = 1, .example_bytes = 1, .total_steps = 2500};
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 2500);
+  ASSERT_EQ(server.requests().size(), 3u);
+  EXPECT_EQ(server.requests()[1].first_step(), 1024);
+  EXPECT_EQ(server.requests()[2].count(), 2500 - 2048);
+}
+
+TEST(FeedClientTest, AFeedWithoutEndGoesOn) {
+  const FakeFeed feed = {.total_steps = 0};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.first_step = 1'000'000'000'000;
+  options.steps = 3;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 1'000'000'000'000, 1'000'000'000'003);
+}
+
+TEST(FeedClientTest, TakesOnlyTheCoresAskedFor) {
+  const FakeFeed feed = {.num_cores = 4, .total_steps = 5};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.core_begin = 1;
+  options.core_end = 3;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(client->core_begin(), 1);
+  EXPECT_EQ(client->core_end(), 3);
+  ExpectAllSteps(Drain(*client), 0, 5);
+  EXPECT_EQ(client->stats().payload_bytes, 5 * 2 * client->layout().payload_bytes());
+}
+
+TEST(FeedClientTest, TensorsAreAlignedAndNamed) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  absl::StatusOr<std::optional<Step>> step = client->Next();
+  ASSERT_THAT(step, IsOk());
+  ASSERT_TRUE(step->has_value());
+  for (int core = 0; core < 2; ++core) {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>((*step)->Tensor(core, i).data) % 64, 0u);
+    }
+    EXPECT_THAT((*step)->Tensor(core, "label").shape, ElementsAre(3, 4));
+    EXPECT_EQ((*step)->Tensor(core, "label").dtype, DType::kInt64);
+  }
+}
+
+TEST(FeedClientTest, AStepOutlivesItsClientAndServer) {
+  const FakeFeed feed;
+  std::optional<Step> kept;
+  {
+    const FakeServer server(feed);
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    absl::StatusOr<std::optional<Step>> step = client->Next();
+    ASSERT_THAT(step, IsOk());
+    kept = *std::move(step);
+  }
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(WrongBytesOf(*kept), "");
+}
+
+TEST(FeedClientTest, ATrainerMayHoldMoreStepsThanTheWindow) {
+  const FakeFeed feed = {.total_steps = 40};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.prefetch_bytes = 0;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(client->window_steps(), 2);
+  std::vector<Step> held;
+  for (int i = 0; i < 40; ++i) {
+    absl::StatusOr<std::optional<Step>> step = client->Next();
+    ASSERT_THAT(step, IsOk());
+    ASSERT_TRUE(step->has_value());
+    held.push_back(**std::move(step));
+  }
+  for (const Step& step : held) EXPECT_EQ(WrongBytesOf(step), "");
+}
+
+TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
+  const FakeFeed feed = {.total_steps = 30};
+  const FakeServer server(feed);
+  std::atomic<int> live = 0;
+  std::atomic<int> allocated = 0;
+  FeedClientOptions options = Quick({server.address()});
+  options.prefetch_bytes = 0;
+  options.memory = {
+      .allocate =
+          [&](int64_t bytes) {
+            ++live;
+            ++allocated;
+            return static_cast<uint8_t*>(std::aligned_alloc(64, static_cast<size_t>(bytes)));
+          },
+      .free =
+          [&](uint8_t* memory, int64_t) {
+            --live;
+            std::free(memory);
+          }};
+  {
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    ExpectAllSteps(Drain(*client), 0, 30);
+    EXPECT_GT(live, 0);
+  }
+  EXPECT_EQ(live, 0);
+  // Two in the window, two in hand while one takes the other's place: kept for reuse, however the
+  // trainer and the server race.
+  EXPECT_LE(allocated, 4);
+}
+
+TEST(FeedClientTest, MemoryThatIsNotAlignedIsRefused) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  static uint8_t block[1 << 20];
+  FeedClientOptions options = Quick({server.address()});
+  options.memory = {.allocate = [](int64_t) { return block + 1; },
+                    .free = [](uint8_t*, int64_t) {}};
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  // `block + 1` is odd whatever the boundary of `block`.
+  EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("64-byte")));
+}
+
+TEST(FeedClientTest, NoMemoryIsAnError) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.memory = {.allocate = [](int64_t) -> uint8_t* { return nullptr; },
+                    .free = [](uint8_t*, int64_t) {}};
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  EXPECT_THAT(client->Next(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no memory for a step")));
+}
+
+TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
+  // Steps of 4 MiB and a window of 3. What may lie in sockets and in gRPC's windows, some 10 MiB,
+  // is less than 8 steps.
+  const FakeFeed feed = {.num_cores = 1,
+                         .per_core_batch = 1,
+                         .example_bytes = 4 << 20,
+                         .total_steps = 20,
+                         .chunk_bytes = 1 << 20};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.prefetch_bytes = 3 * (int64_t{4} << 20) + 1024;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  ASSERT_EQ(client->window_steps(), 3);
+  // The client reads no further than its window: another's whole feed later, of as many bytes from
+  // the same server, it has not.
+  ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 3; }));
+  const auto other = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(other, nullptr);
+  ExpectAllSteps(Drain(*other), 0, 20);
+  EXPECT_EQ(client->stats().steps_received, 3);
+  EXPECT_LT(server.steps_written(), 20 + 3 + 8);
+  // Each step taken lets one more in.
+  ASSERT_THAT(client->Next(), IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 4; }));
+  ExpectAllSteps(Drain(*client), 1, 20);
+}
+
+TEST(FeedClientTest, CancelWakesATrainerThatWaits) {
+  const FakeFeed feed = {.spoil = [](int, int, FakeChunk& piece) { piece.hang = true; }};
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  WorkerPool other(1);
+  other.Submit([&] { client->Cancel(); });
+  EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+}
+
+TEST(FeedClientTest, IsDestroyedInAnyState) {
+  const FakeFeed feed = {.total_steps = 0};
+  const FakeServer a(feed), b(feed);
+  for (int taken = 0; taken < 40; ++taken) {
+    FeedClientOptions options = Quick({a.address(), b.address(), DeadAddress()});
+    options.prefetch_bytes = 0;
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    for (int i = 0; i < taken; ++i) ASSERT_THAT(client->Next(), IsOk());
+    if (taken % 2 == 0) client->Cancel();
+  }
+}
+
+TEST(FeedClientTest, IsDestroyedWhileServersAreSilentOrPaused) {
+  const FakeFeed feed = {.total_steps = 0, .spoil = [](int, int chunk, FakeChunk& piece) {
+                           if (chunk == 5) piece.hang = true;
+                         }};
+  for (int i = 0; i < 10; ++i) {
+    const FakeServer server(feed);
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    server.WaitForChunks(5);
+  }
+}
+
+}  // namespace
+}  // namespace systole

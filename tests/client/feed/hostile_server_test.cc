@@ -1,0 +1,183 @@
+// A server that says what no honest one does: in every field of every answer. The client neither
+// crashes nor hangs, and nothing of it reaches a terminal as it came.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/feed/feed_client.h"
+#include "client/feed/server_status.h"
+#include "core/checksum/crc32c.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/feed/drained_feed.h"
+#include "tests/client/feed/fake_server.h"
+#include "tests/client/feed/hostile_values.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+// Gives up soon, and allocates little.
+FeedClientOptions Wary(const FakeServer& server) {
+  FeedClientOptions options = Quick({server.address()});
+  options.connect_timeout = options.retry_for = absl::Milliseconds(300);
+  options.max_step_bytes = 1 << 20;
+  options.prefetch_bytes = 1 << 20;
+  return options;
+}
+
+// Takes the feed of `feed` as far as it goes, and looks at all that a program might print.
+absl::Status TakeFeed(const FakeFeed& feed) {
+  const FakeServer server(feed);
+  const absl::StatusOr<std::unique_ptr<FeedClient>> client =
+      FeedClient::Create(SpecOf(feed), Wary(server));
+  if (!client.ok()) return client.status();
+  const DrainedFeed drained = Drain(**client);
+  EXPECT_EQ(drained.wrong, "");
+  EXPECT_TRUE(IsFitToPrint((*client)->Token().Encode()));
+  EXPECT_TRUE(IsFitToPrint((*client)->stats().not_shared));
+  EXPECT_TRUE(IsFitToPrint((*client)->info().identity().content_version()));
+  return drained.end;
+}
+
+TEST(HostileServerTest, NoValueInAnAnswerAboutAFeedDoesHarm) {
+  v1::ResolveFeedResponse example;
+  ASSERT_THAT(TakeFeed({.resolve =
+                            [&example](v1::ResolveFeedResponse& answer) {
+                              example = answer;
+                              return absl::OkStatus();
+                            }}),
+              IsOk());
+  int refused = 0;
+  for (const Mutation& mutation : MutationsOf(example)) {
+    SCOPED_TRACE(mutation.what);
+    const absl::Status status = TakeFeed({.resolve = [&](v1::ResolveFeedResponse& answer) {
+      mutation.apply(answer);
+      return absl::OkStatus();
+    }});
+    EXPECT_TRUE(IsFitToPrint(status.message())) << status.message();
+    refused += status.ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(HostileServerTest, NoValueInAChunkDoesHarm) {
+  v1::Chunk example;
+  int refused = 0;
+  for (const Mutation& mutation : MutationsOf(example)) {
+    SCOPED_TRACE(mutation.what);
+    for (const bool with_right_checksum : {false, true}) {
+      const absl::Status status = TakeFeed({.spoil = [&](int, int, FakeChunk& piece) {
+        if (piece.header.step != 1 || piece.header.core != 1) return;
+        piece.alter = [&](v1::Chunk& message) {
+          mutation.apply(message);
+          if (!with_right_checksum) return;
+          const std::string data = message.data();
+          message.clear_data();
+          message.clear_header_crc32c();
+          message.set_header_crc32c(Crc32c(message.SerializeAsString()));
+          message.set_data(data);
+        };
+      }});
+      EXPECT_TRUE(IsFitToPrint(status.message())) << status.message();
+      refused += status.ok() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(refused, 50);
+}
+
+// Asks a server that fills its answer with each hostile value in turn.
+template <typename Response, typename Ask>
+void ExpectHarmless(std::function<absl::Status(Response&)> FakeFeed::*answers, Ask ask) {
+  Response example;
+  FillEveryField(example);
+  int refused = 0;
+  for (const Mutation& mutation : MutationsOf(example)) {
+    SCOPED_TRACE(mutation.what);
+    FakeFeed feed;
+    feed.*answers = [&](Response& answer) {
+      answer = example;
+      mutation.apply(answer);
+      return absl::OkStatus();
+    };
+    const FakeServer server(feed);
+    const absl::StatusOr<Response> answer = ask(server.address());
+    if (answer.ok()) {
+      EXPECT_EQ(FirstUnfit(*answer), "");
+    } else {
+      EXPECT_TRUE(IsFitToPrint(answer.status().message())) << answer.status();
+      EXPECT_THAT(answer.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr(" is ")));
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 5);
+}
+
+TEST(HostileServerTest, NoValueInAServersStatusDoesHarm) {
+  ExpectHarmless<v1::ServerStatusResponse>(&FakeFeed::status, [](const std::string& address) {
+    return AskServerStatus(address, absl::Seconds(20));
+  });
+}
+
+TEST(HostileServerTest, NoValueInACatalogueDoesHarm) {
+  ExpectHarmless<v1::ListDatasetsResponse>(&FakeFeed::datasets, [](const std::string& address) {
+    return AskDatasets(address, absl::Seconds(20));
+  });
+}
+
+TEST(HostileServerTest, NoValueInADatasetsDescriptionDoesHarm) {
+  ExpectHarmless<v1::DescribeDatasetResponse>(&FakeFeed::dataset, [](const std::string& address) {
+    return AskDataset(address, "test", absl::Seconds(20));
+  });
+}
+
+TEST(HostileServerTest, EveryRefusalKeepsItsCodeAndIsFitToPrint) {
+  for (int code = 1; code <= 16; ++code) {
+    for (const char* text : {"", "\x1b[2Jgone\nfor good \xff"}) {
+      SCOPED_TRACE(absl::StrCat("code ", code, ", ", *text == '\0' ? "no text" : "a text"));
+      FakeFeed feed;
+      feed.refusal = grpc::Status(static_cast<grpc::StatusCode>(code), text);
+      const FakeServer server(feed);
+      const absl::Status created = FeedClient::Create(SpecOf(feed), Wary(server)).status();
+      const absl::Status status = AskServerStatus(server.address(), absl::Seconds(20)).status();
+      for (const absl::Status& said : {created, status}) {
+        EXPECT_FALSE(said.ok());
+        EXPECT_TRUE(IsFitToPrint(said.message())) << said;
+        EXPECT_THAT(std::string(said.message()),
+                    HasSubstr(*text != '\0' ? "\\x1b[2Jgone\\nfor good" : ", without a message"));
+      }
+      EXPECT_EQ(static_cast<int>(status.code()), code);
+      const bool tried_again = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+      const bool damaged = absl::IsAborted(status);
+      EXPECT_EQ(created.code(), tried_again ? absl::StatusCode::kUnavailable
+                                : damaged   ? absl::StatusCode::kDataLoss
+                                            : status.code());
+    }
+  }
+}
+
+TEST(HostileServerTest, AnAnswerLargerThanAnyCanBeIsNotTakenIn) {
+  const FakeFeed feed = {.resolve = [](v1::ResolveFeedResponse& answer) {
+    answer.mutable_tensors(0)->set_name(std::string(3 << 20, 'x'));
+    return absl::OkStatus();
+  }};
+  EXPECT_THAT(TakeFeed(feed),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("larger than max")));
+}
+
+TEST(HostileServerTest, AContentVersionThatFitsNoTokenIsRefused) {
+  // A token that holds it would not encode.
+  for (const std::string& version : {std::string(), std::string(201, 'v'), std::string("a\nb")}) {
+    EXPECT_THAT(TakeFeed({.content_version = version}),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr("identity.content_version is '")));
+  }
+  EXPECT_THAT(TakeFeed({.content_version = std::string(200, 'v')}), IsOk());
+}
+
+}  // namespace
+}  // namespace systole

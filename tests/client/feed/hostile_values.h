@@ -1,0 +1,37 @@
+// Every field of a message, one after the other, with values that no honest peer sends.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_CLIENT_FEED_HOSTILE_VALUES_H_
+#define SYSTOLE_TESTS_CLIENT_FEED_HOSTILE_VALUES_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace systole {
+
+struct Mutation {
+  std::string what;  // "identity.content_version = 3145728 bytes", for messages of a test.
+  std::function<void(google::protobuf::Message&)> apply;
+};
+
+// For each field of `example` and of the messages in it, and each element of its lists, all values
+// that are hostile for its type; for each list also none of it, and 5,000 more of the last.
+std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
+
+// Sets every field, with one element in each list and 1, "name" or true in each place.
+void FillEveryField(google::protobuf::Message& message);
+
+// Whether `text` may be printed: at most 4 KiB, and nothing that moves a cursor or ends a line.
+bool IsFitToPrint(absl::string_view text);
+
+// The first text in `message` that is not, or number that is below 0, beyond 2^60 or none; empty if
+// there is none.
+std::string FirstUnfit(const google::protobuf::Message& message);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_FEED_HOSTILE_VALUES_H_

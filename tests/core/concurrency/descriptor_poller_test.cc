@@ -1,0 +1,149 @@
+#include "core/concurrency/descriptor_poller.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/concurrency/bounded_queue.h"
+#include "core/concurrency/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+struct Pair {
+  Pair() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+    a = OwnedFd(ends[0]);
+    b = OwnedFd(ends[1]);
+  }
+  void Send(const std::string& message) const {
+    EXPECT_EQ(send(a.get(), message.data(), message.size(), 0),
+              static_cast<ssize_t>(message.size()));
+  }
+  // "" at the end.
+  std::string Receive() const {
+    char bytes[100];
+    const ssize_t got = recv(b.get(), bytes, sizeof(bytes), 0);
+    return std::string(bytes, got < 0 ? 0 : static_cast<size_t>(got));
+  }
+  OwnedFd a;
+  OwnedFd b;
+};
+
+std::unique_ptr<DescriptorPoller> MustCreate() {
+  absl::StatusOr<std::unique_ptr<DescriptorPoller>> poller = DescriptorPoller::Create();
+  EXPECT_THAT(poller, IsOk());
+  return *std::move(poller);
+}
+
+TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItHasEnough) {
+  BoundedQueue<std::string> got(10);
+  const Pair pair;
+  const auto poller = MustCreate();
+  ASSERT_THAT(poller->Add(pair.b.get(),
+                          [&] {
+                            const std::string message = pair.Receive();
+                            EXPECT_THAT(got.Push(message), IsOk());
+                            return message != "last";
+                          }),
+              IsOk());
+  for (const std::string message : {"one", "two", "last", "unheard"}) pair.Send(message);
+  for (const std::string message : {"one", "two", "last"}) {
+    EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(message)));
+  }
+  // Nobody takes what comes after the handler has returned false.
+  EXPECT_EQ(pair.Receive(), "unheard");
+}
+
+TEST(DescriptorPollerTest, TellsOfAPeerThatIsGone) {
+  BoundedQueue<std::string> got(10);
+  Pair pair;
+  const auto poller = MustCreate();
+  ASSERT_THAT(poller->Add(pair.b.get(),
+                          [&] {
+                            EXPECT_THAT(got.Push(pair.Receive()), IsOk());
+                            return false;
+                          }),
+              IsOk());
+  pair.a = OwnedFd();
+  EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string())));
+}
+
+TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddOthers) {
+  BoundedQueue<std::string> got(100);
+  const auto poller = MustCreate();
+  // Each message opens a pair of its own, often with the numbers of the one that just went.
+  std::function<void(int)> chain = [&](int left) {
+    auto pair = std::make_shared<Pair>();
+    const int watched = pair->b.get();
+    pair->Send(std::to_string(left));
+    EXPECT_THAT(poller->Add(watched,
+                            [&, pair = std::move(pair), left] {
+                              EXPECT_THAT(got.Push(pair->Receive()), IsOk());
+                              if (left > 0) chain(left - 1);
+                              return false;
+                            }),
+                IsOk());
+  };
+  chain(50);
+  for (int i = 50; i >= 0; --i) {
+    EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::to_string(i))));
+  }
+}
+
+TEST(DescriptorPollerTest, OneOnWhichMuchArrivesDoesNotHoldUpAnother) {
+  const Pair busy;
+  const Pair other;
+  std::atomic<int64_t> busy_calls = 0;
+  BoundedQueue<int64_t> got(10);
+  busy.Send("never taken");
+  const auto poller = MustCreate();
+  ASSERT_THAT(poller->Add(busy.b.get(),
+                          [&] {
+                            ++busy_calls;
+                            return true;
+                          }),
+              IsOk());
+  ASSERT_THAT(poller->Add(other.b.get(),
+                          [&] {
+                            other.Receive();
+                            EXPECT_THAT(got.Push(busy_calls.load()), IsOk());
+                            return true;
+                          }),
+              IsOk());
+  other.Send("1");
+  EXPECT_THAT(got.Pop(), IsOk());
+}
+
+TEST(DescriptorPollerTest, HandlersGoWithThePoller) {
+  const Pair pair;
+  const auto alive = std::make_shared<int>();
+  {
+    const auto poller = MustCreate();
+    ASSERT_THAT(poller->Add(pair.b.get(), [alive] { return true; }), IsOk());
+    EXPECT_EQ(alive.use_count(), 2);
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(DescriptorPollerTest, WhatCannotBeWatchedIsRefused) {
+  const auto poller = MustCreate();
+  const auto alive = std::make_shared<int>();
+  const OwnedFd file(open("/proc/self/exe", O_RDONLY));  // A file is always readable.
+  EXPECT_FALSE(poller->Add(file.get(), [alive] { return true; }).ok());
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,82 @@
+#include "core/concurrency/pace.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using testing::ElementsAre;
+
+// A clock that every look moves on by a microsecond, and a sleep that oversleeps.
+struct ManualClock {
+  absl::Duration now;
+  absl::Duration oversleep = absl::Microseconds(60);
+  std::vector<absl::Duration> sleeps;
+
+  Pacer pacer() {
+    return {.now = [this] { return now += absl::Microseconds(1); },
+            .sleep =
+                [this](absl::Duration length) {
+                  sleeps.push_back(length);
+                  now += length + oversleep;
+                },
+            .spin = absl::Microseconds(100)};
+  }
+};
+
+TEST(PaceTest, SleepsUntilShortlyBeforeAndSpinsTheRest) {
+  ManualClock clock;
+  EXPECT_EQ(PaceUntil(absl::Microseconds(1000), clock.pacer()), absl::Microseconds(1000));
+  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first look cost one.
+}
+
+TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
+  ManualClock clock;
+  Pacer pacer = clock.pacer();
+  pacer.sleep = [&clock](absl::Duration length) {
+    clock.sleeps.push_back(length);
+    clock.now += clock.sleeps.size() == 1 ? length / 2 : length;
+  };
+  EXPECT_EQ(PaceUntil(absl::Microseconds(1001), pacer), absl::Microseconds(1001));
+  // From 1 us half way to 901 us, then, at a second look, the rest.
+  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(900), absl::Microseconds(449)));
+}
+
+TEST(PaceTest, AShortWaitIsSpunWhole) {
+  ManualClock clock;
+  EXPECT_EQ(PaceUntil(absl::Microseconds(90), clock.pacer()), absl::Microseconds(90));
+  EXPECT_THAT(clock.sleeps, ElementsAre());
+}
+
+TEST(PaceTest, APassedDeadlineReturnsAtOnceAndTellsHowLate) {
+  ManualClock clock = {.now = absl::Microseconds(500)};
+  EXPECT_EQ(PaceUntil(absl::Microseconds(90), clock.pacer()), absl::Microseconds(501));
+}
+
+TEST(PaceTest, OversleepingIsSeenInTheResult) {
+  ManualClock clock = {.oversleep = absl::Microseconds(250)};
+  EXPECT_EQ(PaceUntil(absl::Microseconds(1000), clock.pacer()), absl::Microseconds(1151));
+}
+
+TEST(PaceTest, DeadlinesThatAdvanceByThePeriodDoNotDrift) {
+  ManualClock clock = {.oversleep = absl::Microseconds(130)};  // 31 us late, each time.
+  absl::Duration deadline;
+  for (int i = 1; i <= 1000; ++i) {
+    deadline += absl::Microseconds(375);
+    const absl::Duration late = PaceUntil(deadline, clock.pacer()) - deadline;
+    EXPECT_GE(late, absl::ZeroDuration());
+    EXPECT_LE(late, absl::Microseconds(32));
+  }
+}
+
+TEST(PaceTest, TheMachinesClockWaitsAtLeastUntilTheDeadline) {
+  const Pacer pacer;
+  const absl::Duration deadline = pacer.now() + absl::Microseconds(300);
+  EXPECT_GE(PaceUntil(deadline, pacer), deadline);
+}
+
+}  // namespace
+}  // namespace systole
