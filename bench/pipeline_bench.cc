@@ -118,9 +118,11 @@ std::vector<Crop> CropsOf(const FeedPlan& plan) {
   for (int64_t step = 0; step < NumSteps(); ++step) {
     for (int64_t slot = 0; slot < kGlobalBatch; ++slot) {
       const Place place = plan.order().PlaceOf(step, slot);
-      crops.push_back({&Photographs().jpegs[*place.record],
-                       CropOf(plan.outputs()[0], plan.spec().seed(), place.epoch, *place.record,
-                              kPhotographHeight, kPhotographWidth)});
+      const absl::StatusOr<Window> window = plan.outputs()[0].program.WindowOf(
+          kPhotographHeight, kPhotographWidth,
+          {.seed = plan.spec().seed(), .epoch = place.epoch, .record = *place.record});
+      SYSTOLE_CHECK(window.ok());
+      crops.push_back({&Photographs().jpegs[*place.record], window->rect});
     }
   }
   return crops;

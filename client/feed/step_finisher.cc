@@ -5,72 +5,20 @@
 
 #include "absl/types/span.h"
 #include "core/batch/slice_layout.h"
+#include "core/operations/compact_form.h"
+#include "core/operations/lowered_program.h"
 #include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {
 
-// Whether the values of `output` are whole numbers of uint8 until they are normalised and cast.
-bool IsUint8BeforeItsEnd(const v1::Output& output) {
-  bool decoded = false;
-  bool whole = false;
-  for (const v1::Transform& transform : output.transforms()) {
-    switch (transform.kind_case()) {
-      case v1::Transform::kDecodeJpeg:
-      case v1::Transform::kDecodeRaw:
-        decoded = true;
-        whole = true;
-        break;
-      case v1::Transform::kRandomResizedCrop:
-      case v1::Transform::kCenterCrop:
-      case v1::Transform::kResize:
-        whole = false;  // Interpolated.
-        break;
-      case v1::Transform::kRoundToUint8:
-        whole = true;
-        break;
-      case v1::Transform::kRandomFlip:
-      case v1::Transform::kNormalize:
-        break;
-      case v1::Transform::KIND_NOT_SET:
-        return false;
-    }
-  }
-  return decoded && whole;
-}
-
-// The output as it is asked for, to be finished here.
-v1::Output Unfinished(const v1::Output& output) {
-  v1::Output unfinished = output;
-  unfinished.clear_transforms();
-  for (const v1::Transform& transform : output.transforms()) {
-    if (!transform.has_normalize()) *unfinished.add_transforms() = transform;
-  }
-  unfinished.set_dtype(v1::UINT8);
-  return unfinished;
-}
-
-// What finishes `output`, whose tensor is `tensor`; none if it has to travel as it is.
-std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const SliceTensor& tensor) {
-  PixelType type;
-  if (output.dtype() == v1::FLOAT32 && tensor.spec.dtype == DType::kFloat32) {
-    type = PixelType::kFloat32;
-  } else if (output.dtype() == v1::BFLOAT16 && tensor.spec.dtype == DType::kBfloat16) {
-    type = PixelType::kBfloat16;
-  } else {
-    return std::nullopt;
-  }
-  if (!IsUint8BeforeItsEnd(output)) return std::nullopt;
-  v1::Normalize normalize;
-  for (const v1::Transform& transform : output.transforms()) {
-    if (transform.has_normalize()) normalize = transform.normalize();
-  }
-  const absl::StatusOr<NormaliseFactors> factors =
-      FactorsOf(normalize.scale(), normalize.mean(), normalize.stddev());
-  // What is wrong with a spec is for the server to say.
-  if (!factors.ok()) return std::nullopt;
+// What finishes tensor `tensor` of `output`, which travels as `form`; none if it cannot be, which the
+// server will have reasons for.
+std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const CompactForm& form,
+                                             const SliceTensor& tensor) {
+  if (tensor.spec.dtype != static_cast<DType>(output.dtype())) return std::nullopt;
   const std::vector<int64_t>& shape = tensor.spec.shape;
-  const auto channels = static_cast<int64_t>(factors->scale.size());
+  const auto channels = static_cast<int64_t>(form.factors.scale.size());
   int64_t inner = 1;
   if (channels > 1) {
     // Where the channels stand, and the values of one channel that follow each other.
@@ -84,7 +32,7 @@ std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const Sli
   }
   absl::StatusOr<TensorNormaliser> normaliser = TensorNormaliser::Create(
       static_cast<int>(std::min<int64_t>(channels, kMaxNormaliseChannels + 1)), inner,
-      {.scale = factors->scale, .bias = factors->bias}, type);
+      {.scale = form.factors.scale, .bias = form.factors.bias}, PixelTypeOf(tensor.spec.dtype));
   if (!normaliser.ok()) return std::nullopt;
   return *std::move(normaliser);
 }
@@ -103,11 +51,13 @@ std::shared_ptr<const StepFinisher> StepFinisher::Create(
     const int index = finished->layout.IndexOf(output.name());
     if (index < 0) continue;
     SliceTensor& tensor = travelling[static_cast<size_t>(index)];
-    std::optional<TensorNormaliser> normaliser = NormaliserOf(output, tensor);
+    std::optional<CompactForm> form = CompactFormOf(output);
+    if (!form.has_value()) continue;
+    std::optional<TensorNormaliser> normaliser = NormaliserOf(output, *form, tensor);
     if (!normaliser.has_value()) continue;
     normalisers[static_cast<size_t>(index)] = std::move(normaliser);
     tensor.spec.dtype = DType::kUint8;
-    output = Unfinished(output);
+    output = std::move(form->travels);
     any = true;
   }
   if (!any) return nullptr;

@@ -5,24 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/numeric/normalise.h"
-#include "core/pipeline/output_compiler.h"
-#include "core/random/counter_rng.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
 using Source = OutputPlan::Source;
-
-// Which use a random draw is for: each has a stream of its own, so that adding one moves no other.
-// Part of the content: never renumber.
-constexpr uint32_t kCropDraws = 1;
-constexpr uint32_t kFlipDraws = 2;
-
-absl::Span<const uint8_t> AsBytes(absl::string_view chars) {
-  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(chars.data()), chars.size());
-}
 
 // [height, width, channels] -> [channels, height, width].
 template <typename T>
@@ -55,29 +43,8 @@ absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values
   return absl::OkStatus();
 }
 
-// As many factors as there are channels; one that leaves values alone if the output has none.
-Normalisation NormalisationOf(const OutputPlan& output) {
-  if (!output.normalize) return {};
-  return {.scale = output.scale, .bias = output.bias};
-}
-
-// Normalises and casts, as the output says. client/feed/step_finisher.h does the same elsewhere.
-absl::Status FinishUint8(const OutputPlan& output, absl::Span<const uint8_t> values,
-                         absl::Span<uint8_t> out) {
-  const Normalisation factors = NormalisationOf(output);
-  return NormaliseUint8(values, static_cast<int>(factors.scale.size()), factors,
-                        PixelTypeOf(output.dtype), out);
-}
-
 int64_t ExampleBytes(const SliceTensor& tensor) {
   return tensor.spec.num_bytes() / tensor.per_core_batch();
-}
-
-// Whether the result is mirrored.
-bool FlipOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record) {
-  if (!output.flip) return false;
-  CounterRng rng(seed, epoch, record, kFlipDraws);
-  return DrawFlip(rng);
 }
 
 // `status` with the output's name.
@@ -89,21 +56,6 @@ absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl
 }
 
 }  // namespace
-
-CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
-                int width) {
-  switch (output.crop) {
-    case OutputPlan::Crop::kWhole:
-      break;
-    case OutputPlan::Crop::kCentre:
-      return CentreCrop(output.centre_fraction, height, width);
-    case OutputPlan::Crop::kRandomResized: {
-      CounterRng rng(seed, epoch, record, kCropDraws);
-      return RandomResizedCrop(output.random_resized_crop, height, width, rng);
-    }
-  }
-  return WholeImage(height, width);
-}
 
 absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
   for (const OutputPlan& output : plan.outputs()) {
@@ -124,57 +76,48 @@ int64_t FillerScratch::bytes() const {
 
 absl::StatusOr<ExampleFiller> ExampleFiller::Create(
     const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders) {
-  std::vector<std::optional<ImageTransformer>> transformers(plan.outputs().size());
+  std::vector<ProgramRunner> runners;
   size_t jpegs = 0;
-  for (size_t i = 0; i < transformers.size(); ++i) {
-    const OutputPlan& output = plan.outputs()[i];
-    if (!output.is_image()) continue;
-    ImageTransformerOptions options = output.image;
-    if (output.source == Source::kJpeg) {
+  for (const OutputPlan& output : plan.outputs()) {
+    std::shared_ptr<HuffmanDecoder> decoder;
+    if (output.program.way == LoweredProgram::Way::kJpeg) {
       if (jpegs == decoders.size()) decoders.push_back(std::make_shared<HuffmanDecoder>());
-      options.jpeg.huffman_decoder = decoders[jpegs++];
+      decoder = decoders[jpegs++];
     }
-    SYSTOLE_ASSIGN_OR_RETURN(transformers[i], ImageTransformer::Create(options));
+    SYSTOLE_ASSIGN_OR_RETURN(ProgramRunner runner,
+                             ProgramRunner::Create(output.program, std::move(decoder)));
+    runners.push_back(std::move(runner));
   }
-  return ExampleFiller(std::move(transformers), plan.parser().names().size());
+  return ExampleFiller(std::move(runners), plan.parser().names().size());
 }
 
 absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t epoch, int64_t record,
                                   absl::string_view payload) {
   payload_ = payload;
-  epoch_ = epoch;
-  record_ = record;
+  example_ = {.seed = plan.spec().seed(), .epoch = epoch, .record = record};
   if (plan.parses_examples()) {
     SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(features_)));
   }
-  for (size_t i = 0; i < transformers_.size(); ++i) {
+  for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
-    if (output.source != Source::kJpeg) continue;
-    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, BeginImage(plan, output, *transformers_[i])));
+    if (!output.is_image() || output.program.way != LoweredProgram::Way::kJpeg) continue;
+    const absl::StatusOr<absl::string_view> jpeg = BytesOf(output);
+    SYSTOLE_RETURN_IF_ERROR(
+        OfOutput(plan, output,
+                 jpeg.ok() ? runners_[i].Begin(output.program, *jpeg, example_) : jpeg.status()));
   }
   return absl::OkStatus();
 }
 
 void ExampleFiller::Drop() {
-  for (std::optional<ImageTransformer>& transformer : transformers_) {
-    if (transformer.has_value()) transformer->Drop();
-  }
+  for (ProgramRunner& runner : runners_) runner.Drop();
 }
 
 ImageTransformer* ExampleFiller::WaitingImage() {
-  for (std::optional<ImageTransformer>& transformer : transformers_) {
-    if (transformer.has_value() && !transformer->is_ahead()) return &*transformer;
+  for (ProgramRunner& runner : runners_) {
+    if (ImageTransformer* const image = runner.WaitingImage()) return image;
   }
   return nullptr;
-}
-
-absl::Status ExampleFiller::BeginImage(const FeedPlan& plan, const OutputPlan& output,
-                                       ImageTransformer& transformer) const {
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view jpeg, BytesOf(output));
-  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer.ReadHeader(jpeg));
-  const uint64_t seed = plan.spec().seed();
-  return transformer.Start(CropOf(output, seed, epoch_, record_, info.height, info.width),
-                           FlipOf(output, seed, epoch_, record_));
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
@@ -188,17 +131,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
     const bool in_place = output.layout == v1::NHWC;
     const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : scratch.example.data(),
                                                    static_cast<size_t>(example_bytes));
-    absl::Status status;
-    if (output.round_to_uint8) {
-      scratch.pixels.resize(static_cast<size_t>(example_bytes / DTypeBytes(output.dtype)));
-      status = FillImage(plan, output, *transformers_[i], absl::MakeSpan(scratch.pixels));
-      if (status.ok()) status = FinishUint8(output, scratch.pixels, out);
-    } else if (output.is_image()) {
-      status = FillImage(plan, output, *transformers_[i], out);
-    } else {
-      status = FillValues(output, scratch, out);
-    }
-    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, status));
+    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, FillOutput(output, runners_[i], scratch, out)));
     if (output.layout == v1::HWCN) {
       PlaceExample(tensor, slot, out.data(), slice);
     } else if (output.layout == v1::NCHW) {
@@ -220,40 +153,34 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
   return absl::OkStatus();
 }
 
-absl::Status ExampleFiller::FillImage(const FeedPlan& plan, const OutputPlan& output,
-                                      ImageTransformer& transformer,
-                                      absl::Span<uint8_t> out) const {
-  if (output.source == Source::kJpeg) return transformer.Finish(out);
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view pixels, RawBytesOf(output));
-  const int height = static_cast<int>(output.stored_shape[0]);
-  const int width = static_cast<int>(output.stored_shape[1]);
-  const uint64_t seed = plan.spec().seed();
-  return transformer.TransformPixels(AsBytes(pixels), height, width,
-                                     CropOf(output, seed, epoch_, record_, height, width),
-                                     FlipOf(output, seed, epoch_, record_), out);
-}
-
-absl::Status ExampleFiller::FillValues(const OutputPlan& output, FillerScratch& scratch,
-                                       absl::Span<uint8_t> out) const {
-  if (output.source == Source::kRecordId) return FillInts(output, {record_}, out);
-  if (output.source == Source::kRawBytes) {
-    SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, RawBytesOf(output));
-    return FinishUint8(output, AsBytes(bytes), out);
-  }
-  const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+absl::Status ExampleFiller::FillOutput(const OutputPlan& output, ProgramRunner& runner,
+                                       FillerScratch& scratch, absl::Span<uint8_t> out) const {
   const auto count = static_cast<size_t>(output.stored_elements);
-  if (output.source == Source::kInt64List) {
-    SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
-    scratch.int64s.resize(count);
-    SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.int64s)));
-    return FillInts(output, scratch.int64s, out);
+  switch (output.source) {
+    case Source::kRecordId:
+      return FillInts(output, {example_.record}, out);
+    case Source::kInt64List: {
+      const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+      SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
+      scratch.int64s.resize(count);
+      SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.int64s)));
+      return FillInts(output, scratch.int64s, out);
+    }
+    case Source::kFloatList: {
+      const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+      SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
+      scratch.floats.resize(count);
+      SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.floats)));
+      return runner.Run(output.program, {.floats = scratch.floats}, example_, scratch.pixels, out);
+    }
+    case Source::kBytes:
+      break;
   }
-  SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
-  scratch.floats.resize(count);
-  SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.floats)));
-  const Normalisation factors = NormalisationOf(output);
-  return NormaliseFloat(scratch.floats, static_cast<int>(factors.scale.size()), factors,
-                        PixelTypeOf(output.dtype), out);
+  // Raw bytes must be as many as the spec says; a file says itself how many it has.
+  const bool is_raw = !output.stored_shape.empty();
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                           is_raw ? RawBytesOf(output) : BytesOf(output));
+  return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
 }
 
 absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& output) const {

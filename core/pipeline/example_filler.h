@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,18 +16,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
-#include "core/image/crop.h"
 #include "core/image/huffman_decoder.h"
 #include "core/image/image_transformer.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/operations/program_runner.h"
 #include "core/pipeline/feed_plan.h"
 
 namespace systole {
-
-// The part of its image, of height x width pixels, that an output takes of (epoch, record), both
-// sizes at least 1. `seed` is the spec's.
-CropRect CropOf(const OutputPlan& output, uint64_t seed, int64_t epoch, int64_t record, int height,
-                int width);
 
 // Memory that an example needs on its way; one for all fillers of a thread.
 struct FillerScratch {
@@ -40,7 +34,7 @@ struct FillerScratch {
   int64_t bytes() const;
 
   AlignedBuffer example;        // One of any output that is not written in place.
-  std::vector<uint8_t> pixels;  // Of one image that is rounded before it is normalised.
+  std::vector<uint8_t> pixels;  // ProgramRunner::Run.
   std::vector<int64_t> int64s;
   std::vector<float> floats;
 };
@@ -70,26 +64,20 @@ class ExampleFiller {
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);
 
  private:
-  explicit ExampleFiller(std::vector<std::optional<ImageTransformer>> transformers,
-                         size_t num_features)
-      : features_(num_features), transformers_(std::move(transformers)) {}
+  ExampleFiller(std::vector<ProgramRunner> runners, size_t num_features)
+      : features_(num_features), runners_(std::move(runners)) {}
 
-  absl::Status BeginImage(const FeedPlan& plan, const OutputPlan& output,
-                          ImageTransformer& transformer) const;
-  absl::Status FillImage(const FeedPlan& plan, const OutputPlan& output,
-                         ImageTransformer& transformer, absl::Span<uint8_t> out) const;
-  absl::Status FillValues(const OutputPlan& output, FillerScratch& scratch,
+  absl::Status FillOutput(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
   // The bytes that an output is made of; the same if they are as many as the spec says.
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
   absl::StatusOr<absl::string_view> RawBytesOf(const OutputPlan& output) const;
 
   std::vector<FeatureView> features_;
-  std::vector<std::optional<ImageTransformer>> transformers_;  // By output; images only.
+  std::vector<ProgramRunner> runners_;  // By output.
   // Of the example that was begun.
   absl::string_view payload_;
-  int64_t epoch_ = 0;
-  int64_t record_ = 0;
+  ExampleKey example_;
 };
 
 }  // namespace systole

@@ -6,15 +6,13 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/checksum/xxh3.h"
 #include "core/image/jpeg_library.h"
+#include "core/operations/canonical_spec.h"
 #include "core/pipeline/output_compiler.h"
 #include "core/pipeline/scratch_bytes.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/order/order_spec.h"
 
 namespace systole {
@@ -97,51 +95,6 @@ SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t pe
   return tensor;
 }
 
-// Two specs that ask for the same bytes should hash alike, whatever the order of their outputs.
-v1::FeedSpec Canonical(v1::FeedSpec spec) {
-  std::sort(spec.mutable_outputs()->pointer_begin(), spec.mutable_outputs()->pointer_end(),
-            [](const v1::Output* a, const v1::Output* b) { return a->name() < b->name(); });
-  if (spec.shuffle().mode() != v1::Shuffle::WINDOW) {
-    spec.mutable_shuffle()->clear_block_records();
-    spec.mutable_shuffle()->clear_window_records();
-  }
-  spec.mutable_shuffle();  // Unset and empty mean the same.
-  spec.clear_wire();       // How bytes travel does not say which.
-  for (v1::Output& output : *spec.mutable_outputs()) {
-    for (v1::Transform& transform : *output.mutable_transforms()) {
-      if (transform.has_decode_jpeg() && transform.decode_jpeg().channels() == 0) {
-        transform.mutable_decode_jpeg()->set_channels(3);
-      }
-      if (transform.has_random_resized_crop()) {
-        v1::RandomResizedCrop& crop = *transform.mutable_random_resized_crop();
-        const RandomResizedCropOptions defaults;
-        if (crop.area_min() == 0) crop.set_area_min(defaults.min_area);
-        if (crop.area_max() == 0) crop.set_area_max(defaults.max_area);
-        if (crop.aspect_min() == 0) crop.set_aspect_min(defaults.min_aspect);
-        if (crop.aspect_max() == 0) crop.set_aspect_max(defaults.max_aspect);
-      }
-      if (transform.has_center_crop() && transform.center_crop().fraction() == 0) {
-        transform.mutable_center_crop()->set_fraction(1);
-      }
-      if (transform.has_normalize() && transform.normalize().scale() == 0) {
-        transform.mutable_normalize()->set_scale(1);
-      }
-    }
-  }
-  return spec;
-}
-
-uint64_t FingerprintOf(const v1::FeedSpec& spec) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    Canonical(spec).SerializeToCodedStream(&coded);
-  }
-  return Xxh3(bytes);
-}
-
 }  // namespace
 
 std::string ContentVersion() {
@@ -156,7 +109,7 @@ FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Or
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
-      fingerprint_(FingerprintOf(spec_)) {}
+      fingerprint_(SpecFingerprint(spec_)) {}
 
 bool FeedPlan::decodes_images() const {
   return std::any_of(outputs_.begin(), outputs_.end(),
@@ -165,7 +118,7 @@ bool FeedPlan::decodes_images() const {
 
 bool FeedPlan::decodes_jpegs() const {
   return std::any_of(outputs_.begin(), outputs_.end(), [](const OutputPlan& output) {
-    return output.source == OutputPlan::Source::kJpeg;
+    return output.is_image() && output.program.way == LoweredProgram::Way::kJpeg;
   });
 }
 

@@ -7,72 +7,22 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
 #include "core/example/example_parser.h"
-#include "core/image/crop.h"
-#include "core/image/image_transformer.h"
 #include "core/order/order.h"
 #include "core/pipeline/dataset.h"
+#include "core/pipeline/output_plan.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
 
-// The virtual features.
-inline constexpr char kRecordIdFeature[] = "record_id";
-inline constexpr char kRecordFeature[] = "record";
-
 // Raised by every release that changes a byte of any feed. With the version of the libjpeg that
 // runs, because its releases may change pixels.
 std::string ContentVersion();
-
-// Where the values of one output come from and how they are made.
-struct OutputPlan {
-  enum class Source {
-    kRecordId,   // The record's number.
-    kInt64List,  // An int64 feature.
-    kFloatList,  // A float feature.
-    kRawBytes,   // A bytes feature or the record itself, taken as uint8 values.
-    kRawPixels,  // The same as a [height, width, channels] image that is cropped, resized or
-                 // flipped.
-    kJpeg,       // The same as a JPEG file.
-  };
-  enum class Crop { kWhole, kRandomResized, kCentre };
-
-  // Made by the image stages: cropped, resized or flipped.
-  bool is_image() const { return source == Source::kRawPixels || source == Source::kJpeg; }
-
-  Source source = Source::kRecordId;
-  // Index into FeedPlan::parser().names(), or -1: the whole record.
-  int feature = -1;
-  std::vector<int64_t> stored_shape;  // Of one example before transforms; not for kJpeg.
-  int64_t stored_elements = 1;
-
-  // Images only.
-  Crop crop = Crop::kWhole;
-  RandomResizedCropOptions random_resized_crop;
-  float centre_fraction = 1;
-  bool flip = false;
-  ImageTransformerOptions image;
-  // The image is made as uint8 and normalised in a pass of its own.
-  bool round_to_uint8 = false;
-
-  // Sources that are no images, and rounded ones: y = x * scale + bias, by the last dimension when
-  // there are several.
-  bool normalize = false;
-  std::vector<float> scale;
-  std::vector<float> bias;
-
-  v1::Layout layout = v1::NHWC;
-  std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.
-  DType dtype = DType::kUint8;
-  int tensor = 0;  // Index into the layout's tensors.
-};
 
 class FeedPlan {
  public:
@@ -98,7 +48,7 @@ class FeedPlan {
   // Whether some output is decoded from a JPEG: an example may then wait for another.
   bool decodes_jpegs() const;
 
-  // Hash of the spec in canonical form: outputs sorted by name, defaults written out.
+  // SpecFingerprint (core/operations/canonical_spec.h).
   uint64_t fingerprint() const { return fingerprint_; }
   // See Order::Fingerprint.
   uint64_t order_fingerprint() const { return order_.Fingerprint(dataset_->fingerprint()); }

@@ -1,13 +1,15 @@
 #include "core/pipeline/output_compiler.h"
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/image/bilinear_resizer.h"
+#include "core/batch/slice_layout.h"
+#include "core/operations/program.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
@@ -15,9 +17,6 @@
 
 namespace systole {
 namespace {
-
-// Largest edge of an output image. Larger ones are mistakes, and allocations follow from it.
-constexpr int kMaxEdge = 16384;
 
 absl::Status Refuse(const v1::Output& output, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -84,214 +83,6 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
                                      ListFeatures(dataset, output.feature())));
 }
 
-// Walks through the transforms in order; each may stand only at its place.
-class Chain {
- public:
-  Chain(const v1::Output& output, OutputPlan& plan) : output_(output), plan_(plan) {}
-
-  absl::Status Apply(const v1::Transform& transform, int index) {
-    index_ = index;
-    switch (transform.kind_case()) {
-      case v1::Transform::kDecodeJpeg:
-        return DecodeJpeg(transform.decode_jpeg());
-      case v1::Transform::kDecodeRaw:
-        return DecodeRaw();
-      case v1::Transform::kRandomResizedCrop: {
-        const v1::RandomResizedCrop& crop = transform.random_resized_crop();
-        SYSTOLE_RETURN_IF_ERROR(Resized("random_resized_crop", crop.height(), crop.width()));
-        plan_.crop = OutputPlan::Crop::kRandomResized;
-        RandomResizedCropOptions& options = plan_.random_resized_crop;
-        if (crop.area_min() != 0) options.min_area = crop.area_min();
-        if (crop.area_max() != 0) options.max_area = crop.area_max();
-        if (crop.aspect_min() != 0) options.min_aspect = crop.aspect_min();
-        if (crop.aspect_max() != 0) options.max_aspect = crop.aspect_max();
-        if (const absl::Status status = CheckRandomResizedCrop(options); !status.ok()) {
-          return Bad("random_resized_crop", status.message());
-        }
-        return absl::OkStatus();
-      }
-      case v1::Transform::kCenterCrop: {
-        const v1::CenterCrop& crop = transform.center_crop();
-        SYSTOLE_RETURN_IF_ERROR(Resized("center_crop", crop.height(), crop.width()));
-        plan_.crop = OutputPlan::Crop::kCentre;
-        plan_.centre_fraction = crop.fraction() == 0 ? 1 : crop.fraction();
-        if (!(plan_.centre_fraction > 0 && plan_.centre_fraction <= 1)) {
-          return Bad("center_crop",
-                     absl::StrCat("fraction is ", crop.fraction(), ", want 0 < fraction <= 1"));
-        }
-        return absl::OkStatus();
-      }
-      case v1::Transform::kResize:
-        return Resized("resize", transform.resize().height(), transform.resize().width());
-      case v1::Transform::kRandomFlip:
-        SYSTOLE_RETURN_IF_ERROR(Reach("random_flip", kFlip));
-        SYSTOLE_RETURN_IF_ERROR(NeedPixels("random_flip"));
-        plan_.flip = true;
-        return absl::OkStatus();
-      case v1::Transform::kRoundToUint8:
-        if (stage_ < kDecode) return Bad("round_to_uint8", "wants decode_jpeg or decode_raw first");
-        SYSTOLE_RETURN_IF_ERROR(Reach("round_to_uint8", kRound));
-        plan_.round_to_uint8 = sized_;  // Else the values are whole numbers as they are.
-        return absl::OkStatus();
-      case v1::Transform::kNormalize:
-        return Normalize(transform.normalize());
-      case v1::Transform::KIND_NOT_SET:
-        break;
-    }
-    return Bad("(empty)", absl::StrCat("names no transform that this server knows; it has ",
-                                       FieldNames(*v1::Transform::descriptor())));
-  }
-
-  // Whether the chain may end here.
-  absl::Status Finish() {
-    if (plan_.source == OutputPlan::Source::kJpeg && !sized_) {
-      return Refuse(
-          output_,
-          "decode_jpeg gives images of all sizes; add random_resized_crop, center_crop or "
-          "resize");
-    }
-    if (bytes_ && stage_ < kDecode) {
-      return Refuse(output_, absl::StrCat("the feature '", ForeignName(output_.feature()),
-                                          "' is of kind bytes; begin with decode_jpeg or "
-                                          "decode_raw"));
-    }
-    return absl::OkStatus();
-  }
-
-  void set_bytes() { bytes_ = true; }
-
- private:
-  enum Stage { kStart, kDecode, kSize, kFlip, kRound, kNormalize };
-
-  absl::Status Bad(absl::string_view name, absl::string_view what) const {
-    return Refuse(output_, absl::StrCat("transforms[", index_, "] ", name, " ", what));
-  }
-
-  // Enters `stage`; each can be entered once and only forwards.
-  absl::Status Reach(absl::string_view name, Stage stage) {
-    if (stage <= stage_) {
-      return Bad(name,
-                 "stands twice or too late; the order is decode, crop or resize, random_flip, "
-                 "round_to_uint8, normalize");
-    }
-    if (bytes_ && stage_ == kStart && stage != kDecode) {
-      return Bad(name, absl::StrCat("comes before a decode, but the feature '",
-                                    ForeignName(output_.feature()),
-                                    "' is of kind bytes; begin with decode_jpeg or decode_raw"));
-    }
-    stage_ = stage;
-    return absl::OkStatus();
-  }
-
-  absl::Status NeedBytes(absl::string_view name) const {
-    if (bytes_) return absl::OkStatus();
-    return Bad(name, absl::StrCat("wants a bytes feature, but '", ForeignName(output_.feature()),
-                                  "' is not"));
-  }
-
-  absl::Status DecodeJpeg(const v1::DecodeJpeg& decode) {
-    SYSTOLE_RETURN_IF_ERROR(Reach("decode_jpeg", kDecode));
-    SYSTOLE_RETURN_IF_ERROR(NeedBytes("decode_jpeg"));
-    if (!plan_.stored_shape.empty()) {
-      return Refuse(output_, "shape must be empty after decode_jpeg: a crop or resize gives it");
-    }
-    const int channels = decode.channels() == 0 ? 3 : decode.channels();
-    if (channels != 1 && channels != 3) {
-      return Bad("decode_jpeg", absl::StrCat("channels is ", channels, ", want 1 or 3"));
-    }
-    if (!v1::DecodeJpeg::Dct_IsValid(decode.dct())) {
-      return Bad("decode_jpeg", absl::StrCat("has dct ", static_cast<int>(decode.dct()), ", want ",
-                                             EnumValues(*v1::DecodeJpeg::Dct_descriptor())));
-    }
-    plan_.source = OutputPlan::Source::kJpeg;
-    plan_.image.jpeg.dct =
-        decode.dct() == v1::DecodeJpeg::IFAST ? JpegDct::kIfast : JpegDct::kIslow;
-    plan_.image.jpeg.fail_on_warning = !decode.allow_warnings();
-    plan_.image.output.channels = channels;
-    return absl::OkStatus();
-  }
-
-  absl::Status DecodeRaw() {
-    SYSTOLE_RETURN_IF_ERROR(Reach("decode_raw", kDecode));
-    SYSTOLE_RETURN_IF_ERROR(NeedBytes("decode_raw"));
-    if (plan_.stored_shape.empty()) {
-      return Refuse(output_, "decode_raw wants the shape of one example, such as shape: 784");
-    }
-    plan_.source = OutputPlan::Source::kRawBytes;
-    return absl::OkStatus();
-  }
-
-  // From here on the output is an image: raw bytes must have the shape of one.
-  absl::Status NeedPixels(absl::string_view name) {
-    if (plan_.source == OutputPlan::Source::kJpeg) return absl::OkStatus();
-    const std::vector<int64_t>& shape = plan_.stored_shape;
-    const bool is_raw = plan_.source == OutputPlan::Source::kRawBytes ||
-                        plan_.source == OutputPlan::Source::kRawPixels;
-    if (!is_raw || shape.size() != 3 || (shape[2] != 1 && shape[2] != 3) || shape[0] > kMaxEdge ||
-        shape[1] > kMaxEdge) {
-      return Bad(name, absl::StrCat("wants an image: decode_jpeg, or decode_raw with a shape of "
-                                    "[height, width, 1 or 3] and edges of at most ",
-                                    kMaxEdge));
-    }
-    plan_.source = OutputPlan::Source::kRawPixels;
-    BilinearResizerOptions& out = plan_.image.output;
-    out.channels = static_cast<int>(shape[2]);
-    if (stage_ != kSize) {
-      out.height = static_cast<int>(shape[0]);
-      out.width = static_cast<int>(shape[1]);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Resized(absl::string_view name, int height, int width) {
-    SYSTOLE_RETURN_IF_ERROR(Reach(name, kSize));
-    SYSTOLE_RETURN_IF_ERROR(NeedPixels(name));
-    sized_ = true;
-    if (height < 1 || width < 1 || height > kMaxEdge || width > kMaxEdge) {
-      return Bad(name, absl::StrCat("has height: ", height, " and width: ", width, ", want 1 to ",
-                                    kMaxEdge, " each"));
-    }
-    plan_.image.output.height = height;
-    plan_.image.output.width = width;
-    return absl::OkStatus();
-  }
-
-  absl::Status Normalize(const v1::Normalize& normalize) {
-    SYSTOLE_RETURN_IF_ERROR(Reach("normalize", kNormalize));
-    if (plan_.source == OutputPlan::Source::kInt64List ||
-        plan_.source == OutputPlan::Source::kRecordId) {
-      return Bad("normalize", "wants pixels, raw bytes or a float feature");
-    }
-    // One factor, or one for each channel: the last dimension.
-    const int64_t channels = plan_.source == OutputPlan::Source::kJpeg
-                                 ? plan_.image.output.channels
-                                 : (plan_.stored_shape.empty() ? 1 : plan_.stored_shape.back());
-    const size_t mean_count = static_cast<size_t>(normalize.mean_size());
-    const size_t stddev_count = static_cast<size_t>(normalize.stddev_size());
-    for (const auto& [field, count] :
-         {std::pair("mean", mean_count), std::pair("stddev", stddev_count)}) {
-      if (count > 1 && static_cast<int64_t>(count) != channels) {
-        return Bad("normalize", absl::StrCat("has ", count, " values of ", field, ", want 1",
-                                             channels == 1 ? "" : absl::StrCat(" or ", channels)));
-      }
-    }
-    absl::StatusOr<NormaliseFactors> factors =
-        FactorsOf(normalize.scale(), normalize.mean(), normalize.stddev());
-    if (!factors.ok()) return Bad("normalize", factors.status().message());
-    plan_.scale = std::move(factors->scale);
-    plan_.bias = std::move(factors->bias);
-    plan_.normalize = true;
-    return absl::OkStatus();
-  }
-
-  const v1::Output& output_;
-  OutputPlan& plan_;
-  int index_ = 0;
-  Stage stage_ = kStart;
-  bool bytes_ = false;
-  bool sized_ = false;
-};
-
 absl::Status CheckName(const v1::Output& output) {
   const bool good = !output.name().empty() && output.name().size() <= 128 &&
                     output.name().find_first_not_of(
@@ -319,28 +110,21 @@ absl::Status SetStoredShape(const v1::Output& output, OutputPlan& plan) {
   return absl::OkStatus();
 }
 
-// Which element types a source can be fed as.
-absl::Status SetDType(const v1::Output& output, OutputPlan& plan) {
-  using Source = OutputPlan::Source;
+// Which element types values can be fed as.
+absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& plan) {
   const v1::DataType dtype = output.dtype();
   std::string wanted;
   bool good = false;
-  switch (plan.source) {
-    case Source::kRecordId:
-    case Source::kInt64List:
-      wanted = "INT64 or INT32";
-      good = dtype == v1::INT64 || dtype == v1::INT32;
-      break;
-    case Source::kFloatList:
-      wanted = "FLOAT32 or BFLOAT16";
-      good = dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
-      break;
-    case Source::kRawBytes:
-    case Source::kRawPixels:
-    case Source::kJpeg:
-      wanted = "UINT8, FLOAT32 or BFLOAT16";
-      good = dtype == v1::UINT8 || dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
-      break;
+  if (made == ElementType::kInt64) {
+    wanted = "INT64 or INT32";
+    good = dtype == v1::INT64 || dtype == v1::INT32;
+  } else if (plan.source == OutputPlan::Source::kFloatList && made == ElementType::kFloat32) {
+    // Features are no pixels: what lies outside of 0 to 255 would be lost.
+    wanted = "FLOAT32 or BFLOAT16";
+    good = dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
+  } else {
+    wanted = "UINT8, FLOAT32 or BFLOAT16";
+    good = dtype == v1::UINT8 || dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
   }
   if (!good) {
     return Refuse(output,
@@ -351,18 +135,53 @@ absl::Status SetDType(const v1::Output& output, OutputPlan& plan) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::StatusOr<OutputPlan::Source> SourceOf(const v1::Output& output, const Dataset& dataset) {
+  using Source = OutputPlan::Source;
+  if (output.feature() == kRecordIdFeature) return Source::kRecordId;
+  if (output.feature() == kRecordFeature) return Source::kBytes;
+  SYSTOLE_ASSIGN_OR_RETURN(const FeatureKind kind, KindOf(output, dataset));
+  switch (kind) {
+    case FeatureKind::kInt64:
+      return Source::kInt64List;
+    case FeatureKind::kFloat:
+      return Source::kFloatList;
+    case FeatureKind::kBytes:
+      return Source::kBytes;
+    case FeatureKind::kMissing:
+      break;
+  }
+  return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
+                                     "' has no values in the first record"));
+}
 
-PixelType PixelTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return PixelType::kFloat32;
-    case DType::kBfloat16:
-      return PixelType::kBfloat16;
+// What the program begins with.
+ValueType InputOf(const OutputPlan& plan) {
+  switch (plan.source) {
+    case OutputPlan::Source::kBytes:
+      return {.element = ElementType::kBytes};
+    case OutputPlan::Source::kFloatList:
+      return {.element = ElementType::kFloat32, .shape = plan.stored_shape};
     default:
-      return PixelType::kUint8;
+      return {.element = ElementType::kInt64, .shape = plan.stored_shape};
   }
 }
+
+// Whether a feed can be made of what a program gives.
+absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
+  if (made.element == ElementType::kBytes) {
+    return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
+                                       "' is of kind bytes; begin with decode_jpeg or "
+                                       "decode_raw"));
+  }
+  if (!made.has_size()) {
+    return Refuse(output,
+                  "decode_jpeg gives images of all sizes; add random_resized_crop, center_crop, "
+                  "random_crop or resize");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset) {
   using Source = OutputPlan::Source;
@@ -370,62 +189,26 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   SYSTOLE_RETURN_IF_ERROR(CheckName(output));
   if (output.feature().empty()) return Refuse(output, "names no feature");
   SYSTOLE_RETURN_IF_ERROR(SetStoredShape(output, plan));
-
-  Chain chain(output, plan);
-  if (output.feature() == kRecordIdFeature) {
-    plan.source = Source::kRecordId;
-    if (!plan.stored_shape.empty()) return Refuse(output, "record_id is a scalar; leave out shape");
-  } else if (output.feature() == kRecordFeature) {
-    plan.source = Source::kRawBytes;
-    chain.set_bytes();
-  } else {
-    SYSTOLE_ASSIGN_OR_RETURN(const FeatureKind kind, KindOf(output, dataset));
-    switch (kind) {
-      case FeatureKind::kInt64:
-        plan.source = Source::kInt64List;
-        break;
-      case FeatureKind::kFloat:
-        plan.source = Source::kFloatList;
-        break;
-      case FeatureKind::kBytes:
-        plan.source = Source::kRawBytes;
-        chain.set_bytes();
-        break;
-      case FeatureKind::kMissing:
-        return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
-                                           "' has no values in the first record"));
-    }
+  SYSTOLE_ASSIGN_OR_RETURN(plan.source, SourceOf(output, dataset));
+  if (plan.source == Source::kRecordId && !plan.stored_shape.empty()) {
+    return Refuse(output, "record_id is a scalar; leave out shape");
   }
-  for (int i = 0; i < output.transforms_size(); ++i) {
-    SYSTOLE_RETURN_IF_ERROR(chain.Apply(output.transforms(i), i));
-  }
-  SYSTOLE_RETURN_IF_ERROR(chain.Finish());
-  SYSTOLE_RETURN_IF_ERROR(SetDType(output, plan));
-  if (plan.source != Source::kJpeg && plan.source != Source::kRecordId) {
+  absl::StatusOr<Program> program =
+      Program::Create(output.transforms(), InputOf(plan), plan.stored_shape);
+  if (!program.ok()) return Refuse(output, program.status().message());
+  const ValueType made = program->output();
+  SYSTOLE_RETURN_IF_ERROR(CheckEnd(output, made));
+  SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));
+  const bool is_jpeg = plan.source == Source::kBytes && plan.stored_shape.empty();
+  if (!is_jpeg && plan.source != Source::kRecordId) {
     SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   }
-
+  plan.shape = made.shape;
   plan.layout = output.layout();
-  if (plan.is_image()) {
-    BilinearResizerOptions& image = plan.image.output;
-    if (plan.dtype == DType::kUint8 && !plan.normalize)
-      plan.round_to_uint8 = false;  // Done anyway.
-    image.type = plan.round_to_uint8 ? PixelType::kUint8 : PixelTypeOf(plan.dtype);
-    image.read_soon = plan.layout != v1::NHWC;  // Other layouts are made from this one.
-    if (plan.normalize && !plan.round_to_uint8) {
-      image.scale = plan.scale;
-      image.bias = plan.bias;
-    }
-    plan.shape = {image.height, image.width, image.channels};
-    // The resizer says last of all whether what it got makes sense. Sizes and channels were
-    // checked.
-    if (const auto transformer = ImageTransformer::Create(plan.image); !transformer.ok()) {
-      return Refuse(output, absl::StrCat("normalize wants 1e30 at most of scale / stddev and of "
-                                         "mean / stddev: ",
-                                         transformer.status().message()));
-    }
-  } else {
-    plan.shape = plan.stored_shape;
+  if (made.element != ElementType::kInt64) {
+    plan.program = Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype);
+    // Other layouts are made from this one.
+    if (plan.layout != v1::NHWC) plan.program.image.output.read_soon = true;
   }
   if (plan.layout != v1::NHWC && plan.shape.size() != 3) {
     return Refuse(output,

@@ -29,12 +29,15 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
     const int64_t example_bytes = tensor.spec.num_bytes() / tensor.per_core_batch();
     const int64_t elements = example_bytes / DTypeBytes(output.dtype);
     int64_t example = output.layout == v1::NHWC ? 0 : example_bytes;
+    example += output.program.scratch_bytes;
     if (output.is_image()) {
-      const BilinearResizerOptions& image = output.image.output;
+      // An interpreted program has neither tables nor decoders that last.
+      const BilinearResizerOptions& image = output.program.image.output;
       bytes.tables += kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
                                 int64_t{image.height} * kBytesPerRow);
-      if (output.source == Source::kJpeg) bytes.decoders += kLanes * kBytesPerJpeg;
-      if (output.round_to_uint8) example += elements;
+      if (output.program.way == LoweredProgram::Way::kJpeg) {
+        bytes.decoders += kLanes * kBytesPerJpeg;
+      }
     } else if (output.source == Source::kInt64List) {
       example += elements * static_cast<int64_t>(sizeof(int64_t));
     } else if (output.source == Source::kFloatList) {
@@ -48,12 +51,14 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
 absl::Status CheckScratchBytes(const FeedPlan& plan) {
   const ScratchBytes bytes = ScratchBytesOf(plan);
   if (bytes.sum() <= kMaxScratchBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "to make an example a thread needs about ", bytes.sum(), " bytes beside it, want at most ",
-      kMaxScratchBytes, ": ", bytes.decoders, " for decode_jpeg, ", bytes.tables,
-      " to resize, and ", bytes.example,
-      " for an example that is not made in its place (layout NCHW or HWCN, round_to_uint8, lists); "
-      "ask for fewer or smaller outputs"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("to make an example a thread needs about ", bytes.sum(),
+                   " bytes beside it, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
+                   " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
+                   " for an example that is not made in its place (layout NCHW or HWCN, transforms "
+                   "after round_to_uint8 or "
+                   "brightness, lists); "
+                   "ask for fewer or smaller outputs"));
 }
 
 }  // namespace systole

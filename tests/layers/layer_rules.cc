@@ -24,7 +24,7 @@ std::vector<Room> SystoleRooms() {
   const Names stages = Join({ground,
                              {"core/storage", "core/concurrency", "core/record", "core/example",
                               "core/image", "core/order", "core/batch"}});
-  const Names core = Join({stages, {"core/pipeline"}});
+  const Names core = Join({stages, {"core/operations", "core/pipeline"}});
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
                           "client/emulator/chip",     "client/emulator/timing"};
@@ -46,10 +46,12 @@ std::vector<Room> SystoleRooms() {
       {"core/image", 3, ground},
       {"core/order", 3, ground},
       {"core/batch", 3, ground},
+      // A spec's transforms as programs: what they mean, and how they are lowered.
+      {"core/operations", 4, Join({ground, {"proto/systole/v1", "core/image"}})},
       // A spec's order, for the two that must agree on it: pipeline and client.
       {"proto/order", 4, Join({ground, {"proto/systole/v1", "core/order"}})},
       // The only core room that knows messages: the feed spec is one.
-      {"core/pipeline", 5, Join({stages, messages, {"proto/order"}})},
+      {"core/pipeline", 5, Join({stages, messages, {"core/operations", "proto/order"}})},
       // Memory shared with a peer: needs no gRPC.
       {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
@@ -60,8 +62,8 @@ std::vector<Room> SystoleRooms() {
       {"client/feed", 6,
        Join({ground,
              messages,
-             {"core/concurrency", "core/batch", "core/order", "proto/framing", "proto/order",
-              "proto/slots", "client/infeed"}})},
+             {"core/concurrency", "core/batch", "core/operations", "core/order", "proto/framing",
+              "proto/order", "proto/slots", "client/infeed"}})},
       {"client/json", 6, status},
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
@@ -102,7 +104,8 @@ std::vector<Room> SystoleRooms() {
 std::vector<Library> ForeignLibraries() {
   return {
       {"abseil", {"absl/"}, {}, {}},
-      {"protobuf", {"google/protobuf/"}, {"core/pipeline/", "proto/", "server/", "client/"}, {}},
+      {"protobuf", {"google/protobuf/"}, {"core/operations/", "core/pipeline/", "proto/", "server/", "client/"},
+       {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
       // SIMD kernels are compiled once per instruction set, each in its own .cc, so Highway cannot
       // stay behind one file; it stays in the rooms that have such kernels.

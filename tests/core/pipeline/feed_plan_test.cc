@@ -174,7 +174,7 @@ TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { random_flip {} }",
-      "add random_resized_crop, center_crop or resize");
+      "add random_resized_crop, center_crop, random_crop or resize");
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { resize { width: 5 } }",
@@ -260,19 +260,27 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
 TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   const std::string jpeg = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} }";
   const std::string crop = "transforms { center_crop { height: 8 width: 8 } }";
-  RefusesOutput(jpeg, "add random_resized_crop, center_crop or resize");
-  RefusesOutput(jpeg + crop + crop, "transforms[2] center_crop stands twice");
-  RefusesOutput(jpeg + "transforms { random_flip {} }" + crop, "stands twice or too late");
-  RefusesOutput(jpeg + crop + "transforms { normalize {} } transforms { round_to_uint8 {} }",
-                "transforms[3] round_to_uint8 stands twice or too late");
-  RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { round_to_uint8 {} }",
-                "wants decode_jpeg or decode_raw first");
+  RefusesOutput(jpeg, "add random_resized_crop, center_crop, random_crop or resize");
+  RefusesOutput(jpeg + jpeg.substr(jpeg.find("transforms")),
+                "transforms[1] decode_jpeg wants a bytes feature as it is stored, but gets uint8");
+  RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { random_flip {} }",
+                "transforms[0] random_flip wants an image");
+  RefusesOutput(jpeg + crop + "transforms { random_crop { height: 9 width: 8 } }",
+                "has height: 9 and width: 8, but gets images of 8 x 8 pixels");
+  RefusesOutput(jpeg + crop + "transforms { normalize {} key: 'k' }",
+                "transforms[2] normalize has a key, but draws nothing");
+  RefusesOutput(
+      absl::StrCat(jpeg, crop, "transforms { random_flip {} key: '", std::string(65, 'k'), "' }"),
+      "has a key of 65 bytes, want at most 64");
+  std::string many = jpeg + crop;
+  for (int i = 0; i < 31; ++i) many += "transforms { random_flip {} }";
+  RefusesOutput(many, "has 33 transforms, want at most 32");
   RefusesOutput(jpeg + "transforms {}", "transforms[1] (empty)");
   for (const char* early : {"normalize {}", "random_flip {}", "resize { height: 2 width: 2 }"}) {
     RefusesOutput(
         absl::StrCat("name: 'a' feature: 'raw' dtype: UINT8 shape: [2, 2, 3] transforms { ", early,
                      " }"),
-        "'raw' is of kind bytes; begin with decode_jpeg or decode_raw");
+        "begin with decode_jpeg or decode_raw");
   }
   RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "height: 0 and width: 8");
   RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }",
@@ -284,7 +292,7 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   RefusesOutput(jpeg + crop + "transforms { normalize { stddev: 0 } }", "no stddev of 0");
   RefusesOutput(jpeg + crop + "transforms { normalize { mean: [1, 2] } }", "want 1 or 3");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { decode_jpeg {} }",
-                "wants a bytes feature, but 'label' is not");
+                "wants a bytes feature as it is stored, but gets int64");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { normalize {} }",
                 "wants pixels, raw bytes or a float feature");
   RefusesOutput(

@@ -1,0 +1,43 @@
+#include "core/operations/canonical_spec.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/checksum/xxh3.h"
+#include "core/operations/operation_table.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+namespace systole {
+
+v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
+  std::sort(spec.mutable_outputs()->pointer_begin(), spec.mutable_outputs()->pointer_end(),
+            [](const v1::Output* a, const v1::Output* b) { return a->name() < b->name(); });
+  if (spec.shuffle().mode() != v1::Shuffle::WINDOW) {
+    spec.mutable_shuffle()->clear_block_records();
+    spec.mutable_shuffle()->clear_window_records();
+  }
+  spec.mutable_shuffle();  // Unset and empty mean the same.
+  spec.clear_wire();       // How bytes travel does not say which.
+  for (v1::Output& output : *spec.mutable_outputs()) {
+    for (v1::Transform& transform : *output.mutable_transforms()) {
+      const OperationRow* const row = FindOperation(transform.kind_case());
+      if (row != nullptr && row->write_defaults != nullptr) row->write_defaults(transform);
+    }
+  }
+  return spec;
+}
+
+uint64_t SpecFingerprint(const v1::FeedSpec& spec) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    CanonicalSpec(spec).SerializeToCodedStream(&coded);
+  }
+  return Xxh3(bytes);
+}
+
+}  // namespace systole

@@ -1,0 +1,22 @@
+// One form for all specs that ask for the same bytes, and its hash.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_CANONICAL_SPEC_H_
+#define SYSTOLE_CORE_OPERATIONS_CANONICAL_SPEC_H_
+
+#include <cstdint>
+
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Outputs sorted by name, defaults written out, fields without a meaning left out, and how tensors
+// travel as well.
+v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
+
+// XXH3 of CanonicalSpec(spec), serialized deterministically.
+uint64_t SpecFingerprint(const v1::FeedSpec& spec);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_CANONICAL_SPEC_H_

@@ -1,0 +1,34 @@
+#include "core/operations/compact_form.h"
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/operations/program.h"
+
+namespace systole {
+
+std::optional<CompactForm> CompactFormOf(const v1::Output& output) {
+  if (output.dtype() != v1::FLOAT32 && output.dtype() != v1::BFLOAT16) return std::nullopt;
+  const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
+  // What is wrong with a spec is for the server to say.
+  const absl::StatusOr<Program> program =
+      Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
+  if (!program.ok()) return std::nullopt;
+  CompactForm form = {.travels = output, .factors = {.scale = {1.0f}, .bias = {0.0f}}};
+  form.travels.set_dtype(v1::UINT8);
+  ValueType end = program->output();
+  const std::vector<Program::Step>& steps = program->steps();
+  if (!steps.empty()) {
+    const std::vector<OperationPart> parts = steps.back().operation->Parts();
+    const auto* normalise = parts.size() == 1 ? std::get_if<NormalisePart>(&parts[0]) : nullptr;
+    if (normalise != nullptr) {
+      form.factors = normalise->factors;
+      form.travels.mutable_transforms()->RemoveLast();
+      end = steps.size() == 1 ? program->input() : steps[steps.size() - 2].output;
+    }
+  }
+  if (end.element != ElementType::kUint8) return std::nullopt;
+  return form;
+}
+
+}  // namespace systole

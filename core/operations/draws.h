@@ -1,0 +1,37 @@
+// Where an operation's random draws come from. They are a function of the example and of the
+// operation's place among its kind, so operations of other kinds may come and go around it.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CORE_OPERATIONS_DRAWS_H_
+#define SYSTOLE_CORE_OPERATIONS_DRAWS_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+// Which example is made.
+struct ExampleKey {
+  uint64_t seed = 0;  // The spec's.
+  int64_t epoch = 0;
+  int64_t record = 0;
+};
+
+class Draws {
+ public:
+  // `purpose` is the kind's own number (OperationRow::draws), `before` counts those of the kind
+  // that stand before, `key` is the transform's. REQUIRES: purpose and before below 2^16.
+  Draws(uint32_t purpose, int before, absl::string_view key);
+
+  CounterRng Rng(const ExampleKey& example) const;
+
+ private:
+  uint32_t purpose_;
+  uint64_t key_;  // 0: none.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_DRAWS_H_

@@ -1,0 +1,198 @@
+#include "core/operations/lowered_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// The state of a fused pass while parts are added to it. Every Take() returns whether the part
+// could be taken without changing a byte; a part that could not leaves the state in between, so
+// callers try on a copy.
+class Fusion {
+ public:
+  explicit Fusion(const ValueType& input) : floats_(input.element == ElementType::kFloat32) {}
+
+  bool Take(const OperationPart& part) {
+    return std::visit([this](const auto& known) { return TakePart(known); }, part);
+  }
+
+  bool is_jpeg() const { return is_jpeg_; }
+  bool floats() const { return floats_; }
+  // Whether anything was done that only images have.
+  bool moved() const { return resize_.has_value() || !moves_.empty(); }
+  bool rounds() const { return rounds_; }
+  bool normalises() const { return normalise_.has_value(); }
+  const JpegDecoderOptions& jpeg() const { return jpeg_; }
+  const std::vector<std::variant<WindowPart, MirrorPart>>& moves() const { return moves_; }
+  NormaliseFactors factors() const {
+    return normalise_.value_or(NormaliseFactors{.scale = {1.0f}, .bias = {0.0f}});
+  }
+
+ private:
+  bool TakePart(const DecodeJpegPart& part) {
+    is_jpeg_ = true;
+    jpeg_ = part.options;
+    return true;
+  }
+  bool TakePart(const DecodeRawPart&) { return true; }
+
+  // Windows and mirrors move pixels and compute none, so they may change places with what computes
+  // each pixel alone (rounding, normalising), and windows that stand before a resize are cut from
+  // the stored image.
+  bool TakePart(const WindowPart& part) {
+    if (floats_ || resize_.has_value()) return false;
+    moves_.emplace_back(part);
+    return true;
+  }
+  bool TakePart(const MirrorPart& part) {
+    if (floats_) return false;
+    moves_.emplace_back(part);
+    return true;
+  }
+
+  // A mirrored image does not resize to the mirrored bits (its weights round otherwise), and the
+  // resizer takes stored pixels only.
+  bool TakePart(const ResizePart& part) {
+    const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const auto& move) {
+      return std::holds_alternative<MirrorPart>(move);
+    });
+    if (floats_ || resize_.has_value() || mirrored || normalise_.has_value()) return false;
+    resize_ = part;
+    return true;
+  }
+
+  // Rounding whole numbers changes nothing; rounded ones are normalised in a second pass.
+  bool TakePart(const RoundPart&) {
+    if (floats_ || normalise_.has_value()) return false;
+    rounds_ = rounds_ || resize_.has_value();
+    return true;
+  }
+
+  bool TakePart(const NormalisePart& part) {
+    if (normalise_.has_value()) return false;
+    normalise_ = part.factors;
+    return true;
+  }
+
+  bool floats_;
+  bool is_jpeg_ = false;
+  JpegDecoderOptions jpeg_;
+  std::vector<std::variant<WindowPart, MirrorPart>> moves_;
+  std::optional<ResizePart> resize_;
+  bool rounds_ = false;
+  std::optional<NormaliseFactors> normalise_;
+};
+
+// What the references hold from step `first` on, which reads a value of `largest` bytes at most.
+int64_t BytesFrom(size_t first, int64_t largest, const Program& program) {
+  for (size_t i = first; i < program.steps().size(); ++i) {
+    const ValueType& output = program.steps()[i].output;
+    if (output.has_size()) largest = std::max(largest, output.num_bytes());
+  }
+  return 2 * largest;  // A step reads one value and writes another.
+}
+
+}  // namespace
+
+PixelType PixelTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return PixelType::kFloat32;
+    case DType::kBfloat16:
+      return PixelType::kBfloat16;
+    default:
+      return PixelType::kUint8;
+  }
+}
+
+LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype) {
+  LoweredProgram lowered;
+  const std::vector<Program::Step>& steps = program->steps();
+  Fusion fusion(program->input());
+  ValueType type = program->input();
+  size_t rest = 0;
+  for (; rest < steps.size(); ++rest) {
+    Fusion further = fusion;
+    const std::vector<OperationPart> parts = steps[rest].operation->Parts();
+    const bool taken =
+        !parts.empty() && std::all_of(parts.begin(), parts.end(),
+                                      [&further](const auto& part) { return further.Take(part); });
+    if (!taken) break;
+    fusion = std::move(further);
+    type = steps[rest].output;
+  }
+  lowered.program = std::move(program);
+  lowered.dtype = dtype;
+  lowered.rest = rest;
+  lowered.fused = type;
+  if (!type.has_size() || type.element == ElementType::kBytes) {
+    lowered.scratch_bytes = BytesFrom(0, kMaxValueBytes, *lowered.program);
+    return lowered;
+  }
+
+  // What the fused pass writes: the end, or what the references go on from.
+  const bool ends = rest == steps.size();
+  const DType made =
+      ends ? dtype : (type.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32);
+  if (fusion.floats()) {
+    lowered.way = LoweredProgram::Way::kFloats;
+    lowered.finish = fusion.factors();
+  } else if (!fusion.is_jpeg() && !fusion.moved()) {
+    lowered.way = LoweredProgram::Way::kValues;
+    lowered.finish = fusion.factors();
+  } else {
+    lowered.way = fusion.is_jpeg() ? LoweredProgram::Way::kJpeg : LoweredProgram::Way::kPixels;
+    lowered.moves = fusion.moves();
+    // Cast alone rounds as well.
+    lowered.rounds = fusion.rounds() && (fusion.normalises() || made != DType::kUint8);
+    lowered.image.jpeg = fusion.jpeg();
+    lowered.image.output = {.height = static_cast<int>(type.shape[0]),
+                            .width = static_cast<int>(type.shape[1]),
+                            .channels = static_cast<int>(type.shape[2]),
+                            .type = lowered.rounds ? PixelType::kUint8 : PixelTypeOf(made),
+                            .read_soon = !ends};
+    NormaliseFactors factors = fusion.factors();
+    if (lowered.rounds) {
+      lowered.finish = std::move(factors);
+      lowered.scratch_bytes = type.num_elements();
+    } else {
+      lowered.image.output.scale = std::move(factors.scale);
+      lowered.image.output.bias = std::move(factors.bias);
+    }
+    if (!fusion.is_jpeg()) {
+      // decode_raw's.
+      const std::vector<int64_t>& stored = lowered.program->steps().front().output.shape;
+      lowered.stored_height = static_cast<int>(stored[0]);
+      lowered.stored_width = static_cast<int>(stored[1]);
+    }
+  }
+  if (lowered.has_rest()) {
+    lowered.scratch_bytes += BytesFrom(rest, type.num_bytes(), *lowered.program);
+  }
+  return lowered;
+}
+
+absl::StatusOr<Window> LoweredProgram::WindowOf(int height, int width,
+                                                const ExampleKey& example) const {
+  Window window = {.rect = WholeImage(height, width)};
+  CropRect& rect = window.rect;
+  for (const auto& move : moves) {
+    if (const auto* mirror = std::get_if<MirrorPart>(&move)) {
+      window.mirrored ^= mirror->mirrored(example);
+      continue;
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(CropRect inner,
+                             std::get<WindowPart>(move).window(rect.height, rect.width, example));
+    // The window counts columns of what it sees, which may be mirrored.
+    if (window.mirrored) inner.x = rect.width - inner.x - inner.width;
+    inner.y += rect.y;
+    inner.x += rect.x;
+    rect = inner;
+  }
+  return window;
+}
+
+}  // namespace systole

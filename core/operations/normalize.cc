@@ -1,0 +1,95 @@
+// y = x * factor + addend, by channel: core/numeric/normalise.h has the arithmetic.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/numeric/normalise.h"
+#include "core/operations/operation_rows.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// As the resizer, which normalises as it stores, wants it (core/image/bilinear_resizer.h).
+constexpr float kMaxFactor = 1e30f;
+
+class NormalizeOperation final : public Operation {
+ public:
+  // `mean` and `stddev` are how many of each the spec gives.
+  NormalizeOperation(NormaliseFactors factors, int mean, int stddev)
+      : factors_(std::move(factors)), mean_(mean), stddev_(stddev) {}
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
+    SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
+    // One factor, or one for each channel: the last dimension.
+    const int64_t channels = input.shape.empty() ? 1 : input.shape.back();
+    for (const auto& [field, count] : {std::pair("mean", mean_), std::pair("stddev", stddev_)}) {
+      if (count <= 1 || (count == channels && count <= kMaxNormaliseChannels)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "has ", count, " values of ", field, ", want 1",
+          channels == 1 || channels > kMaxNormaliseChannels ? "" : absl::StrCat(" or ", channels)));
+    }
+    return ValueType{.element = ElementType::kFloat32, .shape = input.shape};
+  }
+
+  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey&) const override {
+    Value out = Value::Create(ElementType::kFloat32, input.type.shape);
+    const size_t scales = factors_.scale.size();
+    const size_t biases = factors_.bias.size();
+    for (size_t i = 0; i < out.floats.size(); ++i) {
+      const float x = input.type.element == ElementType::kUint8
+                          ? static_cast<float>(input.uint8s[i])
+                          : input.floats[i];
+      const float scaled = x * factors_.scale[i % scales];
+      out.floats[i] = scaled + factors_.bias[i % biases];
+    }
+    return out;
+  }
+
+  std::vector<OperationPart> Parts() const override { return {NormalisePart{factors_}}; }
+
+ private:
+  NormaliseFactors factors_;
+  int mean_;
+  int stddev_;
+};
+
+bool IsSmall(float factor) { return std::abs(factor) <= kMaxFactor; }
+
+}  // namespace
+
+OperationRow NormalizeRow() {
+  return {
+      .kind = v1::Transform::kNormalize,
+      .create = [](const OperationArguments& arguments)
+          -> absl::StatusOr<std::unique_ptr<const Operation>> {
+        const v1::Normalize& normalize = arguments.transform.normalize();
+        const int mean = normalize.mean_size();
+        const int stddev = normalize.stddev_size();
+        if (mean > 1 && stddev > 1 && mean != stddev) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("has ", mean, " values of mean and ", stddev, " of stddev"));
+        }
+        SYSTOLE_ASSIGN_OR_RETURN(
+            NormaliseFactors factors,
+            FactorsOf(normalize.scale(), normalize.mean(), normalize.stddev()));
+        if (!std::all_of(factors.scale.begin(), factors.scale.end(), IsSmall) ||
+            !std::all_of(factors.bias.begin(), factors.bias.end(), IsSmall)) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "wants ", kMaxFactor, " at most of scale / stddev and of mean / stddev"));
+        }
+        return std::make_unique<NormalizeOperation>(std::move(factors), mean, stddev);
+      },
+      .write_defaults =
+          [](v1::Transform& transform) {
+            v1::Normalize& normalize = *transform.mutable_normalize();
+            if (normalize.scale() == 0) normalize.set_scale(1);
+          },
+  };
+}
+
+}  // namespace systole

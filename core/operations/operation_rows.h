@@ -1,0 +1,30 @@
+// The table's lines, each defined in the .cc of its operation. For that and the table alone.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_ROWS_H_
+#define SYSTOLE_CORE_OPERATIONS_OPERATION_ROWS_H_
+
+#include "core/operations/operation_table.h"
+
+namespace systole {
+
+// An operation's line: NAME is defined by `const OperationRow& NAME()` in its .cc.
+#define SYSTOLE_OPERATIONS(ROW) \
+  ROW(DecodeJpegRow)            \
+  ROW(DecodeRawRow)             \
+  ROW(RandomResizedCropRow)     \
+  ROW(CenterCropRow)            \
+  ROW(RandomCropRow)            \
+  ROW(ResizeRow)                \
+  ROW(RandomFlipRow)            \
+  ROW(BrightnessRow)            \
+  ROW(RoundToUint8Row)          \
+  ROW(NormalizeRow)
+
+#define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
+SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)
+#undef SYSTOLE_DECLARE_ROW
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPERATION_ROWS_H_

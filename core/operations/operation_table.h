@@ -1,0 +1,53 @@
+// The operations there are: one line in operation_table.cc each.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_TABLE_H_
+#define SYSTOLE_CORE_OPERATIONS_OPERATION_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/operations/draws.h"
+#include "core/operations/operation.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// What an operation is made from.
+struct OperationArguments {
+  const v1::Transform& transform;
+  Draws draws;
+  absl::Span<const int64_t> stored_shape;  // Output.shape.
+};
+
+struct OperationRow {
+  v1::Transform::KindCase kind = v1::Transform::KIND_NOT_SET;
+
+  // The number of its draws; 0: it draws nothing. Part of the content: never renumber.
+  uint32_t draws = 0;
+
+  // InvalidArgument names the field that is out of range, as the end of a sentence.
+  absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
+
+  // Writes out what fields that are not set stand for. Null: there are none.
+  void (*write_defaults)(v1::Transform&) = nullptr;
+};
+
+absl::Span<const OperationRow> Operations();
+
+// Null: there is none of this kind.
+const OperationRow* FindOperation(v1::Transform::KindCase kind);
+
+// The field of v1::Transform.
+std::string OperationName(v1::Transform::KindCase kind);
+
+// "decode_jpeg, decode_raw, ..".
+std::string OperationNames();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPERATION_TABLE_H_

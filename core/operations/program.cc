@@ -1,0 +1,103 @@
+#include "core/operations/program.h"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/numeric/bf16.h"
+#include "core/numeric/normalise.h"
+#include "core/operations/operation_table.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// `status` as a sentence that names transform `index`.
+absl::Status At(int index, absl::string_view name, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("transforms[", index, "] ", name, " ", status.message()));
+}
+
+absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
+    const OperationRow& row, const v1::Transform& transform, int before,
+    absl::Span<const int64_t> stored_shape) {
+  if (transform.key().size() > kMaxTransformKeyBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("has a key of ", transform.key().size(),
+                                                   " bytes, want at most ", kMaxTransformKeyBytes));
+  }
+  if (row.draws == 0 && !transform.key().empty()) {
+    return absl::InvalidArgumentError("has a key, but draws nothing; leave it out");
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<const Operation> operation,
+                           row.create({.transform = transform,
+                                       .draws = Draws(row.draws, before, transform.key()),
+                                       .stored_shape = stored_shape}));
+  return std::shared_ptr<const Operation>(std::move(operation));
+}
+
+}  // namespace
+
+absl::StatusOr<Program> Program::Create(
+    const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, ValueType input,
+    absl::Span<const int64_t> stored_shape) {
+  if (transforms.size() > kMaxTransforms) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", transforms.size(), " transforms, want at most ", kMaxTransforms));
+  }
+  Program program;
+  program.input_ = std::move(input);
+  std::map<v1::Transform::KindCase, int> seen;
+  for (int i = 0; i < transforms.size(); ++i) {
+    const v1::Transform::KindCase kind = transforms[i].kind_case();
+    const OperationRow* const row = FindOperation(kind);
+    if (row == nullptr) {
+      return At(i, "(empty)",
+                absl::InvalidArgumentError(absl::StrCat(
+                    "names no transform that this server knows; it has ", OperationNames())));
+    }
+    std::string name = OperationName(kind);
+    absl::StatusOr<std::shared_ptr<const Operation>> operation =
+        CreateOperation(*row, transforms[i], seen[kind]++, stored_shape);
+    if (!operation.ok()) return At(i, name, operation.status());
+    absl::StatusOr<ValueType> output = (*operation)->TypeOf(program.output());
+    if (!output.ok()) return At(i, name, output.status());
+    program.steps_.push_back({.name = std::move(name),
+                              .operation = *std::move(operation),
+                              .output = *std::move(output)});
+  }
+  return program;
+}
+
+absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example,
+                                         size_t first) const {
+  for (size_t i = first; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (!step.output.has_size() && value.type.element != ElementType::kBytes) {
+      SYSTOLE_RETURN_IF_ERROR(
+          CheckValueBytes(step.output.element, value.height(), value.width(), value.channels()));
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(value, example));
+  }
+  return value;
+}
+
+void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
+  const bool is_uint8 = value.type.element == ElementType::kUint8;
+  const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();
+  SYSTOLE_CHECK(out.size() == count * static_cast<size_t>(DTypeBytes(dtype)));
+  for (size_t i = 0; i < count; ++i) {
+    const float x = is_uint8 ? static_cast<float>(value.uint8s[i]) : value.floats[i];
+    if (dtype == DType::kFloat32) {
+      std::memcpy(&out[i * sizeof(x)], &x, sizeof(x));
+    } else if (dtype == DType::kBfloat16) {
+      const uint16_t rounded = RoundToBf16(x);
+      std::memcpy(&out[i * sizeof(rounded)], &rounded, sizeof(rounded));
+    } else {
+      out[i] = RoundToUint8(x);
+    }
+  }
+}
+
+}  // namespace systole

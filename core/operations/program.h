@@ -1,0 +1,63 @@
+// An output's transforms as a checked program, and the interpreter that runs their references one
+// after the other: the oracle of everything that is faster.
+//
+// Thread-compatible; immutable, so any number of threads may use one.
+#ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
+#define SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/operations/operation.h"
+#include "core/tensor/dtype.h"
+#include "google/protobuf/repeated_field.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// More are a mistake, and each costs time on every example.
+inline constexpr int kMaxTransforms = 32;
+inline constexpr int kMaxTransformKeyBytes = 64;
+
+class Program {
+ public:
+  struct Step {
+    std::string name;  // The transform's.
+    std::shared_ptr<const Operation> operation;
+    ValueType output;
+  };
+
+  // `input` is what the feature holds, `stored_shape` is Output.shape.
+  //   InvalidArgument  "transforms[2] resize has ..": the first one that is wrong or cannot take
+  //                    what the one before it makes.
+  static absl::StatusOr<Program> Create(
+      const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, ValueType input,
+      absl::Span<const int64_t> stored_shape);
+
+  const std::vector<Step>& steps() const { return steps_; }
+  const ValueType& input() const { return input_; }
+  const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
+
+  // Runs the steps from number `first` on; `value` is what the steps before make of an example.
+  // Errors: Operation::Apply.
+  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const;
+
+ private:
+  Program() = default;
+
+  ValueType input_;
+  std::vector<Step> steps_;
+};
+
+// Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or
+// kBfloat16. REQUIRES: `out` has the size that this takes.
+void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_PROGRAM_H_

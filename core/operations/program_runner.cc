@@ -1,0 +1,99 @@
+#include "core/operations/program_runner.h"
+
+#include "core/numeric/normalise.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+using Way = LoweredProgram::Way;
+
+absl::Span<const uint8_t> AsBytes(absl::string_view chars) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(chars.data()), chars.size());
+}
+
+// The bytes of a value, of whichever type.
+absl::Span<uint8_t> BytesOf(Value& value) {
+  if (value.type.element == ElementType::kUint8) return absl::MakeSpan(value.uint8s);
+  return absl::MakeSpan(reinterpret_cast<uint8_t*>(value.floats.data()),
+                        value.floats.size() * sizeof(float));
+}
+
+}  // namespace
+
+absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& program,
+                                                    std::shared_ptr<HuffmanDecoder> decoder) {
+  if (program.way != Way::kJpeg && program.way != Way::kPixels) return ProgramRunner(std::nullopt);
+  ImageTransformerOptions options = program.image;
+  options.jpeg.huffman_decoder = std::move(decoder);
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer transformer, ImageTransformer::Create(options));
+  return ProgramRunner(std::move(transformer));
+}
+
+absl::Status ProgramRunner::Begin(const LoweredProgram& program, absl::string_view bytes,
+                                  const ExampleKey& example) {
+  if (program.way != Way::kJpeg) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
+  return transformer_->Start(window.rect, window.mirrored);
+}
+
+ImageTransformer* ProgramRunner::WaitingImage() {
+  return transformer_.has_value() && !transformer_->is_ahead() ? &*transformer_ : nullptr;
+}
+
+void ProgramRunner::Drop() {
+  if (transformer_.has_value()) transformer_->Drop();
+}
+
+absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& input,
+                                const ExampleKey& example, std::vector<uint8_t>& pixels,
+                                absl::Span<uint8_t> out) {
+  Value value;
+  size_t first = 0;
+  if (program.way == Way::kInterpreter) {
+    value.type = program.program->input();
+    value.bytes = input.bytes;
+  } else if (program.has_rest()) {
+    value = Value::Create(program.fused.element, program.fused.shape);
+    const DType dtype =
+        program.fused.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32;
+    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, dtype, pixels, BytesOf(value)));
+    first = program.rest;
+  } else {
+    return RunFused(program, input, example, program.dtype, pixels, out);
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(value, program.program->Interpret(std::move(value), example, first));
+  CastPlainly(value, program.dtype, out);
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::RunFused(const LoweredProgram& program, const Input& input,
+                                     const ExampleKey& example, DType dtype,
+                                     std::vector<uint8_t>& pixels, absl::Span<uint8_t> out) {
+  const Normalisation factors = {.scale = program.finish.scale, .bias = program.finish.bias};
+  const auto channels = static_cast<int>(program.finish.scale.size());
+  switch (program.way) {
+    case Way::kFloats:
+      return NormaliseFloat(input.floats, channels, factors, PixelTypeOf(dtype), out);
+    case Way::kValues:
+      return NormaliseUint8(AsBytes(input.bytes), channels, factors, PixelTypeOf(dtype), out);
+    default:
+      break;
+  }
+  if (!program.rounds) return Transform(program, input, example, out);
+  pixels.resize(out.size() / static_cast<size_t>(DTypeBytes(dtype)));
+  SYSTOLE_RETURN_IF_ERROR(Transform(program, input, example, absl::MakeSpan(pixels)));
+  return NormaliseUint8(pixels, channels, factors, PixelTypeOf(dtype), out);
+}
+
+absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
+                                      const ExampleKey& example, absl::Span<uint8_t> out) {
+  if (program.way == Way::kJpeg) return transformer_->Finish(out);
+  SYSTOLE_ASSIGN_OR_RETURN(const Window window,
+                           program.WindowOf(program.stored_height, program.stored_width, example));
+  return transformer_->TransformPixels(AsBytes(input.bytes), program.stored_height,
+                                       program.stored_width, window.rect, window.mirrored, out);
+}
+
+}  // namespace systole

@@ -1,0 +1,74 @@
+// Makes examples by a lowered program, on one thread. JPEGs in two halves, between which two
+// examples can be decoded together:
+//
+//   Begin(bytes, example)      reads the header, chooses the window, starts the image
+//   WaitingImage()             an image that may now be decoded beside another runner's
+//   Run(input, example, out)   the rest of it, or all of it where nothing begins
+//
+// Single-thread. What it writes depends on the arguments alone.
+#ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
+#define SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/image/huffman_decoder.h"
+#include "core/image/image_transformer.h"
+#include "core/operations/lowered_program.h"
+
+namespace systole {
+
+class ProgramRunner {
+ public:
+  // What a program reads: `bytes`, or `floats` if its input is of that type.
+  struct Input {
+    absl::string_view bytes;
+    absl::Span<const float> floats;
+  };
+
+  // `program` must outlive the runner, or be equal to the one each call names. `decoder` is for a
+  // JPEG of Way::kJpeg; others leave it alone.
+  static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
+                                              std::shared_ptr<HuffmanDecoder> decoder);
+
+  // First half; nothing unless way is kJpeg. `bytes` must stay as they are until Run returns.
+  //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
+  absl::Status Begin(const LoweredProgram& program, absl::string_view bytes,
+                     const ExampleKey& example);
+
+  // Null if there is none (any more).
+  ImageTransformer* WaitingImage();
+
+  // Instead of Run(): the example is given up, and its memory freed.
+  void Drop();
+
+  // Writes the example, elements of program.dtype, to `out`. `pixels` is scratch. REQUIRES: Begin()
+  // with the same arguments was OK; `input` has as many values as the program's input type says, if
+  // it says.
+  absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
+                   std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
+
+ private:
+  explicit ProgramRunner(std::optional<ImageTransformer> transformer)
+      : transformer_(std::move(transformer)) {}
+
+  // The fused pass, in elements of `dtype`.
+  absl::Status RunFused(const LoweredProgram& program, const Input& input,
+                        const ExampleKey& example, DType dtype, std::vector<uint8_t>& pixels,
+                        absl::Span<uint8_t> out);
+  absl::Status Transform(const LoweredProgram& program, const Input& input,
+                         const ExampleKey& example, absl::Span<uint8_t> out);
+
+  std::optional<ImageTransformer> transformer_;  // kJpeg and kPixels.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_

@@ -1,0 +1,54 @@
+// Mirrors half of the images, left and right.
+#include <memory>
+#include <vector>
+
+#include "core/image/crop.h"
+#include "core/operations/operation_rows.h"
+#include "core/operations/plain_image.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+class RandomFlip final : public Operation {
+ public:
+  explicit RandomFlip(Draws draws) : draws_(draws) {}
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
+    SYSTOLE_RETURN_IF_ERROR(WantImage(input));
+    return input;
+  }
+
+  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override {
+    return IsMirrored(draws_, example) ? MirrorPlainly(input) : input;
+  }
+
+  std::vector<OperationPart> Parts() const override {
+    return {MirrorPart{.mirrored = [draws = draws_](const ExampleKey& example) {
+      return IsMirrored(draws, example);
+    }}};
+  }
+
+ private:
+  static bool IsMirrored(const Draws& draws, const ExampleKey& example) {
+    CounterRng rng = draws.Rng(example);
+    return DrawFlip(rng);
+  }
+
+  Draws draws_;
+};
+
+}  // namespace
+
+OperationRow RandomFlipRow() {
+  return {
+      .kind = v1::Transform::kRandomFlip,
+      .draws = 2,
+      .create = [](const OperationArguments& arguments)
+          -> absl::StatusOr<std::unique_ptr<const Operation>> {
+        return std::make_unique<RandomFlip>(arguments.draws);
+      },
+  };
+}
+
+}  // namespace systole

@@ -1,0 +1,33 @@
+// What random_resized_crop and center_crop share: a rectangle by a rule, resized to a given size.
+//
+// Thread-compatible; immutable.
+#ifndef SYSTOLE_CORE_OPERATIONS_SIZED_CROP_H_
+#define SYSTOLE_CORE_OPERATIONS_SIZED_CROP_H_
+
+#include <functional>
+#include <vector>
+
+#include "core/operations/operation.h"
+
+namespace systole {
+
+class SizedCrop final : public Operation {
+ public:
+  using Rule = std::function<CropRect(int height, int width, const ExampleKey& example)>;
+
+  // REQUIRES: WantEdges(height, width).
+  SizedCrop(Rule rule, int height, int width);
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override;
+  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override;
+  std::vector<OperationPart> Parts() const override;
+
+ private:
+  Rule rule_;
+  int height_;
+  int width_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_SIZED_CROP_H_

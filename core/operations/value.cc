@@ -1,0 +1,100 @@
+#include "core/operations/value.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+absl::string_view ElementTypeName(ElementType type) {
+  switch (type) {
+    case ElementType::kBytes:
+      return "bytes";
+    case ElementType::kUint8:
+      return "uint8";
+    case ElementType::kFloat32:
+      return "float32";
+    case ElementType::kInt64:
+      return "int64";
+  }
+  return "";
+}
+
+bool ValueType::has_size() const {
+  return std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
+}
+
+int64_t ValueType::num_elements() const {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+int64_t ValueType::num_bytes() const {
+  return num_elements() * (element == ElementType::kFloat32 ? int64_t{sizeof(float)} : 1);
+}
+
+absl::Status WantNumbers(const ValueType& type) {
+  switch (type.element) {
+    case ElementType::kUint8:
+    case ElementType::kFloat32:
+      return absl::OkStatus();
+    case ElementType::kBytes:
+      return absl::InvalidArgumentError(
+          "wants values, but gets bytes that nothing has decoded yet; begin with decode_jpeg or "
+          "decode_raw");
+    case ElementType::kInt64:
+      break;
+  }
+  return absl::InvalidArgumentError("wants pixels, raw bytes or a float feature");
+}
+
+absl::Status WantImage(const ValueType& type) {
+  SYSTOLE_RETURN_IF_ERROR(WantNumbers(type));
+  const std::vector<int64_t>& shape = type.shape;
+  if (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3) && shape[0] <= kMaxImageEdge &&
+      shape[1] <= kMaxImageEdge) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("wants an image: decode_jpeg, or decode_raw with a shape of [height, width, 1 "
+                   "or 3] and edges of at most ",
+                   kMaxImageEdge));
+}
+
+absl::Status WantBytes(const ValueType& type) {
+  if (type.element == ElementType::kBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("wants a bytes feature as it is stored, but gets ",
+                                                 ElementTypeName(type.element)));
+}
+
+absl::Status WantEdges(int64_t height, int64_t width) {
+  if (height >= 1 && width >= 1 && height <= kMaxImageEdge && width <= kMaxImageEdge) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("has height: ", height, " and width: ", width,
+                                                 ", want 1 to ", kMaxImageEdge, " each"));
+}
+
+Value Value::Create(ElementType element, std::vector<int64_t> shape) {
+  Value value;
+  value.type = {.element = element, .shape = std::move(shape)};
+  const auto elements = static_cast<size_t>(value.type.num_elements());
+  if (element == ElementType::kUint8) value.uint8s.resize(elements);
+  if (element == ElementType::kFloat32) value.floats.resize(elements);
+  return value;
+}
+
+absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width, int64_t channels) {
+  const int64_t bytes =
+      ValueType{.element = element, .shape = {height, width, channels}}.num_bytes();
+  if (bytes <= kMaxValueBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the image of ", height, " x ", width, " pixels takes ", bytes, " bytes as ",
+                   ElementTypeName(element), ", want at most ", kMaxValueBytes,
+                   " where transforms need all of an image; crop or resize before them"));
+}
+
+}  // namespace systole

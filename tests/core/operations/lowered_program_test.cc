@@ -1,0 +1,142 @@
+#include "core/operations/lowered_program.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/random/counter_rng.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/core/operations/random_program.h"
+
+namespace systole {
+namespace {
+
+using Way = LoweredProgram::Way;
+
+LoweredProgram LowerText(const std::string& text) {
+  v1::Output output;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &output)) << text;
+  const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
+  absl::StatusOr<Program> program =
+      Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return Lower(std::make_shared<const Program>(*std::move(program)),
+               static_cast<DType>(output.dtype()));
+}
+
+constexpr char kJpeg[] = "dtype: FLOAT32 transforms { decode_jpeg {} } ";
+constexpr char kRaw[] = "dtype: FLOAT32 shape: [8, 9, 3] transforms { decode_raw {} } ";
+constexpr char kCrop[] = "transforms { random_resized_crop { height: 4 width: 5 } } ";
+constexpr char kResize[] = "transforms { resize { height: 4 width: 5 } } ";
+constexpr char kFlip[] = "transforms { random_flip {} } ";
+constexpr char kWindow[] = "transforms { random_crop { height: 3 width: 3 } } ";
+constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
+constexpr char kNormalize[] = "transforms { normalize { mean: 3 stddev: 2 } } ";
+constexpr char kBrightness[] = "transforms { brightness { delta_max: 1 } } ";
+
+// The lowered program with nothing left, and how it is made.
+void ExpectFused(const std::string& text, Way way) {
+  const LoweredProgram lowered = LowerText(text);
+  EXPECT_EQ(lowered.way, way) << text;
+  EXPECT_FALSE(lowered.has_rest()) << text;
+}
+
+TEST(LoweredProgramTest, WhatTrainersOftenWriteIsOnePass) {
+  for (const std::string end : {"", kNormalize}) {
+    for (const std::string flip : {"", kFlip}) {
+      for (const std::string size : {kCrop, kResize, kWindow}) {
+        ExpectFused(kJpeg + size + flip + end, Way::kJpeg);
+        ExpectFused(kRaw + size + flip + end, Way::kPixels);
+        ExpectFused(kJpeg + size + end + flip, Way::kJpeg);
+        ExpectFused(kJpeg + size + flip + kRound + end, Way::kJpeg);
+      }
+    }
+    ExpectFused(kRaw + end, Way::kValues);
+  }
+}
+
+TEST(LoweredProgramTest, WindowsAreCutBeforeTheResizeAndMirrorsMerge) {
+  ExpectFused(std::string(kJpeg) + kWindow + kWindow + kResize, Way::kJpeg);
+  ExpectFused(std::string(kJpeg) + kWindow + kFlip + kFlip + kNormalize + kFlip, Way::kJpeg);
+  ExpectFused(std::string(kRaw) + kFlip + kWindow + kNormalize, Way::kPixels);
+  ExpectFused(std::string(kRaw) + kNormalize + kWindow, Way::kPixels);
+}
+
+TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
+  const auto rest = [](const std::string& text) {
+    const LoweredProgram lowered = LowerText(text);
+    EXPECT_NE(lowered.way, Way::kInterpreter) << text;
+    return lowered.program->steps().size() - lowered.rest;
+  };
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness), 1);
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // It takes stored pixels.
+  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored weights round otherwise.
+  EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
+  EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
+}
+
+TEST(LoweredProgramTest, AnImageOfAnySizeThatNothingFusedCutsIsInterpreted) {
+  for (const std::string first : {kFlip, kBrightness, kNormalize}) {
+    const LoweredProgram lowered = LowerText(kJpeg + first + kResize);
+    EXPECT_EQ(lowered.way, Way::kInterpreter) << first;
+    EXPECT_EQ(lowered.scratch_bytes, 2 * kMaxValueBytes);
+  }
+}
+
+TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).scratch_bytes, 0);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).scratch_bytes, 4 * 5 * 3);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).scratch_bytes, 2 * 4 * 5 * 3 * 4);
+  // A large image that is cut at once is one that must be held all the same.
+  EXPECT_EQ(
+      LowerText(std::string(kJpeg) + "transforms { resize { height: 1000 width: 1000 } }" + kWindow)
+          .scratch_bytes,
+      2 * 1000 * 1000 * 3 * 4);
+}
+
+TEST(LoweredProgramTest, AWindowOfAMirroredImageIsCutFromTheOtherSide) {
+  const LoweredProgram lowered = LowerText(std::string(kRaw) + kFlip + kWindow);
+  int mirrored = 0;
+  for (int64_t record = 0; record < 40; ++record) {
+    const ExampleKey example = {.seed = 7, .epoch = 0, .record = record};
+    const absl::StatusOr<Window> window = lowered.WindowOf(8, 9, example);
+    ASSERT_TRUE(window.ok());
+    CounterRng rng(7, 0, record, 3);
+    const auto y = static_cast<int>(rng.UniformInt(0, 8 - 3 + 1));
+    const auto x = static_cast<int>(rng.UniformInt(0, 9 - 3 + 1));
+    EXPECT_EQ(window->rect.y, y);
+    EXPECT_EQ(window->rect.x, window->mirrored ? 9 - 3 - x : x);
+    mirrored += window->mirrored ? 1 : 0;
+  }
+  EXPECT_GT(mirrored, 5);
+  EXPECT_LT(mirrored, 35);
+}
+
+TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
+  std::vector<int> ways(5);
+  int with_rest = 0;
+  for (int64_t round = 0; round < 3000; ++round) {
+    CounterRng rng(20, 0, round, 1);
+    std::vector<uint8_t> bytes(96);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng.NextU32());
+    const RandomProgram drawn = DrawProgram(bytes);
+    const std::shared_ptr<const Program> program = CompileDrawn(drawn);
+    if (program == nullptr) continue;
+    const std::string difference = CompareLowered(drawn, program);
+    ASSERT_EQ(difference, "") << "round " << round << ": " << drawn.output.DebugString();
+    const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()));
+    ++ways[static_cast<size_t>(lowered.way)];
+    with_rest += lowered.has_rest() ? 1 : 0;
+  }
+  for (const Way way : {Way::kJpeg, Way::kPixels, Way::kValues, Way::kInterpreter}) {
+    EXPECT_GT(ways[static_cast<size_t>(way)], 30) << static_cast<int>(way);
+  }
+  EXPECT_GT(with_rest, 300);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,225 @@
+#include "core/operations/program.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/operations/operation_table.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+
+absl::StatusOr<Program> Compile(const std::string& text,
+                                ElementType element = ElementType::kBytes) {
+  v1::Output output;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &output)) << text;
+  std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
+  ValueType input = {.element = element};
+  if (element != ElementType::kBytes) input.shape = shape;
+  return Program::Create(output.transforms(), input, shape);
+}
+
+// What `text` makes of `stored` as an image of 4 x 5 grey pixels.
+Value Run(const std::string& text, const std::string& stored, const ExampleKey& example) {
+  const absl::StatusOr<Program> program =
+      Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + text);
+  EXPECT_THAT(program, IsOk()) << text;
+  Value input;
+  input.bytes = stored;
+  absl::StatusOr<Value> value = program->Interpret(std::move(input), example);
+  EXPECT_THAT(value, IsOk()) << text;
+  return *std::move(value);
+}
+
+std::string Ramp() {
+  std::string pixels;
+  for (int i = 0; i < 20; ++i) pixels.push_back(static_cast<char>(12 * i));
+  return pixels;
+}
+
+ExampleKey Record(int64_t record) { return {.seed = 5, .epoch = 1, .record = record}; }
+
+constexpr char kWindow[] = "transforms { random_crop { height: 2 width: 2 } }";
+constexpr char kOtherWindow[] = "transforms { random_crop { height: 2 width: 2 } key: 'b' }";
+constexpr char kFlip[] = "transforms { random_flip {} }";
+
+TEST(ProgramTest, EveryTransformOfTheSpecHasItsLineAndEveryDrawItsNumber) {
+  const auto* const descriptor = v1::Transform::descriptor();
+  const auto* const oneof = descriptor->FindOneofByName("kind");
+  EXPECT_EQ(static_cast<int>(Operations().size()), oneof->field_count());
+  std::vector<uint32_t> draws;
+  for (int i = 0; i < oneof->field_count(); ++i) {
+    const auto kind = static_cast<v1::Transform::KindCase>(oneof->field(i)->number());
+    const OperationRow* const row = FindOperation(kind);
+    ASSERT_NE(row, nullptr) << oneof->field(i)->name();
+    EXPECT_EQ(OperationName(kind), oneof->field(i)->name());
+    if (row->draws != 0) draws.push_back(row->draws);
+  }
+  std::sort(draws.begin(), draws.end());
+  EXPECT_EQ(std::adjacent_find(draws.begin(), draws.end()), draws.end());
+}
+
+TEST(ProgramTest, TypesFollowFromTheTransforms) {
+  const auto program = Compile(
+      "transforms { decode_jpeg { channels: 1 } } transforms { random_crop { height: 9 width: 8 } "
+      "} "
+      "transforms { resize { height: 3 width: 2 } } transforms { round_to_uint8 {} } "
+      "transforms { normalize {} }");
+  ASSERT_THAT(program, IsOk());
+  std::vector<ValueType> types;
+  for (const Program::Step& step : program->steps()) types.push_back(step.output);
+  EXPECT_THAT(types, ElementsAre(ValueType{ElementType::kUint8, {kAnySize, kAnySize, 1}},
+                                 ValueType{ElementType::kUint8, {9, 8, 1}},
+                                 ValueType{ElementType::kFloat32, {3, 2, 1}},
+                                 ValueType{ElementType::kUint8, {3, 2, 1}},
+                                 ValueType{ElementType::kFloat32, {3, 2, 1}}));
+}
+
+TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
+  const std::string ramp = Ramp();
+  std::vector<int> firsts;
+  for (int64_t record = 0; record < 60; ++record) {
+    const Value cut = Run(kWindow, ramp, Record(record));
+    const std::vector<uint8_t>& pixels = cut.uint8s;
+    ASSERT_EQ(pixels.size(), 4);
+    EXPECT_EQ(pixels[1], pixels[0] + 12);
+    EXPECT_EQ(pixels[2], pixels[0] + 5 * 12);
+    EXPECT_EQ(pixels[3], pixels[0] + 6 * 12);
+    firsts.push_back(pixels[0] / 12);
+  }
+  std::sort(firsts.begin(), firsts.end());
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  // Every place that there is, and no other.
+  EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13));
+}
+
+TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
+  for (int64_t record = 0; record < 20; ++record) {
+    EXPECT_EQ(
+        Run(std::string("transforms { brightness {} }") + kWindow, Ramp(), Record(record)).uint8s,
+        Run(kWindow, Ramp(), Record(record)).uint8s);
+  }
+}
+
+TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
+  int same_twice = 0;
+  int same_keyed = 0;
+  int flips_cancel = 0;
+  for (int64_t record = 0; record < 100; ++record) {
+    const ExampleKey key = Record(record);
+    const std::vector<uint8_t> first = Run(kWindow, Ramp(), key).uint8s;
+    // The first cut is 3 x 3, so that the second one has a choice.
+    const Value twice = Run(
+        std::string("transforms { random_crop { height: 4 width: 5 } }") + kWindow, Ramp(), key);
+    same_twice += twice.uint8s == first ? 1 : 0;
+    same_keyed += Run(kOtherWindow, Ramp(), key).uint8s == first ? 1 : 0;
+    const Value flipped = Run(std::string(kFlip) + kFlip, Ramp(), key);
+    flips_cancel += flipped.uint8s == Run("", Ramp(), key).uint8s ? 1 : 0;
+  }
+  EXPECT_LT(same_twice, 30);
+  EXPECT_LT(same_keyed, 30);
+  EXPECT_GT(flips_cancel, 30);  // Two flips that drew alike would always cancel.
+  EXPECT_LT(flips_cancel, 70);
+}
+
+TEST(ProgramTest, TwoOutputsOfARecordDrawAlike) {
+  const std::string mask(20, 'm');
+  for (int64_t record = 0; record < 20; ++record) {
+    // The mask's transforms are the image's, so its cut is from the same place.
+    std::string marked = mask;
+    const Value image = Run(kWindow, Ramp(), Record(record));
+    marked[image.uint8s[0] / 12] = '!';
+    EXPECT_EQ(Run(kWindow, marked, Record(record)).uint8s[0], '!');
+  }
+}
+
+TEST(ProgramTest, BrightnessOfUint8SaturatesAndOfFloat32DoesNot) {
+  const std::string more = "transforms { brightness { delta_min: 0.5 delta_max: 0.5 } }";
+  const Value bright = Run(more, Ramp(), Record(0));
+  EXPECT_EQ(bright.type.element, ElementType::kUint8);
+  EXPECT_EQ(bright.uint8s[0], 127);  // 0.5 * 255.5, cut off.
+  EXPECT_EQ(bright.uint8s[1], 139);
+  EXPECT_EQ(bright.uint8s[19], 255);
+  const Value floats = Run("transforms { normalize {} }" + more, Ramp(), Record(0));
+  EXPECT_EQ(floats.floats[0], 0.5f);
+  EXPECT_EQ(floats.floats[19], 228.5f);
+}
+
+TEST(ProgramTest, BrightnessDrawsWithinItsRangeAndOncePerExample) {
+  std::vector<float> deltas;
+  for (int64_t record = 0; record < 50; ++record) {
+    const Value value =
+        Run("transforms { normalize {} } transforms { brightness { delta_min: -2 delta_max: 3 } }",
+            std::string(20, '\0'), Record(record));
+    EXPECT_THAT(value.floats, Each(value.floats[0]));
+    deltas.push_back(value.floats[0]);
+  }
+  EXPECT_THAT(deltas, Each(AllOf(Ge(-2), Le(3))));
+  EXPECT_LT(*std::min_element(deltas.begin(), deltas.end()), -1);
+  EXPECT_GT(*std::max_element(deltas.begin(), deltas.end()), 2);
+}
+
+TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
+  const auto refuses = [](const std::string& transforms, const std::string& message) {
+    EXPECT_THAT(Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + transforms),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  refuses("transforms { brightness { delta_min: 1 } }",
+          "transforms[1] brightness has delta_min: 1 and delta_max: 0");
+  refuses("transforms { brightness { delta_min: nan delta_max: 1 } }", "want finite numbers");
+  refuses("transforms { brightness { delta_min: -3e38 delta_max: 3e38 } }", "want finite numbers");
+  refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");
+  refuses("transforms { random_crop { height: 5 width: 5 } }", "but gets images of 4 x 5 pixels");
+  refuses("transforms { normalize { scale: 1e35 } }", "1e+30 at most");
+  refuses("transforms { normalize { mean: [1, 2, 3] } }", "has 3 values of mean, want 1");
+  refuses("transforms { decode_raw {} }", "wants a bytes feature as it is stored");
+}
+
+TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
+  // decode_jpeg does not know sizes before it runs.
+  const auto program =
+      Compile("transforms { decode_jpeg {} } transforms { random_crop { height: 9 width: 9 } }");
+  ASSERT_THAT(program, IsOk());
+  Value image = Value::Create(ElementType::kUint8, {4, 20, 3});
+  EXPECT_THAT(program->Interpret(std::move(image), Record(0), 1),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("random_crop wants 9 x 9 pixels, the image has 4 x 20")));
+}
+
+TEST(ProgramTest, ValuesOfWholeImagesAreBounded) {
+  const auto program = Compile(
+      "transforms { decode_jpeg {} } transforms { normalize {} } "
+      "transforms { resize { height: 2 width: 2 } }");
+  ASSERT_THAT(program, IsOk());
+  Value image;
+  image.type = {.element = ElementType::kUint8, .shape = {5000, 5000, 3}};
+  EXPECT_THAT(program->Interpret(std::move(image), Record(0), 1),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("5000 x 5000"), HasSubstr("crop or resize before"))));
+}
+
+TEST(ProgramTest, CastsRoundHalfToEven) {
+  Value value = Value::Create(ElementType::kFloat32, {6});
+  value.floats = {0.5f, 1.5f, -3.0f, 254.5f, 300.0f, 2.4f};
+  std::vector<uint8_t> bytes(6);
+  CastPlainly(value, DType::kUint8, absl::MakeSpan(bytes));
+  EXPECT_THAT(bytes, ElementsAre(0, 2, 0, 254, 255, 2));
+  std::vector<uint8_t> floats(24);
+  CastPlainly(value, DType::kFloat32, absl::MakeSpan(floats));
+  EXPECT_EQ(std::memcmp(floats.data(), value.floats.data(), 24), 0);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,169 @@
+#include "tests/core/operations/random_program.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/image/jpeg_encoder.h"
+#include "core/operations/program_runner.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+// Zeros when there are no more.
+class Bytes {
+ public:
+  explicit Bytes(absl::Span<const uint8_t> bytes) : bytes_(bytes) {}
+
+  int Below(int limit) {
+    const int value = bytes_.empty() ? 0 : bytes_.front();
+    if (!bytes_.empty()) bytes_.remove_prefix(1);
+    return value % limit;
+  }
+  // One of -2.0, -1.9, .. 2.0.
+  float Number() { return static_cast<float>(Below(41) - 20) / 10; }
+
+ private:
+  absl::Span<const uint8_t> bytes_;
+};
+
+void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
+  const int kind = bytes.Below(9);
+  const int height = 1 + bytes.Below(24);
+  const int width = 1 + bytes.Below(24);
+  const bool keyed = bytes.Below(4) == 0;
+  switch (kind) {
+    case 0: {
+      v1::RandomResizedCrop& crop = *transform.mutable_random_resized_crop();
+      crop.set_height(height);
+      crop.set_width(width);
+      if (keyed) crop.set_area_min(0.5f);
+      break;
+    }
+    case 1:
+      transform.mutable_center_crop()->set_height(height);
+      transform.mutable_center_crop()->set_width(width);
+      transform.mutable_center_crop()->set_fraction(static_cast<float>(bytes.Below(10)) / 9);
+      return;
+    case 2:
+      transform.mutable_resize()->set_height(height);
+      transform.mutable_resize()->set_width(width);
+      return;
+    case 3:
+    case 4:
+      transform.mutable_random_flip();
+      break;
+    case 5:
+      transform.mutable_round_to_uint8();
+      return;
+    case 6: {
+      v1::Normalize& normalize = *transform.mutable_normalize();
+      const int means = bytes.Below(2) == 0 ? 1 : channels;
+      for (int i = 0; i < means; ++i) normalize.add_mean(100 * bytes.Number());
+      if (bytes.Below(2) == 0) normalize.add_stddev(0.1 + bytes.Below(80));
+      if (bytes.Below(2) == 0) normalize.set_scale(1.0 / 255);
+      return;
+    }
+    case 7:
+      transform.mutable_random_crop()->set_height(height);
+      transform.mutable_random_crop()->set_width(width);
+      break;
+    default: {
+      v1::Brightness& brightness = *transform.mutable_brightness();
+      brightness.set_delta_min(-0.1f - static_cast<float>(bytes.Below(10)) / 20);
+      brightness.set_delta_max(bytes.Number());
+    }
+  }
+  if (keyed) transform.set_key("other");
+}
+
+}  // namespace
+
+RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
+  Bytes bytes(data);
+  RandomProgram drawn;
+  const int height = 1 + bytes.Below(40);
+  const int width = 1 + bytes.Below(40);
+  const int channels = bytes.Below(3) == 0 ? 1 : 3;
+  const bool is_jpeg = bytes.Below(3) != 0;
+  drawn.example = {.seed = static_cast<uint64_t>(bytes.Below(256)),
+                   .epoch = bytes.Below(4),
+                   .record = bytes.Below(256)};
+  // Smooth, so that a JPEG of it is small, with noise that the bytes choose.
+  const int noise = bytes.Below(64);
+  std::string pixels;
+  for (int i = 0; i < height * width * channels; ++i) {
+    pixels.push_back(static_cast<char>((i / width * 5 + i % width * 3 + i * noise) & 255));
+  }
+  v1::Output& output = drawn.output;
+  output.set_name("x");
+  output.set_feature("x");
+  if (is_jpeg) {
+    const JpegSampling samplings[] = {JpegSampling::k444, JpegSampling::k422, JpegSampling::k420,
+                                      JpegSampling::k440};
+    drawn.stored = *EncodeJpeg(
+        absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(pixels.data()), pixels.size()), width,
+        height, channels,
+        {.quality = 40 + bytes.Below(60),
+         .sampling = samplings[bytes.Below(4)],
+         .progressive = bytes.Below(8) == 0});
+    v1::DecodeJpeg& decode = *output.add_transforms()->mutable_decode_jpeg();
+    decode.set_dct(bytes.Below(2) == 0 ? v1::DecodeJpeg::ISLOW : v1::DecodeJpeg::IFAST);
+    decode.set_channels(channels);
+  } else {
+    drawn.stored = std::move(pixels);
+    output.add_transforms()->mutable_decode_raw();
+    for (const int size : {height, width, channels}) output.add_shape(size);
+  }
+  const v1::DataType dtypes[] = {v1::UINT8, v1::FLOAT32, v1::BFLOAT16};
+  output.set_dtype(dtypes[bytes.Below(3)]);
+  const int count = bytes.Below(9);
+  for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
+  return drawn;
+}
+
+std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn) {
+  const std::vector<int64_t> shape(drawn.output.shape().begin(), drawn.output.shape().end());
+  absl::StatusOr<Program> program =
+      Program::Create(drawn.output.transforms(), {.element = ElementType::kBytes}, shape);
+  if (!program.ok() || !program->output().has_size()) return nullptr;
+  return std::make_shared<const Program>(*std::move(program));
+}
+
+std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program) {
+  const auto dtype = static_cast<DType>(drawn.output.dtype());
+  const auto bytes = static_cast<size_t>(program->output().num_elements() * DTypeBytes(dtype));
+  Value input;
+  input.bytes = drawn.stored;
+  const absl::StatusOr<Value> value = program->Interpret(input, drawn.example);
+  std::vector<uint8_t> want(bytes);
+  if (value.ok()) CastPlainly(*value, dtype, absl::MakeSpan(want));
+
+  const LoweredProgram lowered = Lower(program, dtype);
+  absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(lowered, nullptr);
+  SYSTOLE_CHECK(runner.ok());
+  std::vector<uint8_t> got(bytes, 0xa5);
+  std::vector<uint8_t> pixels;
+  absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example);
+  if (status.ok()) {
+    status =
+        runner->Run(lowered, {.bytes = drawn.stored}, drawn.example, pixels, absl::MakeSpan(got));
+  }
+  if (status.code() != value.status().code()) {
+    return absl::StrCat("lowered: ", status.ToString(),
+                        ", interpreted: ", value.status().ToString());
+  }
+  if (!status.ok()) {
+    runner->Drop();
+    return "";
+  }
+  for (size_t i = 0; i < bytes; ++i) {
+    if (got[i] != want[i]) {
+      return absl::StrCat("byte ", i, " of ", bytes, " is ", int{got[i]}, ", want ", int{want[i]});
+    }
+  }
+  return "";
+}
+
+}  // namespace systole

@@ -1,0 +1,35 @@
+// A program, an example's bytes and its key, all drawn from bytes: for the fuzzer, whose corpus it
+// is, and for tests that try many.
+#ifndef SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
+#define SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/types/span.h"
+#include "core/operations/draws.h"
+#include "core/operations/lowered_program.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+struct RandomProgram {
+  v1::Output output;
+  std::string stored;  // A JPEG or raw bytes, undamaged.
+  ExampleKey example;
+};
+
+// Any bytes will do; many of the programs are refused.
+RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
+
+// The program of `drawn`, null if it is refused or no feed can be made of it.
+std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn);
+
+// Whether the lowered program makes of the example what the interpreter makes: the same bytes, or
+// an error as well. Empty if so, else what differs.
+std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_

@@ -1,0 +1,21 @@
+// A program and an image, both drawn from the bytes: the lowered program must make of it what the
+// references make, one after the other.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "absl/types/span.h"
+#include "tests/core/operations/random_program.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const systole::RandomProgram drawn = systole::DrawProgram(absl::MakeConstSpan(data, size));
+  const std::shared_ptr<const systole::Program> program = systole::CompileDrawn(drawn);
+  if (program == nullptr) return 0;
+  const std::string difference = systole::CompareLowered(drawn, program);
+  if (difference.empty()) return 0;
+  std::fprintf(stderr, "operations: %s\n%s", difference.c_str(),
+               drawn.output.DebugString().c_str());
+  std::abort();
+}
