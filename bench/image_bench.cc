@@ -12,6 +12,7 @@
 #include "core/image/bilinear_resizer.h"
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
+#include "core/image/paired_decoding.h"
 #include "core/random/counter_rng.h"
 #include "core/status/check.h"
 
@@ -88,7 +89,10 @@ void BM_TransformAgainstBareDecode(benchmark::State& state, PixelType type, cons
   const auto transform = [&](const Example& first, const Example& second) {
     a.Start(first);
     b.Start(second);
-    ImageTransformer::DecodeAhead(a.transformer, b.transformer);
+    PairedDecoding decoding;
+    decoding.Add(0, a.transformer);
+    decoding.Add(1, b.transformer);
+    decoding.Advance();
     a.Finish();
     b.Finish();
   };

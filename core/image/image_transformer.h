@@ -45,12 +45,9 @@ class ImageTransformer {
   // here. Errors: JpegDecoder::Decode.
   absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
-  // The second half in two steps, between which two transformers can do some of their work together
-  // in less time. DecodeAhead returns when one of them is ahead; it changes nothing but the time.
-  // REQUIRES of it: both have started and are not ahead.
+  // The second half in two steps, between which two images can be decoded together in less time:
+  // core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
-  static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
-  bool is_ahead() const { return decoder_.is_ahead(); }
   absl::Status Finish(absl::Span<uint8_t> out);
   // Instead of Finish(), at any time: frees the memory of the image.
   void Drop() { decoder_.EndImage(); }
@@ -61,6 +58,12 @@ class ImageTransformer {
                                const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
  private:
+  friend class PairedDecoding;
+
+  // Returns when one of them is ahead. REQUIRES: both have started and are not ahead.
+  static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
+  bool is_ahead() const { return decoder_.is_ahead(); }
+
   ImageTransformer(JpegDecoder decoder, BilinearResizer resizer, int channels)
       : decoder_(std::move(decoder)), resizer_(std::move(resizer)), channels_(channels) {}
 

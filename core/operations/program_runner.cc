@@ -30,16 +30,14 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
   return ProgramRunner(std::move(transformer));
 }
 
-absl::Status ProgramRunner::Begin(const LoweredProgram& program, absl::string_view bytes,
-                                  const ExampleKey& example) {
-  if (program.way != Way::kJpeg) return absl::OkStatus();
+absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& program,
+                                                       absl::string_view bytes,
+                                                       const ExampleKey& example) {
+  if (program.way != Way::kJpeg) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
   SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
-  return transformer_->Start(window.rect, window.mirrored);
-}
-
-ImageTransformer* ProgramRunner::WaitingImage() {
-  return transformer_.has_value() && !transformer_->is_ahead() ? &*transformer_ : nullptr;
+  SYSTOLE_RETURN_IF_ERROR(transformer_->Start(window.rect, window.mirrored));
+  return &*transformer_;
 }
 
 void ProgramRunner::Drop() {

@@ -2,7 +2,7 @@
 // examples can be decoded together:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
-//   WaitingImage()             an image that may now be decoded beside another runner's
+//   ..                         PairedDecoding may now decode it beside another runner's
 //   Run(input, example, out)   the rest of it, or all of it where nothing begins
 //
 // Single-thread. What it writes depends on the arguments alone.
@@ -38,13 +38,11 @@ class ProgramRunner {
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
-  // First half; nothing unless way is kJpeg. `bytes` must stay as they are until Run returns.
+  // First half: the image that was started, null unless way is kJpeg. `bytes` must stay as they are
+  // until Run returns.
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
-  absl::Status Begin(const LoweredProgram& program, absl::string_view bytes,
-                     const ExampleKey& example);
-
-  // Null if there is none (any more).
-  ImageTransformer* WaitingImage();
+  absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
+                                          const ExampleKey& example);
 
   // Instead of Run(): the example is given up, and its memory freed.
   void Drop();

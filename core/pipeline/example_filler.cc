@@ -92,7 +92,7 @@ absl::StatusOr<ExampleFiller> ExampleFiller::Create(
 }
 
 absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t epoch, int64_t record,
-                                  absl::string_view payload) {
+                                  absl::string_view payload, PairedDecoding& decoding, int lane) {
   payload_ = payload;
   example_ = {.seed = plan.spec().seed(), .epoch = epoch, .record = record};
   if (plan.parses_examples()) {
@@ -102,22 +102,17 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t epoch, int64_t r
     const OutputPlan& output = plan.outputs()[i];
     if (!output.is_image() || output.program.way != LoweredProgram::Way::kJpeg) continue;
     const absl::StatusOr<absl::string_view> jpeg = BytesOf(output);
-    SYSTOLE_RETURN_IF_ERROR(
-        OfOutput(plan, output,
-                 jpeg.ok() ? runners_[i].Begin(output.program, *jpeg, example_) : jpeg.status()));
+    if (!jpeg.ok()) return OfOutput(plan, output, jpeg.status());
+    const absl::StatusOr<ImageTransformer*> image =
+        runners_[i].Begin(output.program, *jpeg, example_);
+    if (!image.ok()) return OfOutput(plan, output, image.status());
+    decoding.Add(lane, **image);
   }
   return absl::OkStatus();
 }
 
 void ExampleFiller::Drop() {
   for (ProgramRunner& runner : runners_) runner.Drop();
-}
-
-ImageTransformer* ExampleFiller::WaitingImage() {
-  for (ProgramRunner& runner : runners_) {
-    if (ImageTransformer* const image = runner.WaitingImage()) return image;
-  }
-  return nullptr;
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
 #include "core/image/huffman_decoder.h"
-#include "core/image/image_transformer.h"
+#include "core/image/paired_decoding.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/operations/program_runner.h"
 #include "core/pipeline/feed_plan.h"
@@ -49,13 +49,10 @@ class ExampleFiller {
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders);
 
-  // First half: parses `payload`, which must stay as it is until Fill returns, and begins the JPEGs
-  // in it.
-  absl::Status Begin(const FeedPlan& plan, int64_t epoch, int64_t record,
-                     absl::string_view payload);
-
-  // A JPEG that may now be decoded beside another example's; null if there is none (any more).
-  ImageTransformer* WaitingImage();
+  // First half: parses `payload`, which must stay as it is until Fill returns, begins the JPEGs in
+  // it and adds them to a lane of `decoding`. Fill and Drop are for the caller to tell it.
+  absl::Status Begin(const FeedPlan& plan, int64_t epoch, int64_t record, absl::string_view payload,
+                     PairedDecoding& decoding, int lane);
 
   // Instead of Fill(): the example is given up, and the memory of its images freed.
   void Drop();

@@ -131,7 +131,9 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
                .copies_payloads = plan->decodes_jpegs(),
                .slice = slice,
                .error = {}};
-  for (Making& making : scratch->makings) making.waits = false;  // If a call ended early.
+  for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
+    decoding_.Clear(lane);  // If a call ended early.
+  }
   for (size_t first = 0; first < wanted_.size();) {
     // [first, first + shard_records_.size()) lie in one shard.
     const int64_t shard_number = wanted_[first].place.shard;
@@ -170,40 +172,30 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
                : absl::Status(status.code(), Placed(task.plan, wanted.record, status)));
     return;
   }
-  auto& [a, b] = task.scratch.makings;
-  if (a.waits && b.waits) FinishOne(task);
-  Making& making = a.waits ? b : a;
+  if (decoding_.waits(0) && decoding_.waits(1)) FinishOne(task);
+  const int lane = decoding_.waits(0) ? 1 : 0;
+  Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   making.wanted = wanted;
   absl::string_view bytes = *payload;
   if (task.copies_payloads) {
-    std::string& copy = lanes_[a.waits ? 1 : 0].payload;
+    std::string& copy = lanes_[static_cast<size_t>(lane)].payload;
     copy.assign(payload->data(), payload->size());
     bytes = copy;
   }
-  const absl::Status begun = making.filler.Begin(task.plan, task.epoch, wanted.record, bytes);
-  making.waits = begun.ok() && making.filler.WaitingImage() != nullptr;
-  if (!making.waits) Finish(task, making, begun);
+  const absl::Status begun =
+      making.filler.Begin(task.plan, task.epoch, wanted.record, bytes, decoding_, lane);
+  if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
 }
 
-void ExampleMaker::FinishOne(Task& task) {
-  auto& [a, b] = task.scratch.makings;
-  if (!a.waits || !b.waits) return Finish(task, a.waits ? a : b, absl::OkStatus());
-  ImageTransformer* image_a = nullptr;
-  ImageTransformer* image_b = nullptr;
-  while ((image_a = a.filler.WaitingImage()) != nullptr &&
-         (image_b = b.filler.WaitingImage()) != nullptr) {
-    ImageTransformer::DecodeAhead(*image_a, *image_b);
-  }
-  Finish(task, image_a == nullptr ? a : b, absl::OkStatus());
-}
+void ExampleMaker::FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
 
 void ExampleMaker::FinishAll(Task& task) {
-  const auto& [a, b] = task.scratch.makings;
-  while (a.waits || b.waits) FinishOne(task);
+  while (decoding_.waits(0) || decoding_.waits(1)) FinishOne(task);
 }
 
-void ExampleMaker::Finish(Task& task, Making& making, absl::Status status) {
-  making.waits = false;
+void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
+  decoding_.Clear(lane);
+  Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   const Wanted& wanted = making.wanted;
   if (status.ok()) {
     status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/image/huffman_decoder.h"
+#include "core/image/paired_decoding.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/order/order.h"
 #include "core/order/shard_map.h"
@@ -63,14 +64,13 @@ class ExampleMaker {
 
     ExampleFiller filler;
     Wanted wanted;
-    bool waits = false;  // It has begun, and its images may be decoded beside another's.
   };
 
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
     ScratchBytes bytes;
-    std::array<Making, 2> makings;  // By lane.
+    std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
 
   // One call.
@@ -96,11 +96,11 @@ class ExampleMaker {
   // later ones come or FinishAll is called.
   void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload);
   void FinishAll(Task& task);
-  // One of those that wait, after what can be done of two of them together.
+  // The one of those that wait whose images are decoded first.
   void FinishOne(Task& task);
 
-  // Makes the rest of an example that has begun, or failed to with `status`.
-  void Finish(Task& task, Making& making, absl::Status status);
+  // Makes the rest of the example in `lane`, which has begun, or failed to with `status`.
+  void Finish(Task& task, int lane, absl::Status status);
   // Marks the example valid, or as `status` and the spec say.
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
@@ -108,7 +108,8 @@ class ExampleMaker {
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
   AlignedBuffer record_scratch_;
-  std::array<Lane, 2> lanes_;
+  std::array<Lane, PairedDecoding::kLanes> lanes_;
+  PairedDecoding decoding_;  // A lane waits while its example does.
   FillerScratch filler_scratch_;
   std::list<PlanScratch> scratches_;  // Most recently used first.
 };

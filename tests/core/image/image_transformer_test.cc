@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/image/paired_decoding.h"
 #include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
@@ -122,9 +123,11 @@ TEST(ImageTransformerTest, ImagesDecodedTogetherEqualImagesAlone) {
     ASSERT_THAT(a.Start(crop_a, true), IsOk());
     ASSERT_THAT(b.ReadHeader(jpeg_b), IsOk());
     ASSERT_THAT(b.Start(crop_b, false), IsOk());
-    ASSERT_FALSE(a.is_ahead() || b.is_ahead());
-    ImageTransformer::DecodeAhead(a, b);
-    EXPECT_TRUE(a.is_ahead() || b.is_ahead());
+    PairedDecoding decoding;
+    decoding.Add(0, a);
+    decoding.Add(1, b);
+    ASSERT_TRUE(decoding.waits(0) && decoding.waits(1));
+    decoding.Advance();
     ASSERT_THAT(b.Finish(absl::MakeSpan(out_b)), IsOk());
     ASSERT_THAT(a.Finish(absl::MakeSpan(out_a)), IsOk());
     EXPECT_EQ(out_a, want_a);

@@ -1,5 +1,6 @@
 #include "core/operations/program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -32,7 +33,7 @@ absl::StatusOr<Program> Compile(const std::string& text,
 }
 
 // What `text` makes of `stored` as an image of 4 x 5 grey pixels.
-Value Run(const std::string& text, const std::string& stored, const ExampleKey& example) {
+Value MakeOf(const std::string& text, const std::string& stored, const ExampleKey& example) {
   const absl::StatusOr<Program> program =
       Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + text);
   EXPECT_THAT(program, IsOk()) << text;
@@ -91,7 +92,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
   const std::string ramp = Ramp();
   std::vector<int> firsts;
   for (int64_t record = 0; record < 60; ++record) {
-    const Value cut = Run(kWindow, ramp, Record(record));
+    const Value cut = MakeOf(kWindow, ramp, Record(record));
     const std::vector<uint8_t>& pixels = cut.uint8s;
     ASSERT_EQ(pixels.size(), 4);
     EXPECT_EQ(pixels[1], pixels[0] + 12);
@@ -107,9 +108,9 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
 
 TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
   for (int64_t record = 0; record < 20; ++record) {
-    EXPECT_EQ(
-        Run(std::string("transforms { brightness {} }") + kWindow, Ramp(), Record(record)).uint8s,
-        Run(kWindow, Ramp(), Record(record)).uint8s);
+    EXPECT_EQ(MakeOf(std::string("transforms { brightness {} }") + kWindow, Ramp(), Record(record))
+                  .uint8s,
+              MakeOf(kWindow, Ramp(), Record(record)).uint8s);
   }
 }
 
@@ -119,14 +120,14 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   int flips_cancel = 0;
   for (int64_t record = 0; record < 100; ++record) {
     const ExampleKey key = Record(record);
-    const std::vector<uint8_t> first = Run(kWindow, Ramp(), key).uint8s;
+    const std::vector<uint8_t> first = MakeOf(kWindow, Ramp(), key).uint8s;
     // The first cut is 3 x 3, so that the second one has a choice.
-    const Value twice = Run(
+    const Value twice = MakeOf(
         std::string("transforms { random_crop { height: 4 width: 5 } }") + kWindow, Ramp(), key);
     same_twice += twice.uint8s == first ? 1 : 0;
-    same_keyed += Run(kOtherWindow, Ramp(), key).uint8s == first ? 1 : 0;
-    const Value flipped = Run(std::string(kFlip) + kFlip, Ramp(), key);
-    flips_cancel += flipped.uint8s == Run("", Ramp(), key).uint8s ? 1 : 0;
+    same_keyed += MakeOf(kOtherWindow, Ramp(), key).uint8s == first ? 1 : 0;
+    const Value flipped = MakeOf(std::string(kFlip) + kFlip, Ramp(), key);
+    flips_cancel += flipped.uint8s == MakeOf("", Ramp(), key).uint8s ? 1 : 0;
   }
   EXPECT_LT(same_twice, 30);
   EXPECT_LT(same_keyed, 30);
@@ -139,20 +140,20 @@ TEST(ProgramTest, TwoOutputsOfARecordDrawAlike) {
   for (int64_t record = 0; record < 20; ++record) {
     // The mask's transforms are the image's, so its cut is from the same place.
     std::string marked = mask;
-    const Value image = Run(kWindow, Ramp(), Record(record));
+    const Value image = MakeOf(kWindow, Ramp(), Record(record));
     marked[image.uint8s[0] / 12] = '!';
-    EXPECT_EQ(Run(kWindow, marked, Record(record)).uint8s[0], '!');
+    EXPECT_EQ(MakeOf(kWindow, marked, Record(record)).uint8s[0], '!');
   }
 }
 
 TEST(ProgramTest, BrightnessOfUint8SaturatesAndOfFloat32DoesNot) {
   const std::string more = "transforms { brightness { delta_min: 0.5 delta_max: 0.5 } }";
-  const Value bright = Run(more, Ramp(), Record(0));
+  const Value bright = MakeOf(more, Ramp(), Record(0));
   EXPECT_EQ(bright.type.element, ElementType::kUint8);
   EXPECT_EQ(bright.uint8s[0], 127);  // 0.5 * 255.5, cut off.
   EXPECT_EQ(bright.uint8s[1], 139);
   EXPECT_EQ(bright.uint8s[19], 255);
-  const Value floats = Run("transforms { normalize {} }" + more, Ramp(), Record(0));
+  const Value floats = MakeOf("transforms { normalize {} }" + more, Ramp(), Record(0));
   EXPECT_EQ(floats.floats[0], 0.5f);
   EXPECT_EQ(floats.floats[19], 228.5f);
 }
@@ -160,9 +161,9 @@ TEST(ProgramTest, BrightnessOfUint8SaturatesAndOfFloat32DoesNot) {
 TEST(ProgramTest, BrightnessDrawsWithinItsRangeAndOncePerExample) {
   std::vector<float> deltas;
   for (int64_t record = 0; record < 50; ++record) {
-    const Value value =
-        Run("transforms { normalize {} } transforms { brightness { delta_min: -2 delta_max: 3 } }",
-            std::string(20, '\0'), Record(record));
+    const Value value = MakeOf(
+        "transforms { normalize {} } transforms { brightness { delta_min: -2 delta_max: 3 } }",
+        std::string(20, '\0'), Record(record));
     EXPECT_THAT(value.floats, Each(value.floats[0]));
     deltas.push_back(value.floats[0]);
   }

@@ -145,7 +145,7 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
   SYSTOLE_CHECK(runner.ok());
   std::vector<uint8_t> got(bytes, 0xa5);
   std::vector<uint8_t> pixels;
-  absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example);
+  absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example).status();
   if (status.ok()) {
     status =
         runner->Run(lowered, {.bytes = drawn.stored}, drawn.example, pixels, absl::MakeSpan(got));

@@ -1,0 +1,49 @@
+// The one door to decoding two images in less time than one after the other: the started images of
+// two examples, each in a lane of its own.
+//
+//   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
+//   Advance() -> 0                         a is decoded as far as it can be ahead; b or c some way
+//   .. finish the example of lane 0 ..     Clear(0), Add(0, d), Advance(), ..
+//
+// How far images are decoded ahead, and beside which others, changes nothing but the time.
+//
+// Single-thread. Images stay borrowed until their lane is cleared.
+#ifndef SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
+#define SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
+
+#include <array>
+#include <vector>
+
+#include "core/image/image_transformer.h"
+
+namespace systole {
+
+class PairedDecoding {
+ public:
+  static constexpr int kLanes = 2;
+
+  // `image` was started. It is left out if nothing of it can be done ahead.
+  void Add(int lane, ImageTransformer& image);
+
+  // Whether an image was added to the lane since it was cleared: its example is to be finished.
+  bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
+
+  // Decodes images of both lanes together until those of one are all ahead, and returns that lane;
+  // where only one lane waits, that one, with nothing done. REQUIRES: a lane waits.
+  int Advance();
+
+  // The example of the lane is finished, or given up.
+  void Clear(int lane);
+
+ private:
+  struct Lane {
+    bool waits = false;
+    std::vector<ImageTransformer*> images;  // Those that are not ahead.
+  };
+
+  std::array<Lane, kLanes> lanes_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
