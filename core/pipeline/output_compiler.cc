@@ -195,7 +195,10 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   }
   absl::StatusOr<Program> program =
       Program::Create(output.transforms(), InputOf(plan), plan.stored_shape);
-  if (!program.ok()) return Refuse(output, program.status().message());
+  if (!program.ok()) {
+    return Refuse(output, absl::StrCat(program.status().message(), " (feature '",
+                                       ForeignName(output.feature()), "')"));
+  }
   const ValueType made = program->output();
   SYSTOLE_RETURN_IF_ERROR(CheckEnd(output, made));
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));

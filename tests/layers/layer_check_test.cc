@@ -108,7 +108,7 @@ TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
                 ElementsAre(HasSubstr("gRPC belongs behind its fence")));
   }
   EXPECT_THAT(IncludeViolations("server/x.cc", "#include <grpcpp/grpcpp.h>\n"), IsEmpty());
-  EXPECT_THAT(IncludeViolations("client/x.cc", "#include \"systole/v1/service.grpc.pb.h\"\n"),
+  EXPECT_THAT(IncludeViolations("client/feed/x.cc", "#include \"systole/v1/service.grpc.pb.h\"\n"),
               IsEmpty());
 }
 
@@ -210,10 +210,10 @@ TEST(CheckReservedWordsTest, RefusesLibmWhereBytesAreMade) {
 TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
   const std::string good =
       "// A thing. Thread-safe.\n"
-      "#ifndef SYSTOLE_CORE_FLOW_QUEUE_H_\n#define SYSTOLE_CORE_FLOW_QUEUE_H_\n#endif\n";
+      "#ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#define SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#endif\n";
   EXPECT_THAT(CheckHeaders({{"core/concurrency/queue.h", good}}), IsEmpty());
   EXPECT_THAT(CheckHeaders({{"core/concurrency/other.h", good}}),
-              ElementsAre(HasSubstr("SYSTOLE_CORE_FLOW_OTHER_H_")));
+              ElementsAre(HasSubstr("SYSTOLE_CORE_CONCURRENCY_OTHER_H_")));
   EXPECT_THAT(CheckHeaders({{"core/concurrency/queue.h", good.substr(good.find('\n'))}}),
               ElementsAre(HasSubstr("says none of Thread-safe")));
 }

@@ -69,7 +69,7 @@ TEST(StepFinisherTest, AsksForUint8WithoutNormalizeAndLeavesTheRest) {
 }
 
 TEST(StepFinisherTest, OnlyWholeNumbersOfUint8CanTravelCompactly) {
-  const std::string raw = "transforms { decode_raw {} } ";
+  const std::string raw = "shape: [2, 2, 3] transforms { decode_raw {} } ";
   const std::string flip = "transforms { random_flip {} } ";
   const std::string normalize = "transforms { normalize { mean: 2 } } ";
   const auto floats = ShapeOf(DType::kFloat32, {4, 2, 2, 3});
@@ -91,7 +91,7 @@ TEST(StepFinisherTest, OnlyWholeNumbersOfUint8CanTravelCompactly) {
 
 TEST(StepFinisherTest, AShapeThatIsNotTheSpecsTravelsAsItIs) {
   const std::string x =
-      "transforms { decode_raw {} } transforms { normalize { mean: [1, 2, 3] } } "
+      "shape: 3 transforms { decode_raw {} } transforms { normalize { mean: [1, 2, 3] } } "
       "dtype: FLOAT32 ";
   EXPECT_NE(StepFinisher::Create(SpecOfX(x), ShapeOf(DType::kFloat32, {4, 3})), nullptr);
   EXPECT_EQ(StepFinisher::Create(SpecOfX(x), ShapeOf(DType::kFloat32, {4, 2})), nullptr);
@@ -183,8 +183,8 @@ TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
 
 TEST(StepFinisherTest, ADamagedChunkIsDataLoss) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
-  const auto finisher =
-      StepFinisher::Create(SpecOfX("transforms { decode_raw {} } dtype: FLOAT32"), finished);
+  const auto finisher = StepFinisher::Create(
+      SpecOfX("shape: 3 transforms { decode_raw {} } dtype: FLOAT32"), finished);
   ASSERT_NE(finisher, nullptr);
   std::vector<uint8_t> step(static_cast<size_t>(finished->bytes()));
   const std::vector<uint8_t> data = {1, 2, 3};
