@@ -12,8 +12,8 @@
 namespace systole {
 namespace {
 
-// What finishes tensor `tensor` of `output`, which travels as `form`; none if it cannot be, which the
-// server will have reasons for.
+// What finishes tensor `tensor` of `output`, which travels as `form`; none if it cannot be, which
+// the server will have reasons for.
 std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const CompactForm& form,
                                              const SliceTensor& tensor) {
   if (tensor.spec.dtype != static_cast<DType>(output.dtype())) return std::nullopt;

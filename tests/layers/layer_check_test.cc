@@ -210,7 +210,8 @@ TEST(CheckReservedWordsTest, RefusesLibmWhereBytesAreMade) {
 TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
   const std::string good =
       "// A thing. Thread-safe.\n"
-      "#ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#define SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#endif\n";
+      "#ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#define "
+      "SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#endif\n";
   EXPECT_THAT(CheckHeaders({{"core/concurrency/queue.h", good}}), IsEmpty());
   EXPECT_THAT(CheckHeaders({{"core/concurrency/other.h", good}}),
               ElementsAre(HasSubstr("SYSTOLE_CORE_CONCURRENCY_OTHER_H_")));

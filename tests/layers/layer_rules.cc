@@ -104,7 +104,9 @@ std::vector<Room> SystoleRooms() {
 std::vector<Library> ForeignLibraries() {
   return {
       {"abseil", {"absl/"}, {}, {}},
-      {"protobuf", {"google/protobuf/"}, {"core/operations/", "core/pipeline/", "proto/", "server/", "client/"},
+      {"protobuf",
+       {"google/protobuf/"},
+       {"core/operations/", "core/pipeline/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
       // SIMD kernels are compiled once per instruction set, each in its own .cc, so Highway cannot
