@@ -2,9 +2,9 @@
 // ratio is formed within each round, so that it holds on a machine whose speed drifts.
 //
 // The amount of work comes from the environment (bench/run.sh sets it):
-//   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or smoke (1
-//   round, next to
-//                          none: shows that it runs)
+//   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or
+//                          smoke (1 round of hardly any work: shows
+//                          that it runs)
 //   SYSTOLE_BENCH_RESULTS  a file to which every row and point is appended, one JSON object a line;
 //                          bench/table.py makes the table and the plots of it
 //

@@ -48,9 +48,9 @@ struct SliceTensor {
 class SliceLayout {
  public:
   // Sorts by name and places the tensors.
-  //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name, no `valid` of
-  //   type
-  //                    uint8[per-core batch], a rank of 0, a batch axis neither first nor last,
+  //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name,
+  //                    no `valid` of type uint8[per-core batch],
+  //                    a rank of 0, a batch axis neither first nor last,
   //                    dimensions that are not positive or differ in the batch, more than
   //                    kMaxSliceBytes in all. Descriptions from a peer are checked here before they
   //                    decide an allocation.

@@ -2,8 +2,8 @@
 // fused with mirroring, normalisation and the final cast. Rows go in, finished rows come out in the
 // caller's memory; in between live a few lines of floats, in cache.
 //   source = (i + 0.5) * (in / out) - 0.5                       all in f32, every operation rounded
-//   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)),  lerp = a + (b - a)
-//   * t out    = Cast(value * scale[c] + bias[c])
+//   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
+//   out    = Cast(value * scale[c] + bias[c])
 // Nothing is fused and the order is TensorFlow's, so bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.

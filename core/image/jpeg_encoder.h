@@ -27,8 +27,8 @@ struct JpegEncoderOptions {
 };
 
 // `pixels`: [height, width, channels] uint8 with 1 (grey) or 3 (RGB) channels.
-//   InvalidArgument  a size, channel count, option or span that does not fit; height or width >
-//   65500.
+//   InvalidArgument  a size, channel count, option or span that does not fit;
+//                    height or width above 65500.
 absl::StatusOr<std::string> EncodeJpeg(absl::Span<const uint8_t> pixels, int width, int height,
                                        int channels, const JpegEncoderOptions& options = {});
 

@@ -1,8 +1,8 @@
 // bfloat16 as the upper half of a float's bits, held in a uint16_t. Two roundings, not to be mixed:
 //   RoundToBf16       feeds: nearest even, subnormals kept (TensorFlow's cast)
-//   RoundToBf16Flush  operands of a matrix unit: nearest even, every subnormal becomes a zero of
-//   its
-//                     sign (what TPUs and VCVTNEPS2BF16 do)
+//   RoundToBf16Flush  operands of a matrix unit: nearest even,
+//                     every subnormal becomes a zero of its sign
+//                     (what TPUs and VCVTNEPS2BF16 do)
 // Both: overflow rounds to infinity, a NaN stays a NaN and is made quiet.
 //
 // Pure bit operations: the result does not depend on the CPU, the rounding mode or FTZ/DAZ.

@@ -58,9 +58,9 @@ inline constexpr float kUint8ToUnit = 1.0f / 255.0f;
 
 // `in`: [n, channels] uint8, row-major. `out`: n * channels values of `type` in native byte order,
 // so in.size() * PixelTypeBytes(type) bytes; any alignment.
-//   InvalidArgument  in.size() not a multiple of channels, a scale or bias of neither 1 nor
-//   `channels`
-//                    entries, more than kMaxNormaliseChannels channels, or an out of another size.
+//   InvalidArgument  in.size() not a multiple of channels,
+//                    a scale or bias of neither 1 nor `channels` entries,
+//                    more than kMaxNormaliseChannels channels, or an out of another size.
 inline constexpr int kMaxNormaliseChannels = 16;
 absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
                             const Normalisation& normalisation, PixelType type,
