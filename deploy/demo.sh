@@ -93,7 +93,7 @@ say "training on eight emulated cores"
 # In the background, so that a signal to this script is handled at once and not after the training.
 "$systole" train --server "127.0.0.1:$(<"$dir/port")" --spec deploy/specs/flowers.textproto \
   --eval-spec deploy/specs/flowers-eval.textproto --model deploy/models/flowers-cnn.textproto \
-  --epochs 5 </dev/null >"$dir/report.txt" &
+  --epochs 5 --report "$dir/report.html" </dev/null >"$dir/report.txt" &
 train_pid=$!
 status=0
 wait "$train_pid" || status=$?
@@ -104,7 +104,7 @@ if [[ $status -ne 0 ]]; then
   exit "$status"
 fi
 
-say "stopping the server (the report stays in $dir/report.txt)"
+say "stopping the server (the report stays in $dir/report.txt, as a page in $dir/report.html)"
 stop "$server_pid"
 server_pid=
 cat "$dir/report.txt"

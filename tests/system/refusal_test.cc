@@ -1,4 +1,4 @@
-// What users and machines get wrong: one clear message and the exit code that README.md lists.
+// What users and machines get wrong: one clear message and an exit code of core/program/README.md.
 #include <filesystem>
 #include <memory>
 #include <string>

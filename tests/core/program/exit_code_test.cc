@@ -30,7 +30,7 @@ TEST(ExitCodeTest, FollowsTheTableInTheHeader) {
 }
 
 TEST(ExitCodeTest, TheReadmeHasTheTableOfTheHelp) {
-  std::string readme = ReadWholeFile(SYSTOLE_SOURCE_DIR "/README.md");
+  std::string readme = ReadWholeFile(SYSTOLE_SOURCE_DIR "/core/program/README.md");
   std::replace(readme.begin(), readme.end(), '\n', ' ');
   const std::string codes = kExitCodesText;
   EXPECT_NE(readme.find(codes.substr(codes.find("0 ok"))), std::string::npos);
