@@ -1,0 +1,174 @@
+// What the README files show is what the programs do.
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTree = SYSTOLE_SOURCE_DIR;
+
+// ```LANGUAGE .. ```
+struct Block {
+  std::string language;
+  std::vector<std::string> lines;
+};
+
+std::vector<Block> BlocksOf(const fs::path& readme) {
+  std::vector<Block> blocks;
+  bool inside = false;
+  for (absl::string_view line : absl::StrSplit(ReadWholeFile(readme), '\n')) {
+    if (absl::ConsumePrefix(&line, "```")) {
+      inside = !inside;
+      if (inside) blocks.push_back({.language = std::string(line)});
+    } else if (inside) {
+      blocks.back().lines.emplace_back(line);
+    }
+  }
+  return blocks;
+}
+
+std::string TextOf(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  return text;
+}
+
+std::vector<fs::path> AllReadmes() {
+  std::vector<fs::path> readmes;
+  fs::recursive_directory_iterator entries(kTree);
+  for (const fs::directory_entry& entry : entries) {
+    const std::string name = entry.path().filename();
+    if (name == "README.md") readmes.push_back(entry.path());
+    if (name == "build" || name[0] == '.') entries.disable_recursion_pending();
+  }
+  return readmes;
+}
+
+TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
+  const TempFolder folder;
+  // A server ends with the shell, whatever ends that. A client waits for a server that still
+  // starts.
+  std::string script = absl::StrCat(
+      "set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(), R"sh(:$PATH
+systole-server() { exec setpriv --pdeathsig KILL systole-server "$@"; }
+systole() {
+  if [[ $1 == feed ]]; then set -- "$@" --connect-timeout 100; fi
+  command systole "$@"
+}
+)sh");
+  std::map<std::string, std::string> wanted;  // What the block whose stdout goes to a file prints.
+  std::string output;
+  for (const Block& block : BlocksOf(kTree / "README.md")) {
+    if (block.language == "text") wanted[output] = TextOf(block.lines);
+    if (block.language != "sh") continue;
+    output = folder / absl::StrCat("output-", script.size());
+    absl::StrAppend(&script, "{\n");
+    for (const std::string& line : block.lines) {
+      const std::string word = line.substr(0, line.find(' '));
+      if (absl::StartsWith(word, "PATH=")) continue;
+      if (absl::StartsWith(word, "deploy/") || absl::StartsWith(word, "tests/")) {
+        // Takes too long for a test, which only sees that it is there.
+        EXPECT_EQ(access((kTree / word).c_str(), X_OK), 0) << line;
+        continue;
+      }
+      // Nothing outside of the folder, and no port that somebody else may have.
+      absl::StrAppend(&script,
+                      absl::StrReplaceAll(
+                          line, {{"/tmp/", folder / ""}, {"127.0.0.1:", "unix:" + folder / ""}}),
+                      "\n");
+    }
+    absl::StrAppend(&script, ":\n} >", output, "\n");
+  }
+  const Finished finished = Process({"/bin/bash", folder.Write("commands.sh", script)}).Wait();
+  ASSERT_EQ(finished.exit_code, 0) << script << finished.err;
+  EXPECT_THAT(wanted, testing::Not(testing::IsEmpty()));
+  for (const auto& [file, text] : wanted) EXPECT_EQ(ReadWholeFile(file), text);
+}
+
+TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
+  const std::string example = ReadWholeFile(kTree / "tests/install/example/main.cc");
+  const std::vector<std::string> after = absl::StrSplit(example, "  // [README]\n");
+  ASSERT_EQ(after.size(), 2u);
+  const std::vector<std::string> loop = absl::StrSplit(after[1], "  // [/README]\n");
+  ASSERT_EQ(loop.size(), 2u);
+  std::vector<std::string> shown;
+  for (const Block& block : BlocksOf(kTree / "README.md")) {
+    if (block.language == "cpp") shown.push_back(TextOf(block.lines));
+  }
+  EXPECT_THAT(shown, testing::ElementsAre(loop[0]));
+}
+
+// What `systole COMMAND --help` lists; `systole-server --help` for the command "".
+std::set<std::string> OptionsOf(const std::string& command) {
+  const Finished help = command.empty() ? Process({ServerProgram(), "--help"}).Wait()
+                                        : RunSystole({command, "--help"});
+  EXPECT_EQ(help.exit_code, 0) << "systole " << command;
+  std::set<std::string> options;
+  for (const absl::string_view word : absl::StrSplit(help.out, absl::ByAnyChar(" ,={\n"))) {
+    if (absl::StartsWith(word, "--")) options.emplace(word);
+  }
+  return options;
+}
+
+// The command lines of a README: in its blocks for a shell, and between single backquotes.
+std::string CommandLinesOf(const fs::path& readme) {
+  std::string commands;
+  for (const Block& block : BlocksOf(readme)) {
+    if (block.language == "sh") absl::StrAppend(&commands, TextOf(block.lines));
+  }
+  bool inside = false;
+  for (const absl::string_view span : absl::StrSplit(ReadWholeFile(readme), '`')) {
+    if (inside && absl::StartsWith(span, "systole")) {
+      absl::StrAppend(&commands, absl::StrReplaceAll(span, {{"\n", " "}}), "\n");
+    }
+    inside = !inside;
+  }
+  return absl::StrReplaceAll(commands, {{"\\\n", " "}});
+}
+
+TEST(ReadmeTest, EveryOptionThatAReadmeNamesExists) {
+  std::map<std::string, std::set<std::string>> options;
+  int checked = 0;
+  for (const fs::path& readme : AllReadmes()) {
+    for (const std::string& line : Lines(CommandLinesOf(readme))) {
+      SCOPED_TRACE(absl::StrCat(readme.string(), ": ", line));
+      std::optional<std::string> command;  // Of the words that follow.
+      std::string before;
+      for (const std::string& word :
+           std::vector<std::string>(absl::StrSplit(line, ' ', absl::SkipEmpty()))) {
+        if (word[0] == '#') break;
+        if (word == "systole-server") command = "";
+        if (before == "systole" && word != "COMMAND" && word[0] != '-') command = word;
+        if (word == "&&" || word == "systole") command.reset();
+        before = word;
+        if (!command.has_value() || !absl::StartsWith(word, "--")) continue;
+        if (options.count(*command) == 0) options[*command] = OptionsOf(*command);
+        EXPECT_EQ(options[*command].count(word.substr(0, word.find('='))), 1u) << word;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 50);
+}
+
+}  // namespace
+}  // namespace systole
