@@ -1,4 +1,4 @@
-"""Draws a curve of a benchmark as an SVG file that needs nothing else, for light and dark pages."""
+"""Draws figures of benchmarks as an SVG file that needs nothing else, for light and dark pages."""
 
 import html
 import math
@@ -110,5 +110,31 @@ def svg(points):
         parts.append(f'<polyline class="line" {stroke} points="{_LEFT},{legend_y} '
                      f'{_LEFT + 36},{legend_y}"/>')
         parts.append(_text(_LEFT + 46, legend_y + 4, name))
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+_BAR, _GAP, _NAMES, _VALUES = 26, 12, 210, 70  # Heights of a bar and between; widths beside them.
+
+
+def bars(title, values):
+    """A picture of (name, value) pairs, at least one: a bar for each, from the top. The first is
+    ours and has a colour of its own."""
+    top = 56
+    height = top + len(values) * (_BAR + _GAP) + 12
+    length = _Axis(0, max(value for _, value in values), 0, _WIDTH - _NAMES - _VALUES)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
+        f"<title>{html.escape(title)}</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
+        _text(16, 30, title, extra=' class="title"'),
+    ]
+    for i, (name, value) in enumerate(values):
+        y = top + i * (_BAR + _GAP)
+        parts.append(_text(_NAMES - 10, y + 18, name, "end"))
+        parts.append(f'<rect class="bar" x="{_NAMES}" y="{y}" width="{length(value):.1f}" '
+                     f'height="{_BAR}" fill="{_COLOURS[0 if i == 0 else 4]}"/>')
+        parts.append(_text(_NAMES + length(value) + 8, y + 18, _label(value)))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

@@ -10,6 +10,7 @@ PEERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(PEERS))
 
+import picture  # noqa: E402
 import records  # noqa: E402
 import run  # noqa: E402
 import sides  # noqa: E402
@@ -53,6 +54,16 @@ class FakeRunner:
 
 def peer(name):
     return sides.Side(name, "environment", ("program.py",))
+
+
+class PictureTest(unittest.TestCase):
+    def test_shows_ours_and_every_peer_of_the_table(self):
+        readme = PEERS.parent / "README.md"
+        shown = picture.in_process(readme.read_text(encoding="utf-8"))
+        self.assertEqual({name for name, _ in shown},
+                         {"Systole", "tf.data", "DALI on CPU", "Grain + OpenCV",
+                          "DataLoader + torchvision", "DataLoader + Pillow"})
+        self.assertTrue(all(0 < rate <= shown[0][1] for _, rate in shown))
 
 
 class ProgramsTest(unittest.TestCase):

@@ -220,6 +220,16 @@ class PlotTest(unittest.TestCase):
             self.assertTrue(0 < float(circle.get("cx")) < width)
             self.assertTrue(0 < float(circle.get("cy")) < height)
 
+    def test_bars_are_as_long_as_their_values(self):
+        root = xml.etree.ElementTree.fromstring(
+            plot.bars("who is <fast>", [("ours", 1000), ("one & all", 250)]))
+        for text in ("who is <fast>", "ours", "one & all", "1,000", "250"):
+            self.assertIn(text, self.texts(root))
+        lengths = [float(bar.get("width")) for bar in root.iter(SVG + "rect")
+                   if bar.get("class") == "bar"]
+        self.assertAlmostEqual(lengths[0], 4 * lengths[1], delta=0.3)
+        self.assertLess(lengths[0], float(root.get("viewBox").split()[2]))
+
     def test_nice_ticks_cover_the_top(self):
         for top in (0, 0.003, 1, 1.01, 6, 9.99, 10, 1234):
             ticks = plot.nice_ticks(top)

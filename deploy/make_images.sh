@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes the pictures of the documentation, deploy/images/*.png.
+#
+#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run; by default that of
+#                                         deploy/demo.sh, which is run if it has left none
+#
+# training-report.png is the upper part of that page, peers.png the picture of the table in
+# bench/README.md. Takes chromium and Python 3 (deploy/install_dependencies.sh --tests).
+set -euo pipefail
+
+if [[ $# -gt 1 || ${1:-} == -* ]]; then
+  echo "usage: $0 [REPORT.html]" >&2
+  exit 2
+fi
+report=$(realpath "${1:-$(dirname "${BASH_SOURCE[0]}")/../build/demo/report.html}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [[ $# -eq 0 && ! -e $report ]]; then
+  deploy/demo.sh
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# PAGE WIDTH HEIGHT NAME: the upper left part of a page, without the user's settings of the browser.
+# Root may not use the browser's sandbox; the pages are our own.
+shoot() {
+  HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \
+    --window-size="$2,$3" --force-device-scale-factor=1 \
+    --blink-settings=preferredColorScheme=1 --screenshot="$PWD/deploy/images/$4.png" \
+    "file://$1" >"$scratch/log" 2>&1 </dev/null || { cat "$scratch/log" >&2; exit 1; }
+  echo "deploy/images/$4.png: $(stat -c %s "deploy/images/$4.png") bytes"
+}
+
+mkdir -p deploy/images
+shoot "$report" 1200 1165 training-report
+python3 bench/peers/picture.py "$scratch/peers.svg"
+shoot "$scratch/peers.svg" 720 296 peers
