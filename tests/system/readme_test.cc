@@ -117,6 +117,17 @@ TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
   EXPECT_THAT(shown, testing::ElementsAre(loop[0]));
 }
 
+TEST(ReadmeTest, EveryLinkLeadsToAFile) {
+  for (const fs::path& readme : AllReadmes()) {
+    const std::vector<std::string> pieces = absl::StrSplit(ReadWholeFile(readme), "](");
+    for (size_t i = 1; i < pieces.size(); ++i) {
+      const std::string link = pieces[i].substr(0, pieces[i].find_first_of(")#"));
+      if (link.empty() || absl::StartsWith(link, "https://")) continue;
+      EXPECT_TRUE(fs::exists(readme.parent_path() / link)) << readme << ": " << link;
+    }
+  }
+}
+
 // What `systole COMMAND --help` lists; `systole-server --help` for the command "".
 std::set<std::string> OptionsOf(const std::string& command) {
   const Finished help = command.empty() ? Process({ServerProgram(), "--help"}).Wait()
