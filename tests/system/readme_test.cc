@@ -106,9 +106,9 @@ systole() {
 
 TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
   const std::string example = ReadWholeFile(kTree / "tests/install/example/main.cc");
-  const std::vector<std::string> after = absl::StrSplit(example, "  // [README]\n");
+  const std::vector<std::string> after = absl::StrSplit(example, "// [README]\n");
   ASSERT_EQ(after.size(), 2u);
-  const std::vector<std::string> loop = absl::StrSplit(after[1], "  // [/README]\n");
+  const std::vector<std::string> loop = absl::StrSplit(after[1], "// [/README]\n");
   ASSERT_EQ(loop.size(), 2u);
   std::vector<std::string> shown;
   for (const Block& block : BlocksOf(kTree / "README.md")) {

@@ -1,44 +1,46 @@
-// Reads ten steps of a feed and prints what came: example SERVER[,SERVER..] SPEC.textproto
-// README.md shows the lines between the marks.
-#include <fstream>
+// Takes the steps of a feed and prints their labels: example ADDRESS SPEC
+#include <cstdint>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_split.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
 #include "client/feed/feed_client.h"
-#include "google/protobuf/io/zero_copy_stream_impl.h"
-#include "google/protobuf/text_format.h"
+#include "core/status/status_macros.h"
+#include "proto/text/message_text.h"
+#include "systole/v1/feed.pb.h"
 
-int Fail(const absl::Status& status) {
-  std::cerr << status << "\n";
-  return 1;
-}
+namespace {
 
-void Train(int core, const systole::TensorView& image, absl::Span<const int64_t> labels) {
-  std::cout << "core " << core << ": " << image.num_bytes() << " bytes of images, first label "
-            << labels[0] << "\n";
-}
-
-int main(int argc, char** argv) {
-  if (argc != 3) return Fail(absl::InvalidArgumentError("usage: example SERVER[,SERVER..] SPEC"));
-  std::ifstream file(argv[2]);
-  google::protobuf::io::IstreamInputStream text(&file);
+// [README]
+absl::Status PrintSteps(const std::string& server, const std::string& spec_file) {
   systole::v1::FeedSpec spec;
-  if (!google::protobuf::TextFormat::Parse(&text, &spec)) return 2;
-  const std::vector<std::string> servers = absl::StrSplit(argv[1], ',');
-  // [README]
-  auto client = systole::FeedClient::Create(spec, {.servers = servers, .steps = 10});
-  if (!client.ok()) return Fail(client.status());
+  SYSTOLE_RETURN_IF_ERROR(systole::LoadMessage(spec_file, spec));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<systole::FeedClient> feed,
+                           systole::FeedClient::Create(spec, {.servers = {server}}));
   while (true) {
-    absl::StatusOr<std::optional<systole::Step>> step = (*client)->Next();  // In order. Waits.
-    if (!step.ok()) return Fail(step.status());  // No server for 10 minutes, a damaged record ..
-    if (!step->has_value()) return 0;            // The feed's end.
-    for (int core = (*step)->core_begin(); core < (*step)->core_end(); ++core) {
-      const systole::TensorView image = (*step)->Tensor(core, "image");  // bf16 [16, 64, 64, 3]
-      Train(core, image, (*step)->Tensor(core, "label").As<int64_t>());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::optional<systole::Step> step, feed->Next());
+    if (!step.has_value()) return absl::OkStatus();
+    for (int core = step->core_begin(); core < step->core_end(); ++core) {
+      const systole::TensorView labels = step->Tensor(core, "label");
+      std::cout << "step " << step->number() << ", core " << core << ": "
+                << absl::StrJoin(labels.As<int64_t>(), " ") << "\n";
     }
   }
-  // [/README]
+}
+// [/README]
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: example ADDRESS SPEC\n";
+    return 2;
+  }
+  const absl::Status status = PrintSteps(argv[1], argv[2]);
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? 0 : 1;
 }
