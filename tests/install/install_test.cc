@@ -1,0 +1,114 @@
+// Systole as other projects use it: installed and found by find_package(), or as a folder of
+// theirs.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+Finished RunToEnd(const std::vector<std::string>& args) { return Process(args).Wait(); }
+
+void RunWell(const std::vector<std::string>& args) {
+  const Finished finished = RunToEnd(args);
+  ASSERT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+}
+
+// Installs this build below `prefix`.
+void Install(const std::string& prefix) {
+  RunWell({SYSTOLE_CMAKE, "--install", SYSTOLE_BUILD_DIR, "--prefix", prefix});
+}
+
+// Configures `project`, a folder of tests/install, as this build was.
+void Configure(const std::string& project, const std::string& build,
+               const std::string& definition) {
+  RunWell({SYSTOLE_CMAKE, "-S", absl::StrCat(SYSTOLE_SOURCE_DIR "/tests/install/", project), "-B",
+           build, "-G", SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER,
+           "-DCMAKE_CXX_FLAGS=" SYSTOLE_FLAGS, definition});
+}
+
+TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
+  const TempFolder folder;
+  const std::string prefix = folder / "prefix";
+  const std::string build = folder / "build";
+  ASSERT_NO_FATAL_FAILURE(Install(prefix));
+  ASSERT_NO_FATAL_FAILURE(Configure("example", build, "-DCMAKE_PREFIX_PATH=" + prefix));
+  ASSERT_NO_FATAL_FAILURE(RunWell({SYSTOLE_CMAKE, "--build", build}));
+  PackFlowers(folder, /*images=*/40, /*shards=*/2);
+  const auto server = ServerProcess::Start(
+      {"--dataset", absl::StrCat("flowers=", folder / "flowers-train-*.tfrecord")});
+  ASSERT_THAT(server, IsOk());
+  const std::string spec = folder.Write("spec.textproto", FlowersSpec());
+  const Finished example = RunToEnd({build + "/example", (*server)->address(), spec});
+  EXPECT_EQ(example.exit_code, 0) << example.err;
+  // 2 epochs of 2 steps; 16 examples a step over 8 cores.
+  const std::vector<std::string> lines = Lines(example.out);
+  ASSERT_EQ(lines.size(), 4u * 8u) << example.out;
+  EXPECT_THAT(lines.front(), testing::MatchesRegex("step 0, core 0: [0-4] [0-4]"));
+  EXPECT_THAT(lines.back(), testing::MatchesRegex("step 3, core 7: [0-4] [0-4]"));
+
+  const Finished refused = RunToEnd(
+      {build + "/example", (*server)->address(), folder.Write("other.textproto", "seed: x")});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("other.textproto:1:"));
+}
+
+TEST(InstallTest, ProgramsSayTheProjectsVersion) {
+  const TempFolder prefix;
+  ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
+  for (const std::string program : {"bin/systole", "bin/systole-server"}) {
+    const Finished finished = RunToEnd({prefix / program, "--version"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_THAT(finished.out, HasSubstr(SYSTOLE_VERSION)) << program;
+  }
+}
+
+// A room that has the header's target, but not that of what the header includes, would compile here
+// and nowhere else.
+TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
+  const TempFolder prefix;
+  ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
+  const fs::path headers = prefix / "include/systole";
+  const std::regex include(R"re(\s*#\s*include\s*"([^"]*)".*)re");
+  const std::vector<std::string> libraries = {"absl/", "google/protobuf/", "grpc", "hwy/"};
+  int found = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(headers)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(in, line);) {
+      if (!std::regex_match(line, match, include)) continue;
+      const std::string path = match[1];
+      const bool foreign = std::any_of(
+          libraries.begin(), libraries.end(),
+          [&path](const std::string& library) { return absl::StartsWith(path, library); });
+      ++found;
+      EXPECT_TRUE(foreign || fs::exists(headers / path))
+          << entry.path() << " includes " << path << ", which is not installed";
+    }
+  }
+  EXPECT_GT(found, 100);
+}
+
+TEST(InstallTest, AProjectMayHaveTheTreeAsAFolder) {
+  const TempFolder build;
+  Configure("subproject", build.path(), "-DSYSTOLE_SOURCE_DIR=" SYSTOLE_SOURCE_DIR);
+}
+
+}  // namespace
+}  // namespace systole
