@@ -17,6 +17,7 @@ std::unique_ptr<Command> MakeIndexCommand();
 std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakeVerifyCommand();
 std::unique_ptr<Command> MakeDatasetsCommand();
+std::unique_ptr<Command> MakeStatusCommand();
 std::unique_ptr<Command> MakeFeedCommand();
 std::unique_ptr<Command> MakeTrainCommand();
 std::unique_ptr<Command> MakePaceCommand();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
+#include "client/cli/damaged_records.h"
 #include "client/feed/server_status.h"
 #include "client/json/json_writer.h"
 #include "core/status/foreign_text.h"
@@ -38,13 +39,8 @@ std::string ReportAsJson(const v1::ListDatasetsResponse& list,
       json.Field("damaged", shard.num_damaged_records()).EndObject();
     }
     json.EndArray().Field("damaged", summary.num_damaged_records());
-    json.Key("damaged_records").BeginArray();
-    for (const v1::DamagedRecord& damaged : dataset.damaged_records()) {
-      json.BeginObject().Field("shard", ForeignName(damaged.shard()));
-      json.Field("record", damaged.record()).Field("offset", damaged.offset());
-      json.Field("cause", ForeignText(damaged.cause())).EndObject();
-    }
-    json.EndArray().EndObject();
+    AppendDamagedRecords(dataset.damaged_records(), json);
+    json.EndObject();
   }
   json.EndArray().Key("refused").BeginArray();
   for (const v1::RefusedDataset& refused : list.refused()) {
@@ -114,11 +110,7 @@ class DatasetsCommand final : public Command {
       console.out << (summary.num_damaged_records() > dataset.damaged_records_size()
                           ? "; the first of them:\n"
                           : ":\n");
-      for (const v1::DamagedRecord& record : dataset.damaged_records()) {
-        console.out << "    shard '" << ForeignName(record.shard()) << "', offset "
-                    << record.offset() << " (record_id " << record.record()
-                    << "): " << ForeignText(record.cause()) << "\n";
-      }
+      PrintDamagedRecords(dataset.damaged_records(), console.out);
     }
     for (const v1::RefusedDataset& refused : list.refused()) {
       console.out << ForeignName(refused.name()) << ": refused: " << ForeignText(refused.reason())

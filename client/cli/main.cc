@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeInspectCommand());
   commands.push_back(systole::MakeVerifyCommand());
   commands.push_back(systole::MakeDatasetsCommand());
+  commands.push_back(systole::MakeStatusCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeTrainCommand());
   commands.push_back(systole::MakePaceCommand());
