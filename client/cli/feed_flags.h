@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/command_line.h"
-#include "client/feed/feed_client.h"
+#include "client/feed/feed_client_options.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/emulator/report/run_report.h"
-#include "client/feed/feed_client.h"
+#include "client/feed/feed_client_stats.h"
 #include "client/json/json_writer.h"
 
 namespace systole {

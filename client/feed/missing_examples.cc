@@ -1,5 +1,6 @@
 #include "client/feed/missing_examples.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/tensor/tensor.h"
@@ -37,6 +38,16 @@ MissingExamples FindMissing(const Step& step, const std::optional<Order>& order)
     }
   }
   return missing;
+}
+
+void AddMissing(const MissingExamples& missing, FeedClientStats& stats) {
+  stats.masked_examples += missing.masked;
+  stats.padded_examples += missing.padded;
+  std::vector<int64_t>& listed = stats.masked_records;
+  for (const int64_t record : missing.masked_records) {
+    if (listed.size() >= kMaxMaskedRecords) return;
+    if (std::find(listed.begin(), listed.end(), record) == listed.end()) listed.push_back(record);
+  }
 }
 
 }  // namespace systole

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/feed/feed_client_stats.h"
 #include "client/feed/step.h"
 #include "core/order/order.h"
 
@@ -27,6 +28,9 @@ struct MissingExamples {
 // Costs a look at each byte of `valid`, and some hundred nanoseconds for each place that is
 // missing. Without an `order` all of them count as masked: they are not to go unseen.
 MissingExamples FindMissing(const Step& step, const std::optional<Order>& order);
+
+// Counts and lists them in `stats`.
+void AddMissing(const MissingExamples& missing, FeedClientStats& stats);
 
 }  // namespace systole
 

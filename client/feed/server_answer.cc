@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "core/batch/slice_layout.h"
+#include "absl/strings/str_format.h"
 #include "core/order/resume_token.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -75,6 +75,12 @@ absl::Status CheckCount(const FieldDescriptor& field, double value) {
                              ", want 0 to ", kMaxCount));
 }
 
+std::string Describe(const v1::FeedIdentity& identity) {
+  return absl::StrFormat("dataset %016x, order %016x, content version '%s'",
+                         identity.dataset_fingerprint(), identity.order_fingerprint(),
+                         identity.content_version());
+}
+
 // Element `index` of a repeated field, or a field that is set.
 absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
@@ -136,6 +142,27 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
                                " cores"));
   }
   return CheckIdentity(answer.identity());
+}
+
+absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
+                           const v1::ResolveFeedResponse& first, const SliceLayout& layout,
+                           bool allow_mixed_content) {
+  v1::FeedIdentity expected = first.identity();
+  if (allow_mixed_content) expected.set_content_version(answer.identity().content_version());
+  if (expected.dataset_fingerprint() != answer.identity().dataset_fingerprint() ||
+      expected.order_fingerprint() != answer.identity().order_fingerprint() ||
+      expected.content_version() != answer.identity().content_version()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server's data are not those of this feed: ", Describe(answer.identity()), "; want ",
+        Describe(expected), ". Give every server the same shards and the same release"));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout seen, LayoutOf(answer));
+  if (seen != layout || answer.total_steps() != first.total_steps()) {
+    return absl::FailedPreconditionError(
+        "the server makes other tensors or another number of steps of the same spec than the one "
+        "that answered first; run the same release on both");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CleanAnswer(Message& answer) {

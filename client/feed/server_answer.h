@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "core/batch/slice_layout.h"
 #include "google/protobuf/message.h"
 #include "systole/v1/service.pb.h"
 
@@ -27,6 +28,13 @@ inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 // slices of the spec's batch; numbers that agree; an identity that fits a resume token.
 //   Internal  it cannot; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
+
+// Whether `answer` is of the feed that began with the answer `first`. Both are good by themselves.
+// `layout` is what a slice of `answer` is to be. `allow_mixed_content` as in FeedClientOptions.
+//   FailedPrecondition  it is not; says what was seen and what was wanted.
+absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
+                           const v1::ResolveFeedResponse& first, const SliceLayout& layout,
+                           bool allow_mixed_content);
 
 // For answers that are shown to people: makes every text in `answer` and in the messages within it
 // fit to print (core/status/foreign_text.h).

@@ -1,0 +1,34 @@
+// What the keeper of a FeedClient's lanes does once it has let go of the lock: everything that
+// calls gRPC.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_FEED_KEEPER_WORK_H_
+#define SYSTOLE_CLIENT_FEED_KEEPER_WORK_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/feed/chunk_stream.h"
+#include "client/feed/server_link.h"
+
+namespace systole {
+
+struct KeeperWork {
+  std::vector<std::unique_ptr<ChunkStream>> ended_streams;
+  std::vector<std::unique_ptr<ResolveCall>> ended_calls;
+  std::vector<ChunkStream*> cancel_reading;
+  std::vector<ChunkStream*> cancel_paused;
+  std::vector<ResolveCall*> cancel_calls;
+  std::vector<ResolveCall*> start_calls;
+  std::vector<std::pair<ChunkStream*, ServerLink*>> start_streams;
+
+  bool empty() const;
+  // Does it all; what has ended is destroyed with this object. REQUIRES: no lock is held that a
+  // ChunkListener or a ResolveCall's callback takes, here and when this object is destroyed.
+  void Do();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_FEED_KEEPER_WORK_H_
