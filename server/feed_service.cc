@@ -15,7 +15,6 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
-#include "proto/slots/not_shared.h"
 #include "server/step_writer.h"
 
 namespace systole {
@@ -120,15 +119,6 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
 }
 
 }  // namespace
-
-void NotSharedLog::Add(v1::NotShared reason) {
-  if (reason == v1::NO_REASON) return;
-  const uint32_t bit = uint32_t{1} << reason;
-  if ((told_.fetch_or(bit) & bit) != 0) return;
-  events_.Add(LogCause::kNotShared, LogLevel::kInfo,
-              absl::StrCat("batches are sent to a client on this machine, not shared: ",
-                           NotSharedText(reason)));
-}
 
 FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
                          std::unique_ptr<SlotServer> slots)

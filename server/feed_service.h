@@ -23,6 +23,8 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/catalogue.h"
 #include "server/event_log.h"
+#include "server/not_shared_log.h"
+#include "server/service_counters.h"
 #include "server/slot_server.h"
 #include "systole/v1/service.grpc.pb.h"
 
@@ -35,27 +37,6 @@ struct FeedServiceOptions {
   int max_streams = 256;
   // Hears of streams, refused requests and damage, on any thread. Null: nobody does.
   EventLog* events = nullptr;
-};
-
-// Counters since the start, written by streams.
-struct ServiceCounters {
-  std::atomic<int64_t> active_streams = 0;
-  std::atomic<int64_t> steps_served = 0;
-  std::atomic<int64_t> payload_bytes_sent = 0;
-  std::atomic<int64_t> payload_bytes_shared = 0;  // Of payload_bytes_sent, through shared memory.
-  std::atomic<bool> draining = false;
-};
-
-// Why slices were not shared, each reason told once. Thread-safe.
-class NotSharedLog {
- public:
-  explicit NotSharedLog(EventLog& events) : events_(events) {}
-  // NO_REASON is none.
-  void Add(v1::NotShared reason);
-
- private:
-  EventLog& events_;
-  std::atomic<uint32_t> told_ = 0;  // A bit for each reason.
 };
 
 class FeedService final

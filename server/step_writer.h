@@ -23,9 +23,11 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "proto/framing/slice_chunks.h"
-#include "server/feed_service.h"
+#include "server/not_shared_log.h"
+#include "server/service_counters.h"
 #include "server/slot_session.h"
 #include "server/stream_log.h"
+#include "systole/v1/slots.pb.h"
 
 namespace systole {
 

@@ -19,46 +19,13 @@
 #include <memory>
 #include <optional>
 
-#include "absl/strings/string_view.h"
+#include "core/image/huffman_scan.h"
 
 namespace systole {
 
 namespace huffman {
 struct ScanState;
 }
-
-// A DHT segment's content: counts[n] codes of n bits, n = 1 to 16, and their symbols in order of
-// code.
-struct HuffmanCodes {
-  uint8_t counts[17] = {};
-  uint8_t symbols[256] = {};
-};
-
-struct HuffmanScan {
-  static constexpr int kMaxBlocks = 10;  // Of an MCU: T.81, B.2.3.
-  static constexpr int kMaxTables = 4;
-  struct Block {
-    int component = 0;  // 0 to 3.
-    int dc_table = 0;   // 0 to 3.
-    int ac_table = 0;
-    bool wanted = true;  // False: nobody looks at this component.
-  };
-
-  int num_blocks = 0;  // Of an MCU.
-  Block blocks[kMaxBlocks];
-  int columns = 0;  // MCUs in a row,
-  int rows = 0;     // and rows of them.
-  // The MCUs whose coefficients are wanted: from `first_row` on, columns [first_column,
-  // end_column).
-  int first_row = 0;
-  int first_column = 0;
-  int end_column = 0;
-  int end_row = 0;                    // Nobody is likely to ask for what comes from here on.
-  HuffmanCodes dc_codes[kMaxTables];  // Those that a block names.
-  HuffmanCodes ac_codes[kMaxTables];
-  int64_t restart_interval = 0;  // MCUs from restart marker to restart marker, 0 if there are none.
-  absl::string_view bytes;       // From the first entropy-coded byte on, with all that follows.
-};
 
 class HuffmanDecoder {
  public:

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/image/huffman_decoder.h"
+#include "core/image/huffman_scan.h"
 #include "core/image/huffman_tables.h"
 #include "core/memory/aligned_vector.h"
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/image/huffman_decoder.h"
+#include "core/image/huffman_scan.h"
 #include "hwy/base.h"
 
 namespace systole::huffman {
