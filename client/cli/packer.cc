@@ -21,8 +21,8 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
 #include "core/storage/list_shards.h"
+#include "core/storage/small_file.h"
 
 namespace systole {
 namespace {
@@ -51,15 +51,8 @@ absl::Status CheckOptions(const PackOptions& options) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> file, FileSource::Open(path));
-  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
-  if (bytes > static_cast<uint64_t>(kDefaultMaxRecordBytes)) {
-    return absl::DataLossError(absl::StrCat("has ", bytes, " bytes, more than the ",
-                                            kDefaultMaxRecordBytes, " of a record"));
-  }
-  std::string content(bytes, '\0');
-  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*file, 0, absl::MakeSpan(content.data(), content.size())));
-  return content;
+  SYSTOLE_ASSIGN_OR_RETURN(SmallFile file, ReadSmallFile(path, kDefaultMaxRecordBytes));
+  return std::move(file.bytes);
 }
 
 struct DecodedImage {

@@ -2,36 +2,21 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/status/check.h"
+#include "core/status/utf8.h"
 
 namespace systole {
 namespace {
 
-// Bytes of the UTF-8 sequence at the front of `text`, or 0 if there is none.
-size_t Utf8Length(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 ? 4 : (lead >= 0xe0 ? 3 : 2);
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies above U+10FFFF.
-  if (lead == 0xe0 && byte(1) < 0xa0) return 0;
-  if (lead == 0xed && byte(1) > 0x9f) return 0;
-  if (lead == 0xf0 && byte(1) < 0x90) return 0;
-  if (lead == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
-}
-
 void AppendQuoted(absl::string_view value, std::string* out) {
   out->push_back('"');
   while (!value.empty()) {
-    const size_t length = Utf8Length(value);
+    uint32_t code_point = 0;
+    const size_t length = Utf8SequenceBytes(value, code_point);
     const char c = value[0];
     if (length == 0) {
       absl::StrAppend(out, "\\ufffd");

@@ -1,6 +1,7 @@
 #include "core/example/feature_decoder.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/status/utf8.h"
 
 namespace systole {
 namespace {

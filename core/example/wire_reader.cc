@@ -144,41 +144,4 @@ int64_t CountVarints(absl::string_view bytes) {
   return longer == 0 ? count : -1;
 }
 
-bool IsUtf8(absl::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const uint8_t lead = static_cast<uint8_t>(text[i]);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    // Bytes after the lead, and the range of the first of them: narrower than 80..bf where it would
-    // make an overlong form (e0, f0), a surrogate (ed) or a number above 10ffff (f4).
-    int more = 0;
-    uint8_t lowest = 0x80, highest = 0xbf;
-    if (lead >= 0xc2 && lead <= 0xdf) {
-      more = 1;
-    } else if (lead >= 0xe0 && lead <= 0xef) {
-      more = 2;
-      if (lead == 0xe0) lowest = 0xa0;
-      if (lead == 0xed) highest = 0x9f;
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-      more = 3;
-      if (lead == 0xf0) lowest = 0x90;
-      if (lead == 0xf4) highest = 0x8f;
-    } else {
-      return false;
-    }
-    if (text.size() - i <= static_cast<size_t>(more)) return false;
-    for (int k = 1; k <= more; ++k) {
-      const uint8_t byte = static_cast<uint8_t>(text[i + k]);
-      if (byte < lowest || byte > highest) return false;
-      lowest = 0x80;
-      highest = 0xbf;
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
 }  // namespace systole

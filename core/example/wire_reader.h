@@ -92,10 +92,6 @@ inline bool WireReader::ReadBytes(absl::string_view* bytes) {
 // How many varints `bytes` holds, or -1 if it ends inside one or one is longer than 10 bytes.
 int64_t CountVarints(absl::string_view bytes);
 
-// True for what protobuf accepts in a string: no overlong forms, surrogates or numbers above
-// 10ffff.
-bool IsUtf8(absl::string_view text);
-
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_

@@ -18,6 +18,7 @@
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/file_sink.h"
+#include "core/storage/small_file.h"
 
 namespace systole {
 namespace {
@@ -48,24 +49,6 @@ bool ConsumeNumber(absl::string_view& text, char end, int64_t& value) {
 
 std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
 
-struct SmallFile {
-  std::string bytes;
-  FileIdentity identity;
-};
-
-// Refuses to read more than `max_bytes`: what lies there may be anything.
-absl::StatusOr<SmallFile> ReadFile(const std::string& path, uint64_t max_bytes) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> file, FileSource::Open(path));
-  const uint64_t size = file->identity().size_bytes;
-  if (size > max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("file has ", size, " bytes, want at most ", max_bytes));
-  }
-  SmallFile result{.bytes = std::string(size, '\0'), .identity = file->identity()};
-  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*file, 0, absl::MakeSpan(result.bytes)));
-  return result;
-}
-
 // What the files hold; an error says why they cannot be used, NotFound that there are none.
 // nullopt: an index alone, which says nothing of hash and damage.
 struct StoredIndex {
@@ -75,12 +58,12 @@ struct StoredIndex {
 absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path,
                                            const FileIdentity& shard) {
   SYSTOLE_ASSIGN_OR_RETURN(const SmallFile file,
-                           ReadFile(index_path, RecordIndex::MaxTextBytes(shard.size_bytes)));
+                           ReadSmallFile(index_path, RecordIndex::MaxTextBytes(shard.size_bytes)));
   if (file.identity.mtime_ns < shard.mtime_ns) {
     return absl::FailedPreconditionError("index is older than the shard");
   }
   SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard.size_bytes));
-  const absl::StatusOr<SmallFile> hash = ReadFile(HashPath(index_path), kMaxHashFileBytes);
+  const absl::StatusOr<SmallFile> hash = ReadSmallFile(HashPath(index_path), kMaxHashFileBytes);
   if (absl::IsNotFound(hash.status()) ||
       (hash.ok() && absl::StartsWith(hash->bytes, kHashWithoutDamage))) {
     return StoredIndex{.index = std::move(index), .content_hash = {}};
