@@ -152,7 +152,6 @@ TEST(StatusCommandTest, RatesAreTheDifferenceOfTwoAnswers) {
   // How long it took between the answers is the machine's choice; it is the same for all.
   const double steps = NumberOf(json.out, "steps_per_second");
   EXPECT_GT(steps, 0);
-  EXPECT_LT(steps, 10 / 0.009);
   EXPECT_DOUBLE_EQ(NumberOf(json.out, "examples_per_second"), steps * 64);
   EXPECT_DOUBLE_EQ(NumberOf(json.out, "megabytes_per_second"), steps * 0.5);
   EXPECT_DOUBLE_EQ(NumberOf(json.out, "cpus_busy"), steps * 0.05);
