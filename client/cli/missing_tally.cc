@@ -39,7 +39,7 @@ std::string MissingTally::MaskedText() const {
   }
   if (named > 0) text += ")";
   return absl::StrCat(text,
-                      "; `systole datasets` and the server's log say where they lie and what "
+                      "; `systole status` and the server's log say where they lie and what "
                       "is wrong with them");
 }
 

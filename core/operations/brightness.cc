@@ -50,6 +50,9 @@ OperationRow BrightnessRow() {
         const v1::Brightness& brightness = arguments.transform.brightness();
         const float min = brightness.delta_min();
         const float max = brightness.delta_max();
+        if (min == 0 && max == 0) {
+          return absl::InvalidArgumentError("adds nothing; set delta_min and delta_max");
+        }
         if (!(min <= max) || !std::isfinite(max - min)) {
           return absl::InvalidArgumentError(absl::StrCat("has delta_min: ", min,
                                                          " and delta_max: ", max,

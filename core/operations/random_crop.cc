@@ -45,7 +45,8 @@ class RandomCrop final : public Operation {
                                          int height, int width, const ExampleKey& example) {
     if (height < want_height || width < want_width) {
       return absl::DataLossError(absl::StrCat("random_crop wants ", want_height, " x ", want_width,
-                                              " pixels, the image has ", height, " x ", width));
+                                              " pixels, the image has ", height, " x ", width,
+                                              "; give a smaller crop, or resize first"));
     }
     CounterRng rng = draws.Rng(example);
     const auto y = static_cast<int>(rng.UniformInt(0, height - want_height + 1));

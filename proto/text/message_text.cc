@@ -65,6 +65,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
     for (const google::protobuf::Descriptor* type : types) {
       if (type->full_name() == name) AddFieldNames(*type, names);
     }
+    if (names.empty()) return "; it has no fields";
     const std::string meant = DidYouMean(*field, names);
     return meant.empty() ? absl::StrCat("; it has ", absl::StrJoin(names, ", ")) : meant;
   }

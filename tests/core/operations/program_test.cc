@@ -108,7 +108,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
 
 TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
   for (int64_t record = 0; record < 20; ++record) {
-    EXPECT_EQ(MakeOf(std::string("transforms { brightness {} }") + kWindow, Ramp(), Record(record))
+    EXPECT_EQ(MakeOf(std::string("transforms { brightness { delta_max: 1e-6 } }") + kWindow, Ramp(), Record(record))
                   .uint8s,
               MakeOf(kWindow, Ramp(), Record(record)).uint8s);
   }
@@ -179,6 +179,7 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
   };
   refuses("transforms { brightness { delta_min: 1 } }",
           "transforms[1] brightness has delta_min: 1 and delta_max: 0");
+  refuses("transforms { brightness {} }", "adds nothing; set delta_min and delta_max");
   refuses("transforms { brightness { delta_min: nan delta_max: 1 } }", "want finite numbers");
   refuses("transforms { brightness { delta_min: -3e38 delta_max: 3e38 } }", "want finite numbers");
   refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");
