@@ -20,17 +20,16 @@ class Brightness final : public Operation {
     return input;
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
     CounterRng rng = draws_.Rng(example);
     const float delta = min_ + rng.UniformFloat() * (max_ - min_);
-    Value out = input;
-    for (float& value : out.floats) value += delta;
-    for (uint8_t& value : out.uint8s) {
+    for (float& value : input.floats) value += delta;
+    for (uint8_t& value : input.uint8s) {
       // TensorFlow's convert_image_dtype there and back: it multiplies by 255.5 and cuts off.
       const float unit = std::clamp(static_cast<float>(value) * kUint8ToUnit + delta, 0.0f, 1.0f);
       value = static_cast<uint8_t>(unit * 255.5f);
     }
-    return out;
+    return input;
   }
 
  private:

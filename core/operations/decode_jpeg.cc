@@ -21,7 +21,7 @@ class DecodeJpeg final : public Operation {
                      .shape = {kAnySize, kAnySize, options_.channels}};
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey&) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(options_));
     SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(input.bytes));
     SYSTOLE_RETURN_IF_ERROR(

@@ -19,7 +19,7 @@ class DecodeRaw final : public Operation {
     return ValueType{.element = ElementType::kUint8, .shape = shape_};
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey&) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     Value value;
     value.type = {.element = ElementType::kUint8, .shape = shape_};
     if (static_cast<int64_t>(input.bytes.size()) != value.type.num_elements()) {

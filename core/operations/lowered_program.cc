@@ -86,13 +86,18 @@ class Fusion {
   std::optional<NormaliseFactors> normalise_;
 };
 
-// What the references hold from step `first` on, which reads a value of `largest` bytes at most.
-int64_t BytesFrom(size_t first, int64_t largest, const Program& program) {
-  for (size_t i = first; i < program.steps().size(); ++i) {
-    const ValueType& output = program.steps()[i].output;
-    if (output.has_size()) largest = std::max(largest, output.num_bytes());
+// Adds what the references cost from step `first` on, which reads a value of `largest` bytes at
+// most.
+void AddRest(size_t first, int64_t largest, LoweredProgram& lowered) {
+  const std::vector<Program::Step>& steps = lowered.program->steps();
+  for (size_t i = first; i < steps.size(); ++i) {
+    const ValueType& output = steps[i].output;
+    const int64_t bytes = output.has_size() ? output.num_bytes() : kMaxValueBytes;
+    largest = std::max(largest, bytes);
+    lowered.interpreted_elements +=
+        output.element == ElementType::kFloat32 ? bytes / int64_t{sizeof(float)} : bytes;
   }
-  return 2 * largest;  // A step reads one value and writes another.
+  lowered.rest_bytes = 2 * largest;  // A step reads one value and writes another.
 }
 
 }  // namespace
@@ -108,13 +113,14 @@ PixelType PixelTypeOf(DType dtype) {
   }
 }
 
-LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype) {
+LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon) {
   LoweredProgram lowered;
   const std::vector<Program::Step>& steps = program->steps();
   Fusion fusion(program->input());
   ValueType type = program->input();
+  const size_t steps_end = steps.size();
   size_t rest = 0;
-  for (; rest < steps.size(); ++rest) {
+  for (; rest < steps_end; ++rest) {
     Fusion further = fusion;
     const std::vector<OperationPart> parts = steps[rest].operation->Parts();
     const bool taken =
@@ -127,14 +133,23 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype) {
   lowered.program = std::move(program);
   lowered.dtype = dtype;
   lowered.rest = rest;
+  lowered.rest_end = steps_end;
+  if (rest < steps_end) {
+    const std::vector<OperationPart> parts = lowered.program->steps().back().operation->Parts();
+    const auto* normalise = parts.size() == 1 ? std::get_if<NormalisePart>(&parts[0]) : nullptr;
+    if (normalise != nullptr) {
+      lowered.rest_end = steps_end - 1;
+      lowered.last = normalise->factors;
+    }
+  }
   lowered.fused = type;
   if (!type.has_size() || type.element == ElementType::kBytes) {
-    lowered.scratch_bytes = BytesFrom(0, kMaxValueBytes, *lowered.program);
+    AddRest(0, kMaxValueBytes, lowered);
     return lowered;
   }
 
   // What the fused pass writes: the end, or what the references go on from.
-  const bool ends = rest == steps.size();
+  const bool ends = rest == steps_end;
   const DType made =
       ends ? dtype : (type.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32);
   if (fusion.floats()) {
@@ -153,11 +168,11 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype) {
                             .width = static_cast<int>(type.shape[1]),
                             .channels = static_cast<int>(type.shape[2]),
                             .type = lowered.rounds ? PixelType::kUint8 : PixelTypeOf(made),
-                            .read_soon = !ends};
+                            .read_soon = read_soon || !ends};
     NormaliseFactors factors = fusion.factors();
     if (lowered.rounds) {
       lowered.finish = std::move(factors);
-      lowered.scratch_bytes = type.num_elements();
+      lowered.rounded_bytes = type.num_elements();
     } else {
       lowered.image.output.scale = std::move(factors.scale);
       lowered.image.output.bias = std::move(factors.bias);
@@ -169,9 +184,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype) {
       lowered.stored_width = static_cast<int>(stored[1]);
     }
   }
-  if (lowered.has_rest()) {
-    lowered.scratch_bytes += BytesFrom(rest, type.num_bytes(), *lowered.program);
-  }
+  if (lowered.has_rest()) AddRest(rest, type.num_bytes(), lowered);
   return lowered;
 }
 

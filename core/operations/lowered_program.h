@@ -60,19 +60,27 @@ struct LoweredProgram {
   // Type of what the fused pass makes of its last step; steps from `rest` on are interpreted.
   ValueType fused;
   size_t rest = 0;
+  // The references end before step `rest_end`. If that is not the last one, `last` is what it does,
+  // and it is done with the cast in one pass.
+  size_t rest_end = 0;
+  NormaliseFactors last;
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
-  // About how much memory a thread needs on the way, beside ImageTransformer's.
-  int64_t scratch_bytes = 0;
+  // Memory that a thread needs on the way, beside ImageTransformer's: for what is rounded before it
+  // is normalised, and for the references' values.
+  int64_t rounded_bytes = 0;
+  int64_t rest_bytes = 0;
+  // Elements that the references make of an example: what they cost in time.
+  int64_t interpreted_elements = 0;
 
   // What is asked of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
   //   DataLoss  a window does not fit into it.
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
 
-// REQUIRES: the program's output is uint8 or float32 and has a size; dtype is kUint8, kFloat32 or
-// kBfloat16.
-LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype);
+// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output is uint8 or
+// float32 and has a size; dtype is kUint8, kFloat32 or kBfloat16.
+LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
 // How values of such a type are written by the fused passes.
 PixelType PixelTypeOf(DType dtype);

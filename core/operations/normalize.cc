@@ -1,6 +1,4 @@
 // y = x * factor + addend, by channel: core/numeric/normalise.h has the arithmetic.
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -14,13 +12,10 @@
 namespace systole {
 namespace {
 
-// As the resizer, which normalises as it stores, wants it (core/image/bilinear_resizer.h).
-constexpr float kMaxFactor = 1e30f;
-
-class NormalizeOperation final : public Operation {
+class Normalize final : public Operation {
  public:
   // `mean` and `stddev` are how many of each the spec gives.
-  NormalizeOperation(NormaliseFactors factors, int mean, int stddev)
+  Normalize(NormaliseFactors factors, int mean, int stddev)
       : factors_(std::move(factors)), mean_(mean), stddev_(stddev) {}
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
@@ -36,7 +31,7 @@ class NormalizeOperation final : public Operation {
     return ValueType{.element = ElementType::kFloat32, .shape = input.shape};
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey&) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     Value out = Value::Create(ElementType::kFloat32, input.type.shape);
     const size_t scales = factors_.scale.size();
     const size_t biases = factors_.bias.size();
@@ -58,8 +53,6 @@ class NormalizeOperation final : public Operation {
   int stddev_;
 };
 
-bool IsSmall(float factor) { return std::abs(factor) <= kMaxFactor; }
-
 }  // namespace
 
 OperationRow NormalizeRow() {
@@ -77,12 +70,7 @@ OperationRow NormalizeRow() {
         SYSTOLE_ASSIGN_OR_RETURN(
             NormaliseFactors factors,
             FactorsOf(normalize.scale(), normalize.mean(), normalize.stddev()));
-        if (!std::all_of(factors.scale.begin(), factors.scale.end(), IsSmall) ||
-            !std::all_of(factors.bias.begin(), factors.bias.end(), IsSmall)) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              "wants ", kMaxFactor, " at most of scale / stddev and of mean / stddev"));
-        }
-        return std::make_unique<NormalizeOperation>(std::move(factors), mean, stddev);
+        return std::make_unique<Normalize>(std::move(factors), mean, stddev);
       },
       .write_defaults =
           [](v1::Transform& transform) {

@@ -56,7 +56,7 @@ class Operation {
   // The reference: written the obvious way, it says what is right. REQUIRES: TypeOf(input.type) is
   // OK, and input.type.has_size() unless it is bytes.
   //   DataLoss, ResourceExhausted  the record's bytes are not what they should be, or too many.
-  virtual absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const = 0;
+  virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
   // Empty: no fused path knows it, and it is done by its reference.
   virtual std::vector<OperationPart> Parts() const { return {}; }

@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// An operation's line: NAME is defined by `const OperationRow& NAME()` in its .cc.
+// An operation's line: `OperationRow NAME()` is defined in its .cc.
 #define SYSTOLE_OPERATIONS(ROW) \
   ROW(DecodeJpegRow)            \
   ROW(DecodeRawRow)             \

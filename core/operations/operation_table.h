@@ -1,4 +1,4 @@
-// The operations there are: one line in operation_table.cc each.
+// The operations there are; operation_rows.h has their list.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_TABLE_H_

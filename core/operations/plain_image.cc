@@ -66,18 +66,21 @@ Value MirrorPlainly(const Value& image) {
                 [&image](int64_t y, int64_t x) { return std::pair(y, image.width() - 1 - x); });
 }
 
-Value ResizePlainly(const Value& image, int height, int width) {
+Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width) {
   Value out = Value::Create(ElementType::kFloat32, {height, width, image.channels()});
   size_t to = 0;
   for (int64_t y = 0; y < height; ++y) {
-    const Tap row = TapOf(y, image.height(), height);
+    const Tap row = TapOf(y, rect.height, height);
     for (int64_t x = 0; x < width; ++x) {
-      const Tap column = TapOf(x, image.width(), width);
+      const Tap column = TapOf(x, rect.width, width);
       for (int64_t c = 0; c < image.channels(); ++c, ++to) {
-        const float top = Lerp(At(image, row.lower, column.lower, c),
-                               At(image, row.lower, column.upper, c), column.weight);
-        const float bottom = Lerp(At(image, row.upper, column.lower, c),
-                                  At(image, row.upper, column.upper, c), column.weight);
+        const auto at = [&](int64_t from_y, int64_t from_x) {
+          return At(image, rect.y + from_y, rect.x + from_x, c);
+        };
+        const float top =
+            Lerp(at(row.lower, column.lower), at(row.lower, column.upper), column.weight);
+        const float bottom =
+            Lerp(at(row.upper, column.lower), at(row.upper, column.upper), column.weight);
         out.floats[to] = Lerp(top, bottom, row.weight);
       }
     }

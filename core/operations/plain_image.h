@@ -13,8 +13,9 @@ namespace systole {
 Value CropPlainly(const Value& image, const CropRect& rect);
 Value MirrorPlainly(const Value& image);
 
-// To kFloat32, with the arithmetic of BilinearResizer (core/image/bilinear_resizer.h).
-Value ResizePlainly(const Value& image, int height, int width);
+// `rect` of the image to kFloat32, with the arithmetic of BilinearResizer
+// (core/image/bilinear_resizer.h).
+Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width);
 
 }  // namespace systole
 

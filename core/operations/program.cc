@@ -70,15 +70,25 @@ absl::StatusOr<Program> Program::Create(
   return program;
 }
 
-absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example,
-                                         size_t first) const {
-  for (size_t i = first; i < steps_.size(); ++i) {
+std::optional<int64_t> Program::input_bytes() const {
+  if (input_.element != ElementType::kBytes || steps_.empty()) return std::nullopt;
+  const ValueType& decoded = steps_.front().output;
+  if (!decoded.has_size()) return std::nullopt;
+  return decoded.num_bytes();
+}
+
+absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
+                                         size_t end) const {
+  if (first == 0) {
+    for (float& x : value.floats) x += 0.0f;
+  }
+  for (size_t i = first; i < end; ++i) {
     const Step& step = steps_[i];
     if (!step.output.has_size() && value.type.element != ElementType::kBytes) {
       SYSTOLE_RETURN_IF_ERROR(
           CheckValueBytes(step.output.element, value.height(), value.width(), value.channels()));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(value, example));
+    SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(std::move(value), example));
   }
   return value;
 }

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,10 +44,18 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
+  // How many bytes it reads; none if a file of any size, or no bytes at all.
+  std::optional<int64_t> input_bytes() const;
 
-  // Runs the steps from number `first` on; `value` is what the steps before make of an example.
+  // Runs the steps from number `first` on; `value` is what the steps before make of an example, or
+  // what is stored. Stored floats enter as x + 0: -0 is 0.
   // Errors: Operation::Apply.
-  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const;
+  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
+    return Interpret(std::move(value), example, first, steps_.size());
+  }
+  // As far as step `end`, which is not run.
+  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
+                                  size_t end) const;
 
  private:
   Program() = default;

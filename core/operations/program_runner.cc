@@ -23,6 +23,10 @@ absl::Span<uint8_t> BytesOf(Value& value) {
 
 absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& program,
                                                     std::shared_ptr<HuffmanDecoder> decoder) {
+  if (program.way == Way::kInterpreter && program.program != nullptr) {
+    // A library that can decode nothing is no record's fault, so it is found out before.
+    SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
+  }
   if (program.way != Way::kJpeg && program.way != Way::kPixels) return ProgramRunner(std::nullopt);
   ImageTransformerOptions options = program.image;
   options.jpeg.huffman_decoder = std::move(decoder);
@@ -61,7 +65,15 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   } else {
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
-  SYSTOLE_ASSIGN_OR_RETURN(value, program.program->Interpret(std::move(value), example, first));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      value, program.program->Interpret(std::move(value), example, first, program.rest_end));
+  if (program.rest_end < program.program->steps().size()) {
+    const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
+    const auto channels = static_cast<int>(program.last.scale.size());
+    return value.type.element == ElementType::kUint8
+               ? NormaliseUint8(value.uint8s, channels, factors, PixelTypeOf(program.dtype), out)
+               : NormaliseFloat(value.floats, channels, factors, PixelTypeOf(program.dtype), out);
+  }
   CastPlainly(value, program.dtype, out);
   return absl::OkStatus();
 }

@@ -33,8 +33,9 @@ class ProgramRunner {
     absl::Span<const float> floats;
   };
 
-  // `program` must outlive the runner, or be equal to the one each call names. `decoder` is for a
-  // JPEG of Way::kJpeg; others leave it alone.
+  // Every call names an equal program. `decoder` is for a JPEG of Way::kJpeg; others leave it
+  // alone.
+  //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 

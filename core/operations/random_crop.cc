@@ -26,7 +26,7 @@ class RandomCrop final : public Operation {
     return ValueType{.element = input.element, .shape = {height_, width_, input.shape[2]}};
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
     SYSTOLE_ASSIGN_OR_RETURN(const CropRect rect,
                              RectOf(draws_, height_, width_, static_cast<int>(input.height()),
                                     static_cast<int>(input.width()), example));

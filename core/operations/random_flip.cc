@@ -19,7 +19,7 @@ class RandomFlip final : public Operation {
     return input;
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
     return IsMirrored(draws_, example) ? MirrorPlainly(input) : input;
   }
 

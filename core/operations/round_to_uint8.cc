@@ -10,14 +10,14 @@
 namespace systole {
 namespace {
 
-class RoundToUint8Operation final : public Operation {
+class RoundToWhole final : public Operation {
  public:
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
     SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
     return ValueType{.element = ElementType::kUint8, .shape = input.shape};
   }
 
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey&) const override {
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     if (input.type.element == ElementType::kUint8) return input;
     Value out = Value::Create(ElementType::kUint8, input.type.shape);
     for (size_t i = 0; i < out.uint8s.size(); ++i) out.uint8s[i] = RoundToUint8(input.floats[i]);
@@ -33,7 +33,7 @@ OperationRow RoundToUint8Row() {
   return {
       .kind = v1::Transform::kRoundToUint8,
       .create = [](const OperationArguments&) -> absl::StatusOr<std::unique_ptr<const Operation>> {
-        return std::make_unique<RoundToUint8Operation>();
+        return std::make_unique<RoundToWhole>();
       },
   };
 }

@@ -15,10 +15,10 @@ absl::StatusOr<ValueType> SizedCrop::TypeOf(const ValueType& input) const {
   return ValueType{.element = ElementType::kFloat32, .shape = {height_, width_, input.shape[2]}};
 }
 
-absl::StatusOr<Value> SizedCrop::Apply(const Value& input, const ExampleKey& example) const {
+absl::StatusOr<Value> SizedCrop::Apply(Value input, const ExampleKey& example) const {
   const CropRect rect =
       rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
-  return ResizePlainly(CropPlainly(input, rect), height_, width_);
+  return ResizePlainly(input, rect, height_, width_);
 }
 
 std::vector<OperationPart> SizedCrop::Parts() const {

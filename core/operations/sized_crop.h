@@ -1,4 +1,5 @@
-// What random_resized_crop and center_crop share: a rectangle by a rule, resized to a given size.
+// What random_resized_crop, center_crop and resize share: a rectangle by a rule, resized to a given
+// size.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_SIZED_CROP_H_
@@ -19,7 +20,7 @@ class SizedCrop final : public Operation {
   SizedCrop(Rule rule, int height, int width);
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override;
-  absl::StatusOr<Value> Apply(const Value& input, const ExampleKey& example) const override;
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override;
   std::vector<OperationPart> Parts() const override;
 
  private:

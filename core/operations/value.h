@@ -35,7 +35,7 @@ struct ValueType {
 
   // Whether every dimension is known.
   bool has_size() const;
-  // Elements, and bytes of them. REQUIRES: has_size().
+  // Elements, and bytes of them. REQUIRES: has_size(); of bytes: kUint8 or kFloat32.
   int64_t num_elements() const;
   int64_t num_bytes() const;
 
@@ -50,7 +50,7 @@ absl::Status WantBytes(const ValueType& type);    // .. kBytes.
 absl::Status WantEdges(int64_t height, int64_t width);
 
 // Most bytes of a value whose size only the record tells.
-inline constexpr int64_t kMaxValueBytes = int64_t{48} << 20;
+inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
 // One example. Of the three holders the one of type.element is used.
 struct Value {

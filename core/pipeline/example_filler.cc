@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <limits>
+#include <new>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
@@ -150,6 +152,16 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
 
 absl::Status ExampleFiller::FillOutput(const OutputPlan& output, ProgramRunner& runner,
                                        FillerScratch& scratch, absl::Span<uint8_t> out) const {
+  // Scratch and the references' values grow as they need to.
+  try {
+    return FillValues(output, runner, scratch, out);
+  } catch (const std::bad_alloc&) {
+    return absl::UnavailableError("malloc refused memory for an example on its way");
+  }
+}
+
+absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& runner,
+                                       FillerScratch& scratch, absl::Span<uint8_t> out) const {
   const auto count = static_cast<size_t>(output.stored_elements);
   switch (output.source) {
     case Source::kRecordId:
@@ -171,10 +183,12 @@ absl::Status ExampleFiller::FillOutput(const OutputPlan& output, ProgramRunner& 
     case Source::kBytes:
       break;
   }
-  // Raw bytes must be as many as the spec says; a file says itself how many it has.
-  const bool is_raw = !output.stored_shape.empty();
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                           is_raw ? RawBytesOf(output) : BytesOf(output));
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  const std::optional<int64_t> wanted = output.program.program->input_bytes();
+  if (wanted.has_value() && static_cast<int64_t>(bytes.size()) != *wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decode_raw found ", bytes.size(), " bytes, the spec's shape has ", *wanted));
+  }
   return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
 }
 
@@ -183,16 +197,6 @@ absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& outpu
   const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
   SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kBytes, 1));
   return feature.BytesAt(0);
-}
-
-absl::StatusOr<absl::string_view> ExampleFiller::RawBytesOf(const OutputPlan& output) const {
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
-  if (static_cast<int64_t>(bytes.size()) != output.stored_elements) {
-    return absl::InvalidArgumentError(absl::StrCat("decode_raw found ", bytes.size(),
-                                                   " bytes, the spec's shape has ",
-                                                   output.stored_elements));
-  }
-  return bytes;
 }
 
 }  // namespace systole

@@ -64,11 +64,13 @@ class ExampleFiller {
   ExampleFiller(std::vector<ProgramRunner> runners, size_t num_features)
       : features_(num_features), runners_(std::move(runners)) {}
 
+  // Unavailable if there is no memory.
   absl::Status FillOutput(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
-  // The bytes that an output is made of; the same if they are as many as the spec says.
+  absl::Status FillValues(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
+                          absl::Span<uint8_t> out) const;
+  // The bytes that an output is made of.
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
-  absl::StatusOr<absl::string_view> RawBytesOf(const OutputPlan& output) const;
 
   std::vector<FeatureView> features_;
   std::vector<ProgramRunner> runners_;  // By output.

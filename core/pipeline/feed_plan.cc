@@ -95,6 +95,19 @@ SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t pe
   return tensor;
 }
 
+// A spec of a few bytes could else keep a thread busy with one example for minutes, and all feeds
+// that wait for it.
+absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
+  int64_t elements = 0;
+  for (const OutputPlan& output : outputs) elements += output.program.interpreted_elements;
+  if (elements <= kMaxInterpretedElements) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("transforms that are not done in one pass make ", elements,
+                   " values of an example, want at "
+                   "most ",
+                   kMaxInterpretedElements, "; crop or resize earlier, or use fewer of them"));
+}
+
 }  // namespace
 
 std::string ContentVersion() {
@@ -151,6 +164,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs[static_cast<size_t>(i)].tensor = layout.IndexOf(spec.outputs(i).name());
   }
   SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
+  SYSTOLE_RETURN_IF_ERROR(CheckInterpreted(outputs));
   std::shared_ptr<const FeedPlan> plan =
       absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
                                     std::move(parser), std::move(outputs)));

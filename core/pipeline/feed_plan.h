@@ -24,6 +24,10 @@ namespace systole {
 // runs, because its releases may change pixels.
 std::string ContentVersion();
 
+// What the references of core/operations make of one example at most, over all outputs: some
+// seconds of a thread's time.
+inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
+
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are

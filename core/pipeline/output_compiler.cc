@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "core/batch/slice_layout.h"
 #include "core/operations/program.h"
+#include "core/operations/program_runner.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
@@ -202,16 +203,22 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   const ValueType made = program->output();
   SYSTOLE_RETURN_IF_ERROR(CheckEnd(output, made));
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));
-  const bool is_jpeg = plan.source == Source::kBytes && plan.stored_shape.empty();
-  if (!is_jpeg && plan.source != Source::kRecordId) {
+  const bool is_file = plan.source == Source::kBytes && !program->input_bytes().has_value();
+  if (!is_file && plan.source != Source::kRecordId) {
     SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   }
   plan.shape = made.shape;
   plan.layout = output.layout();
   if (made.element != ElementType::kInt64) {
-    plan.program = Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype);
-    // Other layouts are made from this one.
-    if (plan.layout != v1::NHWC) plan.program.image.output.read_soon = true;
+    // Other layouts are made from NHWC.
+    plan.program = Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype,
+                         /*read_soon=*/plan.layout != v1::NHWC);
+    // The resizer says last of all whether what it got makes sense. Sizes were checked.
+    if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
+      return Refuse(output, absl::StrCat("normalize wants 1e30 at most of scale / stddev and of "
+                                         "mean / stddev: ",
+                                         runner.status().message()));
+    }
   }
   if (plan.layout != v1::NHWC && plan.shape.size() != 3) {
     return Refuse(output,

@@ -4,14 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/image/paired_decoding.h"
 #include "core/pipeline/feed_plan.h"
-#include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {
 
-// Two examples are made at a time.
-constexpr int64_t kLanes = 2;
 // Of a resizer, for each value of an output row: tables of 28 bytes, and lines of 16.
 constexpr int64_t kBytesPerRowValue = 48;
 // For each output row.
@@ -23,28 +21,33 @@ constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
   using Source = OutputPlan::Source;
+  using Way = LoweredProgram::Way;
   ScratchBytes bytes;
+  // Of each kind as much as the output that needs most of it.
+  int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0;
   for (const OutputPlan& output : plan.outputs()) {
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
-    const int64_t example_bytes = tensor.spec.num_bytes() / tensor.per_core_batch();
-    const int64_t elements = example_bytes / DTypeBytes(output.dtype);
-    int64_t example = output.layout == v1::NHWC ? 0 : example_bytes;
-    example += output.program.scratch_bytes;
-    if (output.is_image()) {
-      // An interpreted program has neither tables nor decoders that last.
-      const BilinearResizerOptions& image = output.program.image.output;
-      bytes.tables += kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
-                                int64_t{image.height} * kBytesPerRow);
-      if (output.program.way == LoweredProgram::Way::kJpeg) {
-        bytes.decoders += kLanes * kBytesPerJpeg;
-      }
-    } else if (output.source == Source::kInt64List) {
-      example += elements * static_cast<int64_t>(sizeof(int64_t));
-    } else if (output.source == Source::kFloatList) {
-      example += elements * static_cast<int64_t>(sizeof(float));
+    if (output.layout != v1::NHWC) {
+      layout = std::max(layout, tensor.spec.num_bytes() / tensor.per_core_batch());
     }
-    bytes.example = std::max(bytes.example, example);  // One output after the other.
+    if (output.source == Source::kInt64List) {
+      ints = std::max(ints, output.stored_elements * int64_t{sizeof(int64_t)});
+    }
+    if (output.source == Source::kFloatList) {
+      floats = std::max(floats, output.stored_elements * int64_t{sizeof(float)});
+    }
+    rounded = std::max(rounded, output.program.rounded_bytes);
+    rest = std::max(rest, output.program.rest_bytes);
+    if (!output.is_image()) continue;
+    // An interpreted program has no tables, and a decoder while it runs.
+    const BilinearResizerOptions& image = output.program.image.output;
+    bytes.tables +=
+        PairedDecoding::kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
+                                  int64_t{image.height} * kBytesPerRow);
+    if (output.program.way == Way::kJpeg) bytes.decoders += PairedDecoding::kLanes * kBytesPerJpeg;
+    if (output.program.way == Way::kInterpreter) bytes.decoders += kBytesPerJpeg;
   }
+  bytes.example = layout + ints + floats + rounded + rest;
   return bytes;
 }
 
@@ -55,9 +58,8 @@ absl::Status CheckScratchBytes(const FeedPlan& plan) {
       absl::StrCat("to make an example a thread needs about ", bytes.sum(),
                    " bytes beside it, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
                    " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
-                   " for an example that is not made in its place (layout NCHW or HWCN, transforms "
-                   "after round_to_uint8 or "
-                   "brightness, lists); "
+                   " for an example on its way to its place (layout NCHW or HWCN, lists, "
+                   "round_to_uint8, transforms that are not done in one pass); "
                    "ask for fewer or smaller outputs"));
 }
 

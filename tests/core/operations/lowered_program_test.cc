@@ -23,7 +23,7 @@ LoweredProgram LowerText(const std::string& text) {
       Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
   EXPECT_TRUE(program.ok()) << program.status();
   return Lower(std::make_shared<const Program>(*std::move(program)),
-               static_cast<DType>(output.dtype()));
+               static_cast<DType>(output.dtype()), /*read_soon=*/false);
 }
 
 constexpr char kJpeg[] = "dtype: FLOAT32 transforms { decode_jpeg {} } ";
@@ -83,18 +83,18 @@ TEST(LoweredProgramTest, AnImageOfAnySizeThatNothingFusedCutsIsInterpreted) {
   for (const std::string first : {kFlip, kBrightness, kNormalize}) {
     const LoweredProgram lowered = LowerText(kJpeg + first + kResize);
     EXPECT_EQ(lowered.way, Way::kInterpreter) << first;
-    EXPECT_EQ(lowered.scratch_bytes, 2 * kMaxValueBytes);
+    EXPECT_EQ(lowered.rest_bytes, 2 * kMaxValueBytes);
   }
 }
 
 TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
-  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).scratch_bytes, 0);
-  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).scratch_bytes, 4 * 5 * 3);
-  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).scratch_bytes, 2 * 4 * 5 * 3 * 4);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).rest_bytes, 0);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).rounded_bytes, 4 * 5 * 3);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).rest_bytes, 2 * 4 * 5 * 3 * 4);
   // A large image that is cut at once is one that must be held all the same.
   EXPECT_EQ(
       LowerText(std::string(kJpeg) + "transforms { resize { height: 1000 width: 1000 } }" + kWindow)
-          .scratch_bytes,
+          .rest_bytes,
       2 * 1000 * 1000 * 3 * 4);
 }
 
@@ -116,6 +116,21 @@ TEST(LoweredProgramTest, AWindowOfAMirroredImageIsCutFromTheOtherSide) {
   EXPECT_LT(mirrored, 35);
 }
 
+TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kFlip).interpreted_elements, 0);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
+            2 * 4 * 5 * 3);
+  // The decode and the flip are of any size.
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements,
+            2 * kMaxValueBytes + 4 * 5 * 3);
+}
+
+TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
+  const LoweredProgram lowered = LowerText(std::string(kJpeg) + kCrop + kBrightness + kNormalize);
+  EXPECT_EQ(lowered.rest, 2);
+  EXPECT_EQ(lowered.rest_end, 3);
+}
+
 TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
   std::vector<int> ways(5);
   int with_rest = 0;
@@ -128,11 +143,11 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     if (program == nullptr) continue;
     const std::string difference = CompareLowered(drawn, program);
     ASSERT_EQ(difference, "") << "round " << round << ": " << drawn.output.DebugString();
-    const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()));
+    const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()), false);
     ++ways[static_cast<size_t>(lowered.way)];
     with_rest += lowered.has_rest() ? 1 : 0;
   }
-  for (const Way way : {Way::kJpeg, Way::kPixels, Way::kValues, Way::kInterpreter}) {
+  for (const Way way : {Way::kJpeg, Way::kPixels, Way::kValues, Way::kFloats, Way::kInterpreter}) {
     EXPECT_GT(ways[static_cast<size_t>(way)], 30) << static_cast<int>(way);
   }
   EXPECT_GT(with_rest, 300);

@@ -108,7 +108,8 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
 
 TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
   for (int64_t record = 0; record < 20; ++record) {
-    EXPECT_EQ(MakeOf(std::string("transforms { brightness { delta_max: 1e-6 } }") + kWindow, Ramp(), Record(record))
+    EXPECT_EQ(MakeOf(std::string("transforms { brightness { delta_max: 1e-6 } }") + kWindow, Ramp(),
+                     Record(record))
                   .uint8s,
               MakeOf(kWindow, Ramp(), Record(record)).uint8s);
   }
@@ -121,7 +122,7 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   for (int64_t record = 0; record < 100; ++record) {
     const ExampleKey key = Record(record);
     const std::vector<uint8_t> first = MakeOf(kWindow, Ramp(), key).uint8s;
-    // The first cut is 3 x 3, so that the second one has a choice.
+    // The first cut leaves all, so that the second one has a choice.
     const Value twice = MakeOf(
         std::string("transforms { random_crop { height: 4 width: 5 } }") + kWindow, Ramp(), key);
     same_twice += twice.uint8s == first ? 1 : 0;
@@ -184,7 +185,6 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("transforms { brightness { delta_min: -3e38 delta_max: 3e38 } }", "want finite numbers");
   refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");
   refuses("transforms { random_crop { height: 5 width: 5 } }", "but gets images of 4 x 5 pixels");
-  refuses("transforms { normalize { scale: 1e35 } }", "1e+30 at most");
   refuses("transforms { normalize { mean: [1, 2, 3] } }", "has 3 values of mean, want 1");
   refuses("transforms { decode_raw {} }", "wants a bytes feature as it is stored");
 }
@@ -206,10 +206,10 @@ TEST(ProgramTest, ValuesOfWholeImagesAreBounded) {
       "transforms { resize { height: 2 width: 2 } }");
   ASSERT_THAT(program, IsOk());
   Value image;
-  image.type = {.element = ElementType::kUint8, .shape = {5000, 5000, 3}};
+  image.type = {.element = ElementType::kUint8, .shape = {3000, 3000, 3}};
   EXPECT_THAT(program->Interpret(std::move(image), Record(0), 1),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("5000 x 5000"), HasSubstr("crop or resize before"))));
+                       AllOf(HasSubstr("3000 x 3000"), HasSubstr("crop or resize before"))));
 }
 
 TEST(ProgramTest, CastsRoundHalfToEven) {

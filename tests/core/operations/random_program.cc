@@ -1,5 +1,6 @@
 #include "tests/core/operations/random_program.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -86,7 +87,8 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   const int height = 1 + bytes.Below(40);
   const int width = 1 + bytes.Below(40);
   const int channels = bytes.Below(3) == 0 ? 1 : 3;
-  const bool is_jpeg = bytes.Below(3) != 0;
+  const int kind = bytes.Below(5);
+  const bool is_jpeg = kind > 1;
   drawn.example = {.seed = static_cast<uint64_t>(bytes.Below(256)),
                    .epoch = bytes.Below(4),
                    .record = bytes.Below(256)};
@@ -110,7 +112,15 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
          .progressive = bytes.Below(8) == 0});
     v1::DecodeJpeg& decode = *output.add_transforms()->mutable_decode_jpeg();
     decode.set_dct(bytes.Below(2) == 0 ? v1::DecodeJpeg::ISLOW : v1::DecodeJpeg::IFAST);
-    decode.set_channels(channels);
+    decode.set_channels(bytes.Below(8) == 0 ? 4 - channels : channels);
+  } else if (kind == 0) {
+    for (const char pixel : pixels) {
+      const float odd[] = {-0.0f, std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::quiet_NaN(), 1e-40f};
+      const auto value = static_cast<uint8_t>(pixel);
+      drawn.floats.push_back(value < 4 ? odd[value] : static_cast<float>(value) - 100.25f);
+    }
+    for (const int size : {height, width, channels}) output.add_shape(size);
   } else {
     drawn.stored = std::move(pixels);
     output.add_transforms()->mutable_decode_raw();
@@ -125,8 +135,10 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
 
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn) {
   const std::vector<int64_t> shape(drawn.output.shape().begin(), drawn.output.shape().end());
-  absl::StatusOr<Program> program =
-      Program::Create(drawn.output.transforms(), {.element = ElementType::kBytes}, shape);
+  const ValueType input = drawn.floats.empty()
+                              ? ValueType{.element = ElementType::kBytes}
+                              : ValueType{.element = ElementType::kFloat32, .shape = shape};
+  absl::StatusOr<Program> program = Program::Create(drawn.output.transforms(), input, shape);
   if (!program.ok() || !program->output().has_size()) return nullptr;
   return std::make_shared<const Program>(*std::move(program));
 }
@@ -135,20 +147,22 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
   const auto dtype = static_cast<DType>(drawn.output.dtype());
   const auto bytes = static_cast<size_t>(program->output().num_elements() * DTypeBytes(dtype));
   Value input;
+  input.type = program->input();
   input.bytes = drawn.stored;
+  input.floats = drawn.floats;
   const absl::StatusOr<Value> value = program->Interpret(input, drawn.example);
   std::vector<uint8_t> want(bytes);
   if (value.ok()) CastPlainly(*value, dtype, absl::MakeSpan(want));
 
-  const LoweredProgram lowered = Lower(program, dtype);
+  const LoweredProgram lowered = Lower(program, dtype, /*read_soon=*/false);
   absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(lowered, nullptr);
   SYSTOLE_CHECK(runner.ok());
   std::vector<uint8_t> got(bytes, 0xa5);
   std::vector<uint8_t> pixels;
   absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example).status();
   if (status.ok()) {
-    status =
-        runner->Run(lowered, {.bytes = drawn.stored}, drawn.example, pixels, absl::MakeSpan(got));
+    status = runner->Run(lowered, {.bytes = drawn.stored, .floats = drawn.floats}, drawn.example,
+                         pixels, absl::MakeSpan(got));
   }
   if (status.code() != value.status().code()) {
     return absl::StrCat("lowered: ", status.ToString(),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "core/operations/draws.h"
@@ -16,7 +17,8 @@ namespace systole {
 
 struct RandomProgram {
   v1::Output output;
-  std::string stored;  // A JPEG or raw bytes, undamaged.
+  std::string stored;         // A JPEG or raw bytes, undamaged.
+  std::vector<float> floats;  // Instead, where the feature is of floats.
   ExampleKey example;
 };
 

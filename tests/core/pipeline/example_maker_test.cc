@@ -69,6 +69,33 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
+// Not under AddressSanitizer, whose operator new does not throw.
+#ifndef __SANITIZE_ADDRESS__
+TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
+  const auto dataset = OpenTestDataset(TestShards({1}));
+  // A whole image is mirrored, then enlarged to 27 MiB.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1 on_corrupt: MASK "
+                                    "outputs { name: 'x' feature: 'image' dtype: UINT8 "
+                                    "  transforms { decode_jpeg {} } transforms { random_flip {} } "
+                                    "  transforms { resize { height: 1500 width: 1500 } } }"),
+                       dataset);
+  ASSERT_THAT(plan, IsOk());
+  std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
+  ExampleMaker maker;
+  ASSERT_THAT(maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, slice.data()), IsOk());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit little = {.rlim_cur = AddressSpace() + (uint64_t{8} << 20),
+                         .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  const absl::Status status = maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, slice.data());
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("refused memory")));
+  EXPECT_EQ(dataset->damage().masked_examples(), 0);
+}
+#endif
+
 // Records of which some are damaged: the record itself, an image's header, both images' data or the
 // other image alone; and images of another kind.
 std::string ShardWithDamage() {

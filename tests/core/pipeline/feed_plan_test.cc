@@ -254,7 +254,20 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
   // 192 MiB on the way from NHWC to NCHW, on every thread.
   RefusesOutput(
       "name: 'a' " + jpeg + "transforms { resize { height: 8192 width: 8192 } } " + "layout: NCHW",
-      "not made in its place");
+      "on its way to its place");
+}
+
+TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
+  std::string x = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
+  for (int i = 0; i < 7; ++i) x += "transforms { resize { height: 2048 width: 2048 } }";
+  RefusesOutput(x, "make 75497472 values");
+}
+
+TEST_F(FeedPlanTest, FactorsThatTheResizerCannotTakeAreRefused) {
+  RefusesOutput(
+      "name: 'a' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
+      "transforms { resize { height: 2 width: 2 } } transforms { normalize { scale: 1e35 } }",
+      "1e30 at most");
 }
 
 TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
