@@ -48,7 +48,8 @@ class Program {
   std::optional<int64_t> input_bytes() const;
 
   // Runs the steps from number `first` on; `value` is what the steps before make of an example, or
-  // what is stored. Stored floats enter as x + 0: -0 is 0.
+  // what is stored. Stored floats enter as x + 0 unless a
+  // normalize comes first: -0 is 0.
   // Errors: Operation::Apply.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
@@ -59,6 +60,8 @@ class Program {
 
  private:
   Program() = default;
+
+  bool NormalisesFirst() const;
 
   ValueType input_;
   std::vector<Step> steps_;
