@@ -69,8 +69,8 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
-// Not under AddressSanitizer, whose operator new does not throw.
-#ifndef __SANITIZE_ADDRESS__
+// Not under a sanitizer, whose operator new does not throw.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
   const auto dataset = OpenTestDataset(TestShards({1}));
   // A whole image is mirrored, then enlarged to 27 MiB.
