@@ -19,10 +19,8 @@ std::optional<CompactForm> CompactFormOf(const v1::Output& output) {
   ValueType end = program->output();
   const std::vector<Program::Step>& steps = program->steps();
   if (!steps.empty()) {
-    const std::vector<OperationPart> parts = steps.back().operation->Parts();
-    const auto* normalise = parts.size() == 1 ? std::get_if<NormalisePart>(&parts[0]) : nullptr;
-    if (normalise != nullptr) {
-      form.factors = normalise->factors;
+    if (const auto factors = FactorsOfNormalise(*steps.back().operation); factors.has_value()) {
+      form.factors = *factors;
       form.travels.mutable_transforms()->RemoveLast();
       end = steps.size() == 1 ? program->input() : steps[steps.size() - 2].output;
     }

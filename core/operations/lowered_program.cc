@@ -135,11 +135,9 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   lowered.rest = rest;
   lowered.rest_end = steps_end;
   if (rest < steps_end) {
-    const std::vector<OperationPart> parts = lowered.program->steps().back().operation->Parts();
-    const auto* normalise = parts.size() == 1 ? std::get_if<NormalisePart>(&parts[0]) : nullptr;
-    if (normalise != nullptr) {
+    if (const auto factors = FactorsOfNormalise(*steps.back().operation); factors.has_value()) {
       lowered.rest_end = steps_end - 1;
-      lowered.last = normalise->factors;
+      lowered.last = *factors;
     }
   }
   lowered.fused = type;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -61,6 +62,13 @@ class Operation {
   // Empty: no fused path knows it, and it is done by its reference.
   virtual std::vector<OperationPart> Parts() const { return {}; }
 };
+
+// The factors of an operation that normalises and does nothing else; none of any other.
+inline std::optional<NormaliseFactors> FactorsOfNormalise(const Operation& operation) {
+  const std::vector<OperationPart> parts = operation.Parts();
+  if (parts.size() != 1 || !std::holds_alternative<NormalisePart>(parts[0])) return std::nullopt;
+  return std::get<NormalisePart>(parts[0]).factors;
+}
 
 }  // namespace systole
 

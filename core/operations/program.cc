@@ -77,15 +77,10 @@ std::optional<int64_t> Program::input_bytes() const {
   return decoded.num_bytes();
 }
 
-bool Program::NormalisesFirst() const {
-  if (steps_.empty()) return false;
-  const std::vector<OperationPart> parts = steps_.front().operation->Parts();
-  return parts.size() == 1 && std::holds_alternative<NormalisePart>(parts[0]);
-}
-
 absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
                                          size_t end) const {
-  if (first == 0 && !NormalisesFirst()) {
+  if (first == 0 && !value.floats.empty() &&
+      (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
   }
   for (size_t i = first; i < end; ++i) {

@@ -61,8 +61,6 @@ class Program {
  private:
   Program() = default;
 
-  bool NormalisesFirst() const;
-
   ValueType input_;
   std::vector<Step> steps_;
 };
