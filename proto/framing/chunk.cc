@@ -10,164 +10,107 @@
 #include "core/checksum/crc32c.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "systole/v1/service.pb.h"
 
 namespace systole {
 namespace {
 
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+
 // Wire types of protobuf's encoding (protobuf.dev/programming-guides/encoding).
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
 
-// Field numbers of Chunk.
-enum Field : uint32_t {
-  kStep = 1,
-  kCore = 2,
-  kTensor = 3,
-  kOffset = 4,
-  kCrc32c = 5,
-  kDraining = 6,
-  kWaitedUs = 7,
-  kSentUs = 8,
-  kSlot = 9,
-  kSlotBytes = 10,
-  kNotShared = 11,
-  kHeaderCrc32c = 14,
-  kData = 15,
-};
+constexpr uint32_t Tag(int field_number, WireType type) {
+  return static_cast<uint32_t>(field_number) << 3 | type;
+}
+
+constexpr uint32_t kStep = Tag(v1::Chunk::kStepFieldNumber, kVarint);
+constexpr uint32_t kCore = Tag(v1::Chunk::kCoreFieldNumber, kVarint);
+constexpr uint32_t kTensor = Tag(v1::Chunk::kTensorFieldNumber, kVarint);
+constexpr uint32_t kOffset = Tag(v1::Chunk::kOffsetFieldNumber, kVarint);
+constexpr uint32_t kCrc32c = Tag(v1::Chunk::kCrc32CFieldNumber, kFixed32);
+constexpr uint32_t kDraining = Tag(v1::Chunk::kDrainingFieldNumber, kVarint);
+constexpr uint32_t kWaitedUs = Tag(v1::Chunk::kWaitedUsFieldNumber, kVarint);
+constexpr uint32_t kSentUs = Tag(v1::Chunk::kSentUsFieldNumber, kVarint);
+constexpr uint32_t kSlot = Tag(v1::Chunk::kSlotFieldNumber, kVarint);
+constexpr uint32_t kSlotBytes = Tag(v1::Chunk::kSlotBytesFieldNumber, kVarint);
+constexpr uint32_t kNotShared = Tag(v1::Chunk::kNotSharedFieldNumber, kVarint);
+constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
+constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
 // Ten varints with their tags, at most 11 bytes each, two CRCs of 5, tag and length of data: 126.
 constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
  public:
-  void Varint(uint64_t value) {
-    while (value >= 0x80) {
-      bytes_[size_++] = static_cast<uint8_t>(value | 0x80);
-      value >>= 7;
-    }
-    bytes_[size_++] = static_cast<uint8_t>(value);
-  }
-  void Tag(Field field, WireType type) { Varint(field << 3 | type); }
   // Like protobuf, leaves out a field with its default value.
-  void VarintField(Field field, int64_t value) {
+  void Varint(uint32_t tag, int64_t value) {
     if (value == 0) return;
-    Tag(field, kVarint);
-    Varint(static_cast<uint64_t>(value));
+    VarintAlways(tag, static_cast<uint64_t>(value));
   }
-  void Fixed32Field(Field field, uint32_t value) {
-    if (value != 0) Fixed32(field, value);
+  void VarintAlways(uint32_t tag, uint64_t value) {
+    end_ = CodedOutputStream::WriteTagToArray(tag, end_);
+    end_ = CodedOutputStream::WriteVarint64ToArray(value, end_);
   }
-  // With the default value too.
-  void Fixed32(Field field, uint32_t value) {
-    Tag(field, kFixed32);
-    for (int i = 0; i < 4; ++i) bytes_[size_++] = static_cast<uint8_t>(value >> (8 * i));
+  void Fixed32(uint32_t tag, uint32_t value) {
+    if (value != 0) Fixed32Always(tag, value);
+  }
+  void Fixed32Always(uint32_t tag, uint32_t value) {
+    end_ = CodedOutputStream::WriteTagToArray(tag, end_);
+    end_ = CodedOutputStream::WriteLittleEndian32ToArray(value, end_);
   }
   absl::string_view written() const {
-    return absl::string_view(reinterpret_cast<const char*>(bytes_), size_);
+    return absl::string_view(reinterpret_cast<const char*>(bytes_), size());
   }
-  grpc::Slice ToSlice() const { return grpc::Slice(bytes_, size_); }
+  grpc::Slice ToSlice() const { return grpc::Slice(bytes_, size()); }
 
  private:
+  size_t size() const { return static_cast<size_t>(end_ - bytes_); }
+
   uint8_t bytes_[kMaxHeaderBytes];
-  size_t size_ = 0;
+  uint8_t* end_ = bytes_;
 };
 
 void DropOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
-// Reads the concatenation of slices.
-class SliceCursor {
- public:
-  explicit SliceCursor(const std::vector<grpc::Slice>& slices) : slices_(slices) {
-    for (const grpc::Slice& slice : slices) left_ += slice.size();
-    SkipEmpty();
-  }
+// Tags and lengths take at most five bytes. CodedInputStream would read ten, which protobuf's
+// parser refuses.
+constexpr int kMaxVarint32Bytes = 5;
 
-  bool AtEnd() const { return left_ == 0; }
-  int64_t position() const { return position_; }
+bool ReadTag(CodedInputStream& in, uint32_t& tag) {
+  const int begin = in.CurrentPosition();
+  tag = in.ReadTag();
+  return tag >> 3 != 0 && in.CurrentPosition() - begin <= kMaxVarint32Bytes;
+}
 
-  bool Byte(uint8_t& byte) {
-    if (left_ == 0) return false;
-    byte = slices_[slice_].begin()[at_];
-    return Skip(1);
-  }
+bool ReadLength(CodedInputStream& in, int& length) {
+  const int begin = in.CurrentPosition();
+  return in.ReadVarintSizeAsInt(&length) && in.CurrentPosition() - begin <= kMaxVarint32Bytes;
+}
 
-  bool Varint(uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      uint8_t byte = 0;
-      if (!Byte(byte)) return false;
-      if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;  // More than ten bytes.
-  }
+template <typename Value>
+bool ReadVarint(CodedInputStream& in, Value& value) {
+  uint64_t read = 0;
+  if (!in.ReadVarint64(&read)) return false;
+  value = static_cast<Value>(read);
+  return true;
+}
 
-  // At most five bytes. Like protobuf, drops what the fifth holds beyond 32 bits.
-  bool Tag(uint32_t& tag) {
-    tag = 0;
-    for (int shift = 0; shift < 35; shift += 7) {
-      uint8_t byte = 0;
-      if (!Byte(byte)) return false;
-      tag |= static_cast<uint32_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-
-  // The length of what follows, which must be there. At most five bytes: protobuf knows no more.
-  bool Length(uint64_t& length) {
-    const int64_t begin = position_;
-    return Varint(length) && position_ - begin <= 5 && length <= left_;
-  }
-
-  bool Fixed32(uint32_t& value) {
-    value = 0;
-    for (int i = 0; i < 4; ++i) {
-      uint8_t byte = 0;
-      if (!Byte(byte)) return false;
-      value |= static_cast<uint32_t>(byte) << (8 * i);
-    }
-    return true;
-  }
-
-  bool Skip(size_t bytes) {
-    if (bytes > left_) return false;
-    left_ -= bytes;
-    position_ += static_cast<int64_t>(bytes);
-    while (bytes > 0) {
-      const size_t here = std::min(bytes, slices_[slice_].size() - at_);
-      at_ += here;
-      bytes -= here;
-      SkipEmpty();
-    }
-    return true;
-  }
-
- private:
-  void SkipEmpty() {
-    while (slice_ < slices_.size() && at_ == slices_[slice_].size()) {
-      ++slice_;
-      at_ = 0;
-    }
-  }
-
-  const std::vector<grpc::Slice>& slices_;
-  size_t slice_ = 0;
-  size_t at_ = 0;  // In slices_[slice_].
-  size_t left_ = 0;
-  int64_t position_ = 0;
-};
-
-bool SkipField(SliceCursor& cursor, uint32_t wire_type) {
+bool SkipField(CodedInputStream& in, uint32_t wire_type) {
   uint64_t value = 0;
+  int length = 0;
   switch (wire_type) {
     case kVarint:
-      return cursor.Varint(value);
+      return in.ReadVarint64(&value);
     case kFixed64:
-      return cursor.Skip(8);
+      return in.Skip(8);
     case kLengthDelimited:
-      return cursor.Length(value) && cursor.Skip(value);
+      return ReadLength(in, length) && in.Skip(length);
     case kFixed32:
-      return cursor.Skip(4);
+      return in.Skip(4);
     default:
       return false;  // Groups were never part of proto3.
   }
@@ -178,24 +121,23 @@ bool SkipField(SliceCursor& cursor, uint32_t wire_type) {
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner) {
   HeaderWriter writer;
-  writer.VarintField(kStep, header.step);
-  writer.VarintField(kCore, header.core);
-  writer.VarintField(kTensor, header.tensor);
-  writer.VarintField(kOffset, header.offset);
-  writer.Fixed32Field(kCrc32c, header.crc32c);
-  writer.VarintField(kDraining, header.draining ? 1 : 0);
-  writer.VarintField(kWaitedUs, header.waited_us);
-  writer.VarintField(kSentUs, header.sent_us);
-  writer.VarintField(kSlot, static_cast<int64_t>(header.slot));
-  writer.VarintField(kSlotBytes, header.slot_bytes);
-  writer.VarintField(kNotShared, header.not_shared);
-  writer.Fixed32(kHeaderCrc32c, Crc32c(writer.written()));
+  writer.Varint(kStep, header.step);
+  writer.Varint(kCore, header.core);
+  writer.Varint(kTensor, header.tensor);
+  writer.Varint(kOffset, header.offset);
+  writer.Fixed32(kCrc32c, header.crc32c);
+  writer.Varint(kDraining, header.draining ? 1 : 0);
+  writer.Varint(kWaitedUs, header.waited_us);
+  writer.Varint(kSentUs, header.sent_us);
+  writer.Varint(kSlot, static_cast<int64_t>(header.slot));
+  writer.Varint(kSlotBytes, header.slot_bytes);
+  writer.Varint(kNotShared, header.not_shared);
+  writer.Fixed32Always(kHeaderCrc32c, Crc32c(writer.written()));
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
     return grpc::ByteBuffer(&slice, 1);
   }
-  writer.Tag(kData, kLengthDelimited);
-  writer.Varint(data.size());
+  writer.VarintAlways(kData, data.size());
   // gRPC's slice takes a mutable pointer but only reads.
   const grpc::Slice slices[] = {
       writer.ToSlice(), grpc::Slice(const_cast<uint8_t*>(data.data()), data.size(), DropOwner,
@@ -208,76 +150,71 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   if (!message.Dump(&chunk.slices_).ok()) {
     return absl::InvalidArgumentError("a chunk came without bytes");
   }
-  SliceCursor cursor(chunk.slices_);
+  // The reader takes a mutable buffer but only reads.
+  grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&message));
+  CodedInputStream in(&reader);
+  const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
   // Set while nothing but `data` has followed it.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
-  while (!cursor.AtEnd()) {
-    const int64_t field_begin = cursor.position();
+  while (in.CurrentPosition() < message_bytes) {
+    const int64_t field_begin = in.CurrentPosition();
     uint32_t tag = 0;
-    uint64_t value = 0;
-    bool ok = cursor.Tag(tag) && tag >> 3 != 0;
-    if (tag != (kData << 3 | kLengthDelimited) || has_data) guarded_bytes.reset();
+    bool ok = ReadTag(in, tag);
+    if (tag != kData || has_data) guarded_bytes.reset();
     if (ok) {
       switch (tag) {
-        case kStep << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.step = static_cast<int64_t>(value);
+        case kStep:
+          ok = ReadVarint(in, header.step);
           break;
-        case kCore << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.core = static_cast<int32_t>(value);
+        case kCore:
+          ok = ReadVarint(in, header.core);
           break;
-        case kTensor << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.tensor = static_cast<int32_t>(value);
+        case kTensor:
+          ok = ReadVarint(in, header.tensor);
           break;
-        case kOffset << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.offset = static_cast<int64_t>(value);
+        case kOffset:
+          ok = ReadVarint(in, header.offset);
           break;
-        case kCrc32c << 3 | kFixed32:
-          ok = cursor.Fixed32(header.crc32c);
+        case kCrc32c:
+          ok = in.ReadLittleEndian32(&header.crc32c);
           break;
-        case kDraining << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.draining = value != 0;
+        case kDraining:
+          ok = ReadVarint(in, header.draining);
           break;
-        case kWaitedUs << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.waited_us = static_cast<int64_t>(value);
+        case kWaitedUs:
+          ok = ReadVarint(in, header.waited_us);
           break;
-        case kSentUs << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.sent_us = static_cast<int64_t>(value);
+        case kSentUs:
+          ok = ReadVarint(in, header.sent_us);
           break;
-        case kSlot << 3 | kVarint:
-          ok = cursor.Varint(header.slot);
+        case kSlot:
+          ok = ReadVarint(in, header.slot);
           break;
-        case kSlotBytes << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.slot_bytes = static_cast<int64_t>(value);
+        case kSlotBytes:
+          ok = ReadVarint(in, header.slot_bytes);
           break;
-        case kNotShared << 3 | kVarint:
-          ok = cursor.Varint(value);
-          header.not_shared = static_cast<int32_t>(value);
+        case kNotShared:
+          ok = ReadVarint(in, header.not_shared);
           break;
-        case kHeaderCrc32c << 3 | kFixed32:
-          ok = cursor.Fixed32(chunk.header_crc32c_);
+        case kHeaderCrc32c:
+          ok = in.ReadLittleEndian32(&chunk.header_crc32c_);
           if (!has_data) guarded_bytes = field_begin;
           break;
-        case kData << 3 | kLengthDelimited:
+        case kData: {
           has_data = true;
-          ok = cursor.Length(value);
+          int length = 0;
+          ok = ReadLength(in, length);
           if (ok) {
-            chunk.data_begin_ = cursor.position();
-            chunk.data_bytes_ = static_cast<int64_t>(value);
-            ok = cursor.Skip(value);
+            chunk.data_begin_ = in.CurrentPosition();
+            chunk.data_bytes_ = length;
+            ok = in.Skip(length);
           }
           break;
+        }
         default:
-          ok = SkipField(cursor, tag & 7);
+          ok = SkipField(in, tag & 7);
       }
     }
     if (!ok) {
