@@ -135,11 +135,6 @@ std::optional<int64_t> Order::total_steps() const {
   return spec_.epochs * steps_per_epoch_;
 }
 
-int64_t Order::records_per_epoch() const {
-  if (spec_.tail == Tail::kPad) return spec_.num_records;
-  return steps_per_epoch_ * spec_.global_batch;
-}
-
 int64_t Order::RecordsIn(int64_t step) const {
   const int64_t begin = (step % steps_per_epoch_) * spec_.global_batch;
   return std::min(spec_.global_batch, spec_.num_records - begin);

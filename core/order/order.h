@@ -61,14 +61,11 @@ class Order {
   const OrderSpec& spec() const { return spec_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // nullopt if endless. PlaceOf() goes on beyond it all the same: whoever serves steps checks.
+  // nullopt if endless. PlaceOf() also takes steps beyond it: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // Records an epoch delivers: num_records with kPad, N - N mod B with kDrop.
-  int64_t records_per_epoch() const;
-
-  // Records in `step`, >= 0: its first so many slots. global_batch, but for a step that kPad fills
-  // up.
+  // How many records `step`, >= 0, has: global_batch, but for a step that kPad fills up. They stand
+  // in its first slots.
   int64_t RecordsIn(int64_t step) const;
 
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
@@ -83,8 +80,8 @@ class Order {
   // order once, which is a third of the cost of one lookup.
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
 
-  // Names what decides which record stands where: the dataset, seed, shuffle with its parameters,
-  // record count, global batch and tail. Not the number of epochs: more may be appended to a run.
+  // Hash of all that decides which record stands where: dataset, seed, shuffle with its parameters,
+  // record count, global batch and tail. Not the number of epochs, because a run may get more.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
 
  private:

@@ -21,7 +21,7 @@ inline constexpr size_t kMaxContentVersionBytes = 200;
 struct ResumeToken {
   uint64_t dataset_fingerprint = 0;
   uint64_t order_fingerprint = 0;
-  // Servers' content version (bytes may differ between two); any text of at most
+  // The servers' content version. Under another one bytes may differ. Any text of at most
   // kMaxContentVersionBytes.
   std::string content_version;
   // The first step the trainer has not consumed, >= 0.

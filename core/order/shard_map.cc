@@ -37,9 +37,4 @@ ShardPlace ShardMap::Find(int64_t record) const {
   return {.shard = shard, .index = record - begins_[shard]};
 }
 
-int64_t ShardMap::ShardBegin(int64_t shard) const {
-  SYSTOLE_CHECK(shard >= 0 && shard <= num_shards());
-  return begins_[shard];
-}
-
 }  // namespace systole

@@ -32,9 +32,6 @@ class ShardMap {
   // Where `record`, in [0, num_records), lies (CHECK). O(log shards).
   ShardPlace Find(int64_t record) const;
 
-  // Records [ShardBegin(shard), ShardBegin(shard + 1)) lie in `shard`, in [0, num_shards] (CHECK).
-  int64_t ShardBegin(int64_t shard) const;
-
  private:
   explicit ShardMap(std::vector<int64_t> begins) : begins_(std::move(begins)) {}
 

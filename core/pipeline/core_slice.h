@@ -17,7 +17,7 @@ namespace systole {
 
 class CoreSlice {
  public:
-  // `release` gets the memory back when the slice goes.
+  // `release` gets the memory back when the slice is destroyed.
   CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core, AlignedBuffer buffer,
             std::function<void(AlignedBuffer)> release)
       : plan_(std::move(plan)),
@@ -35,7 +35,6 @@ class CoreSlice {
   const uint8_t* data() const { return buffer_.data(); }
   // What another process needs to map the slice; null if its memory is private.
   const std::shared_ptr<const SealedMemory>& sealed() const { return buffer_.sealed(); }
-  uint8_t* mutable_data() { return buffer_.data(); }
 
  private:
   const std::shared_ptr<const FeedPlan> plan_;

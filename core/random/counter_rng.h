@@ -17,9 +17,9 @@ namespace systole {
 
 class CounterRng {
  public:
-  // `purpose` keeps the draws of two uses apart (crop, flip, ...): a use that draws more or less
-  // then moves no other use's draws. Streams repeat after 2^34 words, which nobody draws for one
-  // record.
+  // `purpose` keeps the draws of two uses apart (crop, flip, ...): if one use draws more or less,
+  // the draws of the others stay the same. Streams repeat after 2^34 words, far more than one
+  // record needs.
   CounterRng(uint64_t seed, int64_t epoch, int64_t record, uint32_t purpose);
 
   // Uniform over all values. NextU64 takes two words, the first is the low half.

@@ -85,15 +85,4 @@ int64_t KeyedPermutation::InverseAt(int64_t value) const {
   return static_cast<int64_t>(x);
 }
 
-int64_t KeyedPermutation::WalkLength(int64_t index) const {
-  SYSTOLE_CHECK(index >= 0 && index < size_);
-  int64_t passes = 0;
-  uint64_t x = static_cast<uint64_t>(index);
-  do {
-    x = Encrypt(x);
-    ++passes;
-  } while (x >= static_cast<uint64_t>(size_));
-  return passes;
-}
-
 }  // namespace systole

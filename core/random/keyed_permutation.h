@@ -30,9 +30,6 @@ class KeyedPermutation {
   int64_t At(int64_t index) const;
   int64_t InverseAt(int64_t value) const;
 
-  // How many passes through the network At(index) takes, at least 1. Tests bound it.
-  int64_t WalkLength(int64_t index) const;
-
  private:
   uint64_t Encrypt(uint64_t x) const;  // On [0, 2^(low_bits_ + high_bits_)).
   uint64_t Decrypt(uint64_t x) const;

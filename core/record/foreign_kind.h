@@ -1,4 +1,4 @@
-// What a file is that is no TFRecord shard, by how it begins.
+// Tells by a file's first bytes what it is, if it is no TFRecord shard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_FOREIGN_KIND_H_
@@ -15,7 +15,7 @@ namespace systole {
 inline constexpr size_t kMagicBytes = 8;
 
 // "it is compressed with gzip; uncompress it with .." for a file that begins with `begin`; empty if
-// nothing known begins so. A shard can begin with any bytes, so ask only of a file in which no
+// no known kind begins so. A shard can begin with any bytes, so call it only for a file in which no
 // record was found.
 std::string ForeignKind(absl::string_view begin);
 

@@ -1,6 +1,6 @@
 // Index files: a shard's index kept on disk, so that a server starts without scanning. The file is
-// DALI's tfrecord2idx text; beside it `<index>.hash` keeps what that format has no place for: which
-// state of the shard it is of, the content hash, and the damage.
+// DALI's tfrecord2idx text. The file `<index>.hash` beside it keeps what that format cannot hold:
+// the state of the shard that it describes, the content hash, and the damage.
 //
 // Thread-safe: no state. Several processes may use the same files: each write is a rename.
 #ifndef SYSTOLE_CORE_RECORD_INDEX_FILE_H_
@@ -32,8 +32,8 @@ struct LoadedIndex {
   RecordIndex index;
   uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
-  // What a person may want to know and what does not stop the work: why the file on disk was not
-  // used, or why it could not be written. Empty = nothing.
+  // For a person to read: why the file on disk was not used, or why it could not be written.
+  // Neither stops the work. Empty = nothing.
   std::string note;
 };
 
@@ -43,20 +43,20 @@ struct LoadedIndex {
 std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
                          uint64_t content_hash);
 
-// The most bytes that such a text has.
+// Most bytes of such a text.
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
-// Reads it back for a shard whose index has been read.
+// Parses such a text, for a shard whose index has been read.
 //   FailedPrecondition  it was made for another state of the shard.
-//   InvalidArgument     it is none; names what is wrong with it.
+//   InvalidArgument     it is no such text; says what is wrong with it.
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
                                            RecordIndex index);
 
 // Reads the index of `shard` from its files, or scans the shard and writes them.
 // The files are used only if the index is at least as new as the shard and covers exactly its
 // bytes, and the hash file, where there is one, was made for a shard of this size and mtime.
-// Files that cannot be read or written are a note. Errors are those of reading the shard, and
-// FailedPrecondition if it changed while being scanned.
+// Files that cannot be read or written give a note, no error. Errors are those of reading the
+// shard, and FailedPrecondition if it changed while being scanned.
 absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOptions& options);
 
 }  // namespace systole

@@ -28,8 +28,8 @@ class ReadWindow {
   // REQUIRES: offset < source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
-  // What lies in memory of the bytes at `offset` and behind, without reading: nothing, or more than
-  // any call asked for. Valid until the next call that reads.
+  // The bytes from `offset` on that lie in memory already. Reads nothing. May be empty, or more
+  // than any call asked for. Valid until the next call that reads.
   absl::string_view Held(uint64_t offset) const {
     if (offset < begin_ || offset >= end_) return {};
     return absl::string_view(data() + (offset - begin_), end_ - offset);

@@ -25,7 +25,7 @@ inline constexpr uint64_t kRecordFramingBytes = kRecordHeaderBytes + kRecordFoot
 // Largest payload accepted where nothing else is said, in bytes.
 inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 
-// One record's place in its shard, framing included; or a stretch that belongs to no readable one.
+// One record's place in its shard, framing included; or a stretch in which no record can be read.
 struct RecordSpan {
   uint64_t offset = 0;  // Of the length field, from the start of the shard.
   uint64_t size = 0;    // Payload + kRecordFramingBytes.
@@ -72,7 +72,7 @@ std::string FramingCause(const char* header, uint64_t frame_bytes);
 // Writes kRecordHeaderBytes bytes to `header`.
 void EncodeRecordHeader(uint64_t length, char* header);
 
-// What stands in the footer for this payload.
+// The footer of this payload.
 inline uint32_t PayloadFooter(absl::string_view payload) { return MaskCrc32c(Crc32c(payload)); }
 
 }  // namespace systole

@@ -1,6 +1,6 @@
 // Where every record of one shard lies: what makes a TFRecord file readable in any order. The
-// records of an index cover their shard without gap or overlap, so it stores one offset a record (8
-// bytes; up to an eighth more after a scan).
+// records of an index cover their shard without gap or overlap, so it stores one offset for each
+// record (8 bytes; up to an eighth more after a scan).
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_RECORD_RECORD_INDEX_H_
@@ -50,8 +50,8 @@ class RecordIndex {
   // reading.
   static uint64_t MaxTextBytes(uint64_t shard_bytes);
 
-  // The same text, byte for byte. A damaged stretch is one line like any other: whoever reads a
-  // record checks its header anyway and finds the damage again.
+  // The same text, byte for byte. A damaged stretch is one line like any other: a reader checks
+  // each record's header anyway and finds the damage again.
   std::string ToText() const;
 
   int64_t num_records() const { return static_cast<int64_t>(ends_.size()); }
@@ -63,16 +63,16 @@ class RecordIndex {
     return {.offset = begin, .size = ends_[record] - begin};
   }
 
-  // Has the processor load what span() looks at into its cache meanwhile. REQUIRES: as there.
+  // Hint: lets the processor load into its cache what span() reads. REQUIRES: as for span().
   void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
 
-  // Records known to be unreadable: to whoever looked at the framing, and payloads only if those
-  // were verified. None in what Parse() gives.
+  // Records known to be unreadable: those with damaged framing and, if payloads were verified,
+  // those with damaged payloads. Parse() gives an index without any.
   int64_t num_damaged() const { return num_damaged_; }
   // The first of them by number, kMaxDamagedListed at most.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
 
-  // The same index, with what was found since. REQUIRES: as for the constructor.
+  // The same index, with the damage that was found since. REQUIRES: as for the constructor.
   RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
 
  private:

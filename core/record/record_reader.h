@@ -48,7 +48,7 @@ class RecordReader {
       : source_(source), source_bytes_(source_bytes), options_(options) {}
 
   absl::StatusOr<std::optional<absl::string_view>> ReadNext();
-  // Has the `bytes` bytes at offset_ in the buffer. REQUIRES: the source has them.
+  // Brings the `bytes` bytes at offset_ into the buffer. REQUIRES: the source has them.
   absl::Status Fill(uint64_t bytes);
   const char* data() const { return reinterpret_cast<const char*>(buffer_.data()) + begin_; }
   // "shard .., record .. at byte offset ..": where the reader stands.

@@ -1,5 +1,5 @@
-// Builds the index of a shard from its bytes. Damage is a result here, not an error: it takes away
-// one record and the scan goes on behind it.
+// Builds the index of a shard from its bytes. Damage is a result here, not an error: it costs one
+// record, and the scan goes on behind it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SCAN_SHARD_H_
@@ -14,8 +14,8 @@
 namespace systole {
 
 struct ScanOptions {
-  // Whether to read every payload and check its CRC. Without it only framing is read: 16 bytes a
-  // record of a shard of large records.
+  // Whether to read every payload and check its CRC. Without it only framing is read: 16 bytes of
+  // each record, if records are large.
   bool verify_payloads = false;
   // Bytes asked of storage at a time, at least 4096. Larger: fewer calls, this much memory.
   int64_t read_bytes = 256 << 10;
@@ -30,15 +30,15 @@ struct ScannedShard {
 };
 
 // Scans all of `source`. A length is believed only if its CRC holds and the record ends within the
-// shard. Where that fails, the next header is searched whose CRC holds and which chains on (its
-// record ends where the shard ends or where another such header begins); the stretch before it, or
-// up to the end if there is none, is one damaged record. An empty shard has no records.
+// shard. Where that fails, the scan looks for the next header whose CRC holds and whose record ends
+// at the shard's end or at another such header. The stretch before that header, or up to the
+// shard's end if there is none, is one damaged record. An empty shard has no records.
 //   InvalidArgument  an option is out of range.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
-// The same for a shard whose index is known: looks at each record's framing where the index has it
-// and searches nothing. Costs at most one small read a record. REQUIRES: the index covers `source`.
+// The same for a shard whose index is known: looks at the framing of each indexed record and
+// searches nothing. Costs at most one small read a record. REQUIRES: the index covers `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

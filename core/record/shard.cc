@@ -235,14 +235,4 @@ void Shard::Prefetch(int64_t record) const {
   mapping->Prefetch(span.offset, std::min(span.size, kPrefetchBytes));
 }
 
-absl::StatusOr<uint32_t> Shard::StoredPayloadCrc(int64_t record) const {
-  SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
-  const RecordSpan span = index_.span(record);
-  if (span.size < kRecordFramingBytes) return Damaged(record, NoHeaderCause(span.size));
-  char footer[kRecordFooterBytes];
-  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*source_, span.offset + span.size - kRecordFooterBytes,
-                                        absl::MakeSpan(footer)));
-  return LoadU32Le(footer);
-}
-
 }  // namespace systole

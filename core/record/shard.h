@@ -32,8 +32,8 @@ struct ShardOptions {
 enum class RecordBytes {
   // In `scratch`: a copy that nobody else can change.
   kCopied,
-  // In the file itself if it can be mapped, checked like a copy, for one pass over them saved. For
-  // readers as file_mapping.h wants them.
+  // In the file itself, if it can be mapped. The bytes are checked like a copy, and one pass over
+  // them is saved. The reader must keep the rules of file_mapping.h.
   kInPlace,
 };
 
@@ -46,45 +46,41 @@ class Shard {
   static absl::StatusOr<Shard> Create(std::unique_ptr<ByteSource> source,
                                       const ShardOptions& options = {});
 
-  // Reads record `record` with one positioned read and checks both CRCs. The view is the payload;
-  // it lies in `scratch`, which is grown as needed and may be used for the next record after.
+  // Reads record `record` with one positioned read and checks both CRCs. The view is the payload.
+  // It lies in `scratch`, which grows as needed and may be used for the next record after that.
   //   InvalidArgument    not 0 <= record < num_records().
   //   DataLoss            damaged; names the shard's base name, record, byte offset and cause.
   //   ResourceExhausted   payload > max_record_bytes, checked before allocating.
-  //   FailedPrecondition  it is not as it should be, and the shard has changed since it was opened.
+  //   FailedPrecondition  the record is damaged, and the shard has changed since it was opened.
   //   Unavailable         no memory, or the storage's own DataLoss or ResourceExhausted: those two
   //                       codes always mean that something is wrong with the record.
-  // and what else the storage says of a read that failed.
+  // Other codes are the storage's, for a read that failed.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
-  // Called for each record asked for: its place in `records`, and its payload (valid only during
-  // the call) or the error that ReadRecord has for it. What it returns, unless OK, ends
+  // Called for each record asked for, with its place in `records` and its payload (valid only
+  // during the call) or the error that ReadRecord has for it. A return value that is not OK ends
   // ReadRecords.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
-  // Reads several records, in the order given; neighbours in the shard that follow each other in
+  // Reads several records, in the order given. Records that are neighbours both in the shard and in
   // `records` share one read of at most `max_read_bytes` (a larger record is read alone). With
-  // kInPlace, in a shard whose storage fails under the callback, or that is cut there,
-  // ReadRecords ends with
+  // kInPlace the storage may fail, or the shard be cut, while a callback reads it. The callback
+  // then sees bytes that are not the record's. After that callback ReadRecords ends with
   //   FailedPrecondition  the shard has changed.
-  //   Unavailable         it has not; names the place.
-  // after a callback that saw bytes that are not the record's. A change that does not cut the shard
-  // is left to CheckUnchanged(), behind the last callback.
+  //   Unavailable         the shard has not changed; names the place.
+  // A change that does not cut the shard is not noticed here: call CheckUnchanged() after the last
+  // callback.
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const;
 
-  // Has the processor load the beginning of record `record` into its cache meanwhile, if the record
-  // can be read in place. Only a hint. REQUIRES: 0 <= record < num_records().
+  // Hint: lets the processor load the beginning of record `record` into its cache, if the record
+  // can be read in place. REQUIRES: 0 <= record < num_records().
   void Prefetch(int64_t record) const;
 
-  // The payload CRC stored in the record's footer, masked as it stands there; not checked. One
-  // read of 4 bytes. DataLoss if the record is too short to have one.
-  absl::StatusOr<uint32_t> StoredPayloadCrc(int64_t record) const;
-
   // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
-  // code, but never DataLoss or ResourceExhausted, if the storage does not say.
+  // code, but never DataLoss or ResourceExhausted, if the storage cannot tell.
   absl::Status CheckUnchanged() const;
 
   // OK if the shard is empty or the framing of at least one record holds. Otherwise it is no shard,

@@ -4,12 +4,12 @@
 //   forward phases    sums of x | sums of (x - mean)^2 | y
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
-// Two passes for the variance instead of the sum of squares: no cancellation. Only valid examples
-// are in the sums. In training the others become zeros, and so does their gradient: statistics that
-// they have no part in may stretch them beyond any bound (by 1 / sqrt(epsilon) where the variance
-// is 0), layer after layer, and a gradient of 0 times an infinity is NaN. A sum runs image by image
-// (see VectorUnit::sum_rows), then over the shards in the fixed tree: all of them, or with local
-// statistics those of the core.
+// The variance takes two passes instead of the sum of squares, to avoid cancellation. Only valid
+// examples are in the sums. In training the others become zeros, and so do their gradients:
+// statistics that leave them out may stretch them beyond any bound (by 1 / sqrt(epsilon) where the
+// variance is 0), layer after layer, and a gradient of 0 times an infinity is NaN. A sum runs image
+// by image (see VectorUnit::sum_rows), then over the shards in the fixed tree: over all shards, or
+// with local statistics over those of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -50,7 +50,7 @@ class BatchNormLayer : public Layer<T> {
   const LayerParameters<T> parameters_;
   const int64_t channels_, places_;  // Places of one image.
   std::vector<T> partials_;
-  std::vector<T> mean_, variance_;  // Of the step at hand.
+  std::vector<T> mean_, variance_;  // Of the current step.
 };
 
 }  // namespace systole::emulator

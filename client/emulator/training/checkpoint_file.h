@@ -1,6 +1,6 @@
 // A checkpoint as a file: proto/systole/v1/checkpoint.proto says which messages in which order. The
-// values go piece by piece: beside the checkpoint itself, writing and reading take memory for two
-// pieces of a tensor (2 MiB).
+// values are written and read piece by piece: beside the checkpoint itself, this takes memory for
+// two pieces of a tensor (2 MiB).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_FILE_H_
@@ -21,9 +21,9 @@ namespace systole::emulator {
 absl::Status WriteCheckpoint(const Checkpoint& checkpoint, absl::string_view systole_version,
                              std::unique_ptr<ByteSink> sink);
 
-// Takes only what WriteCheckpoint() writes. What a file says decides an allocation only as far as
-// the file has bytes for it.
-//   InvalidArgument  no checkpoint, or one of another version.
+// Reads only what WriteCheckpoint() writes. Sizes in the file lead to an allocation only if the
+// file has the bytes for it.
+//   InvalidArgument  not a checkpoint, or one of another version.
 //   DataLoss         cut short or damaged, or its numbers do not fit each other; names the field.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const ByteSource& source);
 

@@ -1,9 +1,9 @@
-// Where the backward pass of a model keeps its gradients. Going from the last layer to the first, a
-// layer's output gradient is complete when all that take the output have been passed; after the
-// layer itself nobody needs it. So a few buffers ("slots") serve in turns: two for a chain.
+// Where the backward pass of a model keeps its gradients. It goes from the last layer to the first.
+// A layer's output gradient is complete after all layers that take the output, and no longer needed
+// after the layer itself. So a few buffers ("slots") are used in turns: two for a chain.
 //
 // A gradient with several contributions is summed in the order of the backward pass: from the last
-// taker to the first, and within one (an add that takes it twice) in the order of its inputs.
+// layer that takes it to the first; in a layer that takes it twice (an add), in input order.
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
@@ -23,7 +23,7 @@ struct GradientPlan {
   };
   struct Step {
     int64_t output = 0;  // Slot of the gradient by the layer's output.
-    // Slot that the layer writes its input gradient to; -1: nobody asks. With one taker this is the
+    // The slot for the layer's input gradient; -1 if no layer needs it. With one taker this is the
     // input's own slot, and there is nothing to deliver.
     int64_t written = -1;
     std::vector<Delivery> deliveries;

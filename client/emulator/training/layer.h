@@ -1,9 +1,9 @@
 // One layer of one shard: its forward and backward pass, in phases.
 //
-// Most layers have one phase each way. Batch norm must add up statistics over all shards half-way:
-// after every phase but a layer's last, the network sums Partials() over the shards in the fixed
-// tree and puts the sums back. T is float (what users run) or double (rounding off; for gradient
-// checks).
+// Most layers have one phase in each pass. Batch norm must add up statistics over all shards
+// half-way. So after every phase but a layer's last, the network sums Partials() over the shards in
+// the fixed tree and puts the sums back. T is float (what users run) or double (rounding off; for
+// gradient checks).
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
 // to the network and outlive the layer.
@@ -29,7 +29,7 @@ struct LayerParameters {
   absl::Span<T> statistics;
 };
 
-// What is the same for all layers of a shard in one step.
+// The values that are the same for all layers of a shard in one step.
 template <typename T>
 struct StepContext {
   int64_t images = 0;
@@ -55,17 +55,17 @@ class Layer {
 
   virtual int BackwardPhases() const { return 1; }
   // `in` as in Forward(); d_out is the loss's gradient by `out`. Writes the gradient by `in` to
-  // d_in (null where nobody asks, as for the model's input) and by the parameters to their place. A
-  // layer with several inputs has one gradient for all of them.
+  // d_in (null if not needed, as for the model's input) and the parameters' gradients to their
+  // place. A layer with several inputs has one gradient for all of them.
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // What the phase just run wants summed over the shards: all, or those of this core.
+  // What the phase just run needs summed over the shards: over all, or over those of this core.
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 
   // Moves the running statistics by this step's. Called once per core and training step, on cores
-  // that had a valid example; where sums_on_core_only(), the network then takes the mean over them.
+  // that had a valid example. If sums_on_core_only(), the network then takes their mean.
   virtual void UpdateStatistics() {}
 };
 

@@ -1,13 +1,13 @@
-// conv2d and dense: everything that multiplies matrices. A dense layer is a 1 x 1 convolution of a
+// conv2d and dense, the layers that multiply matrices. A dense layer is a 1 x 1 convolution of a
 // 1 x 1 image.
 //
 //   forward          out[places, filters]    = patches(x) * w
 //   input gradient   d_x[places, channels]   = patches(d_out, spread and padded) * w, turned round
 //   weight gradient  d_w'[filters, patch]    = d_out' * patches(x)
 //
-// All three run through the matrix unit. x and d_out are rounded to operands once, into images with
-// a rim of zeros, and patches are gathered from there. A stride > 1 spreads d_out with zeros
-// between: simple and exact, at stride^2 times the multiply-accumulates of that one product.
+// All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
+// of zeros, and patches are gathered from there. A stride > 1 spreads d_out with zeros between.
+// That is simple and exact, but costs stride^2 times the multiply-accumulates of that one product.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
@@ -56,7 +56,7 @@ class LinearLayer : public Layer<T> {
   const LayerPlan plan_;
   const LayerParameters<T> parameters_;
   const Geometry in_, gradient_;
-  // Where d_out stands in gradient_: so many zeros before the first place, so far apart.
+  // Where d_out lies in gradient_: `rim_` zeros before the first place, places `spread_` apart.
   const int64_t rim_, spread_;
   DeviceArray<Operand<T>> rounded_in_, rounded_gradient_;
   DeviceArray<Operand<T>> rounded_weights_, turned_weights_;

@@ -1,5 +1,5 @@
-// The training loop's books at some step: what a later run needs to go on as if there had been no
-// break.
+// The training loop's sums and reports at some step: what a later run needs to go on as if there
+// had been no break.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LOOP_STATE_H_
@@ -14,7 +14,7 @@
 
 namespace systole::emulator {
 
-// Sums over valid examples of what a Score holds means of.
+// Sums over valid examples; a Score holds their means.
 struct ScoreSums {
   int64_t examples = 0;
   int64_t correct = 0;
@@ -33,9 +33,9 @@ struct ScoreSums {
 };
 
 struct LoopState {
-  // Those that have ended, their validation included.
+  // The epochs that have ended, with their validation.
   std::vector<EpochReport> epochs;
-  // The one under way, as far as it has come; its `training` stands in `sums` until it ends.
+  // The current epoch so far; its `training` is in `sums` until the epoch ends.
   EpochReport current;
   ScoreSums sums;
   // As in TrainingReport, so far.

@@ -348,13 +348,6 @@ void Network<T>::AverageStatistics(const LayerPlan& layer) {
 }
 
 template <typename T>
-std::vector<T> Network<T>::SumGradients() {
-  SumGradientPiece(0, model_.parameters);
-  const absl::Span<const T> sum = shards_[0].gradients.span();
-  return {sum.begin(), sum.end()};
-}
-
-template <typename T>
 std::vector<uint64_t> Network<T>::HashReplicas() {
   std::vector<uint64_t> hashes(cores_.size());
   Parallel(options_.num_cores, [this, &hashes](int64_t core) {

@@ -1,6 +1,6 @@
-// A model on all its cores: every core holds a replica of the parameters and works on its slice of
-// the global batch; sums over cores run in one fixed tree, so that results do not depend on how
-// many host threads there are.
+// A model on all its cores. Every core holds a replica of the parameters and works on its slice of
+// the global batch. Sums over cores run in one fixed tree, so results do not depend on the number
+// of host threads.
 //
 //   core 0            core 1            ...      a replica each: parameters, optimizer, statistics
 //    shard 0 shard 1   shard 2 shard 3           a slice each: layers, activations, gradients
@@ -49,8 +49,8 @@ class Network {
   // REQUIRES: positive options; Bytes() is affordable; the model has no first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
-  // Memory a network holds, in bytes: all that grows with a model's sizes. In numerics `fast`
-  // oneDNN has some more of its own.
+  // The memory that a network holds, in bytes: everything that grows with a model's sizes. In
+  // numerics `fast` oneDNN takes some more of its own.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
   // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];
@@ -76,15 +76,13 @@ class Network {
   // Sums the gradients, moves every replica's parameters, optimizer state and running statistics.
   // `step` as in Forward(); Adam's corrections depend on it.
   void Update(T rate, int64_t step = 0);
-  // Sums the gradients without moving anything; for tests. [model.parameters].
-  std::vector<T> SumGradients();
 
-  // A hash of each core's parameters and statistics: equal while replicas are.
+  // A hash of each core's parameters and statistics. All are equal while the replicas are.
   std::vector<uint64_t> HashReplicas();
 
   absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
   absl::Span<T> statistics(int64_t core) { return cores_[core].statistics.span(); }
-  // What the optimizer keeps per parameter: one array, for adam two. See WeightUpdate.
+  // The optimizer's numbers per parameter: one array, two for adam. See WeightUpdate.
   absl::Span<DeviceArray<T>> optimizer_state(int64_t core) {
     return absl::MakeSpan(cores_[core].optimizer_state);
   }
@@ -93,6 +91,8 @@ class Network {
   void Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body);
 
  private:
+  friend class TrainingPeer;  // Of the tests.
+
   struct Core {
     DeviceArray<T> parameters, statistics;
     std::vector<DeviceArray<T>> optimizer_state;
@@ -107,7 +107,7 @@ class Network {
     MatrixUnit<T> matrix_unit;
     LossSums<T> loss;
   };
-  // One phase of one layer; after all but its last, the shards' partial sums are added up.
+  // One phase of one layer. After all but its last, the shards' partial sums are added up.
   struct Phase {
     size_t layer;
     int phase;

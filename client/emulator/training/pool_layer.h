@@ -41,7 +41,7 @@ class PoolLayer : public Layer<T> {
                 const T* d_out, T* d_in) override;
 
  private:
-  // How many the layer remembers.
+  // The number of places that the layer remembers.
   static int64_t Places(const LayerPlan& plan, int64_t images) {
     return plan.kind == LayerKind::kMaxPool ? images * plan.output.size() : 0;
   }

@@ -1,6 +1,6 @@
-// Trains a model on emulated cores, one global batch at a time. No threads of its own beside the
-// worker pool, no clock, no files: the next weights are a function of model, options and the
-// batches so far, to the last bit, in numerics `exact` whatever the number of host threads and the
+// Trains a model on emulated cores, one global batch at a time. It has no threads beside the
+// worker pool, no clock and no files. The next weights depend only on model, options and the
+// batches so far, to the last bit; in numerics `exact` for any number of host threads and on any
 // CPU.
 //
 // Single-thread.
@@ -34,9 +34,9 @@ struct TrainerOptions {
   int threads = 1;
   // Of the initial weights and of dropout.
   uint64_t seed = 0;
-  // How products are summed. What is said here of bits being equal for any number of threads, any
-  // CPU and any split over cores holds for kExact; kFast keeps to its tolerance (array/numerics.h)
-  // and repeats its own bits on the same machine with the same options.
+  // How products are summed. Equal bits for any number of threads, any CPU and any split over cores
+  // are promised for kExact. kFast keeps to its tolerance (array/numerics.h) and repeats its own
+  // bits on the same machine with the same options.
   Numerics numerics = Numerics::kExact;
   // Refuses a model that would need more: its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
@@ -86,10 +86,10 @@ class Trainer {
   const TrainerOptions& options() const { return options_; }
   // A hash of the parameters and running statistics: equal runs have equal ones.
   uint64_t WeightsHash();
-  // Core `core`'s replica of the parameters. Writing to it is for tests.
-  absl::Span<float> parameters(int64_t core) { return network_->parameters(core); }
 
  private:
+  friend class TrainingPeer;  // Of the tests.
+
   Trainer(const Model& model, const TrainerOptions& options);
   absl::Status CheckInputs(absl::Span<const CoreInputs> cores) const;
   void LoadInputs(absl::Span<const CoreInputs> cores);

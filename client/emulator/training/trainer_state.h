@@ -1,5 +1,5 @@
-// What a trainer's next steps depend on beside model, options and batches, as named tensors of one
-// replica (all are alike). Names, shapes and their order stand in checkpoint.proto.
+// What a trainer's next steps depend on beside model, options and batches, as the named tensors of
+// one replica (all replicas are equal). checkpoint.proto has their names, shapes and order.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_STATE_H_
@@ -32,10 +32,10 @@ struct TrainerState {
 struct TensorPlace {
   std::string name;
   std::vector<int64_t> shape;
-  // Which of the replica's arrays: 0 the parameters, 1 the running statistics, from 2 on what the
-  // optimizer keeps.
+  // Which of the replica's arrays: 0 the parameters, 1 the running statistics, 2 and more the
+  // optimizer's.
   int array = 0;
-  int64_t begin = 0, size = 0;  // In it.
+  int64_t begin = 0, size = 0;  // In that array.
 };
 
 // All tensors of a replica of `model`, in the order of checkpoint.proto.

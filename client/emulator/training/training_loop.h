@@ -1,6 +1,6 @@
-// The loop around the trainer: takes one step from every core's infeed, trains on it, validates
-// after each epoch, keeps the books. Infeeds and clock are handed in as functions, so that nothing
-// here knows of a network and tests turn the clock by hand.
+// The loop around the trainer. It takes one step from every core's infeed, trains on it, validates
+// after each epoch, and keeps the sums. Infeeds and clock are functions, so that this code needs no
+// network and tests can set the time.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_LOOP_H_
@@ -40,7 +40,7 @@ struct TrainingProgress {
   double loss = 0;  // Of this step.
   double accuracy = 0;
   double learning_rate = 0;
-  absl::Duration start;         // When it was wanted, since the run's start, breaks left out.
+  absl::Duration start;         // When it was wanted, since the run's start, without breaks.
   absl::Duration infeed_stall;  // Until the last core had its slice; 0 for the run's first step.
   absl::Duration compute;
 };
@@ -56,10 +56,10 @@ struct TrainingLoopOptions {
   // May be null.
   std::function<void(const TrainingProgress&)> on_step;
 
-  // Where the run goes on, by default at its start. REQUIRES: trainer and infeed stand there, too.
+  // Where the run goes on, by default at its start. REQUIRES: trainer and infeed are there, too.
   LoopState resume_from;
-  // Keeps what it is given, and the trainer's state with it; may be null. Called when an epoch has
-  // ended, validation included, and after every `save_every` steps of the run (0: not then).
+  // Saves the loop's and the trainer's state; may be null. Called when an epoch has ended,
+  // validation included, and after every `save_every` steps of the run (0: not then).
   std::function<absl::Status(const LoopState&)> save;
   int64_t save_every = 0;
 };

@@ -29,8 +29,8 @@ struct EpochReport {
   absl::Duration duration;     // Of the training steps and the waits between, without validation.
   absl::Duration compute;      // Of the steps alone.
   int64_t bytes_received = 0;  // Training and validation.
-  // Per core: from the moment the step was wanted until the core's own slice was there. A core that
-  // was fed and waits for another's slice is not charged. Without the run's first step.
+  // Per core: the time from when a step was wanted until the core's own slice had arrived. A fed
+  // core that waits for another's slice is not charged. Without the run's first step.
   std::vector<absl::Duration> infeed_stall;
 
   double images_per_second() const;

@@ -1,13 +1,13 @@
-// How an optimizer moves the weights: plain SGD with momentum, AdamW or LARS (the formulas stand in
-// model.proto). Works on pieces of the parameters, small enough to spread over threads and to stay
-// in a cache while all replicas are moved.
+// How an optimizer moves the weights: plain SGD with momentum, AdamW or LARS (model.proto has the
+// formulas). It works on pieces of the parameters. They are small enough to spread over threads,
+// and to stay in a cache while all replicas are moved.
 //
 //   for every piece:  Measure(gradient, weights)     any order, any thread
 //   FinishMeasures()                                 once all are measured
 //   for every piece and replica:  Apply(..)          any order, any thread
 //
-// The norms that LARS asks for are summed piece by piece, in each as VectorUnit::sum_squares says,
-// then over a layer's pieces in order: threads change no bit.
+// The norms for LARS are summed piece by piece, in each as VectorUnit::sum_squares says, then over
+// a layer's pieces in order. So the number of threads changes no bit.
 // Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_

@@ -74,39 +74,6 @@ TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
   }
 }
 
-// The domain is less than twice the size, so the walks of all places sum up to less than that: each
-// network value is passed at most once.
-TEST(KeyedPermutationTest, WalksAreShort) {
-  for (const int64_t size : {1, 2, 3, 5, 31, 32, 33, 127, 128, 129, 1000, 1025, 4097, 65537}) {
-    const KeyedPermutation permutation(size, 1, 2);
-    int64_t total = 0, longest = 0;
-    for (int64_t i = 0; i < size; ++i) {
-      total += permutation.WalkLength(i);
-      longest = std::max(longest, permutation.WalkLength(i));
-    }
-    EXPECT_LT(total, 2 * size + (size == 1)) << "size " << size;
-    // A walk goes on with probability < 1/2: P(longest > 40) < size * 2^-40.
-    EXPECT_LE(longest, 40) << "size " << size;
-    if (std::has_single_bit(static_cast<uint64_t>(size))) {
-      EXPECT_EQ(total, size);  // No walking at all.
-    }
-  }
-}
-
-TEST(KeyedPermutationTest, WalksAreShortInHugeSizes) {
-  for (const int64_t size : {(int64_t{1} << 40) + 1, (int64_t{1} << 61) + 1}) {
-    const KeyedPermutation permutation(size, 3, 4);
-    int64_t total = 0, longest = 0;
-    for (int64_t k = 0; k < 10000; ++k) {
-      const int64_t walk = permutation.WalkLength(size / 10000 * k);
-      total += walk;
-      longest = std::max(longest, walk);
-    }
-    EXPECT_NEAR(total / 10000.0, 2.0, 4 * std::sqrt(2.0 / 10000));  // Geometric, p = 1/2.
-    EXPECT_LE(longest, 40);
-  }
-}
-
 TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
   const std::vector<int64_t> base = Values(KeyedPermutation(100, 1, 1, 1));
   EXPECT_NE(Values(KeyedPermutation(100, 2, 1, 1)), base);

@@ -78,7 +78,6 @@ TEST(ShardTest, RecordThatIsNotThereIsInvalid) {
     const auto no_record =
         StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 1 records; no record"));
     EXPECT_THAT(shard.ReadRecord(record, scratch), no_record);
-    EXPECT_THAT(shard.StoredPayloadCrc(record), no_record);
     EXPECT_THAT(shard.ReadRecords(
                     {record}, RecordBytes::kCopied, 100, scratch,
                     [](size_t, absl::StatusOr<absl::string_view>) { return absl::OkStatus(); }),
@@ -141,15 +140,6 @@ TEST(ShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("announces 3 bytes of payload, the index 23"),
                              HasSubstr("delete the index"))));
-}
-
-TEST(ShardTest, StoredPayloadCrcIsWhatStandsInTheFooterUnchecked) {
-  const std::string bytes = ShardBuilder().Add("").Add("abc").AddRaw("tail").Build();
-  const Shard shard = MakeFaulty(WithFlippedBit(bytes, 8 * 28)).shard;  // The 'a'.
-  EXPECT_THAT(shard.StoredPayloadCrc(0), IsOkAndHolds(0xa282ead8u));
-  EXPECT_THAT(shard.StoredPayloadCrc(1), IsOkAndHolds(0x21f1576eu));
-  EXPECT_THAT(shard.StoredPayloadCrc(2),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 2 at byte offset 35")));
 }
 
 TEST(ShardTest, ContentHashIsEqualScannedReadFromFilesAndInMemory) {

@@ -10,6 +10,7 @@
 #include "client/emulator/training/network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/emulator/training/training_peer.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {
@@ -43,7 +44,7 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   FillBatch(network, model->input.size());
   network.Forward(/*training=*/true);
   network.Backward();
-  const std::vector<double> gradients = network.SumGradients();
+  const std::vector<double> gradients = TrainingPeer::SumGradients(network);
 
   const auto set_parameter = [&](int64_t p, double value) {
     for (int64_t core = 0; core < 2; ++core) network.parameters(core)[p] = value;

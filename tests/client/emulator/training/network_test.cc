@@ -13,6 +13,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/emulator/training/training_peer.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {
@@ -122,8 +123,8 @@ TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
   EXPECT_EQ(exact_result.valid, 16);
   exact.Backward();
   real.Backward();
-  const std::vector<float> g = exact.SumGradients();
-  const std::vector<double> want = real.SumGradients();
+  const std::vector<float> g = TrainingPeer::SumGradients(exact);
+  const std::vector<double> want = TrainingPeer::SumGradients(real);
   double difference = 0, size = 0;
   for (size_t i = 0; i < g.size(); ++i) {
     difference += (g[i] - want[i]) * (g[i] - want[i]);
@@ -155,7 +156,7 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
               shadow.parameters(1).begin());
     shadow.Forward(true);
     shadow.Backward();
-    const std::vector<float> g = shadow.SumGradients();
+    const std::vector<float> g = TrainingPeer::SumGradients(shadow);
     network.Forward(true);
     network.Backward();
     network.Update(0.5f);
@@ -180,7 +181,7 @@ TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   FillBatch(five, *model, 1);
   five.Forward(true);
   five.Backward();
-  const std::vector<float> sum = five.SumGradients();
+  const std::vector<float> sum = TrainingPeer::SumGradients(five);
   // The gradient of shard s alone: all others show an all-zero image, whose weight gradient is 0.
   std::vector<std::vector<float>> g;
   for (int64_t s = 0; s < 5; ++s) {
@@ -191,7 +192,7 @@ TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
     }
     lone.Forward(true);
     lone.Backward();
-    g.push_back(lone.SumGradients());
+    g.push_back(TrainingPeer::SumGradients(lone));
   }
   for (int64_t i = 0; i < model->layers[0].weights; ++i) {
     EXPECT_EQ(sum[i], ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i]);

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/emulator/training/toy_batch.h"
+#include "tests/client/emulator/training/training_peer.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {
@@ -138,12 +139,12 @@ TEST(TrainerTest, GradientsAreSummedInTheDocumentedTree) {
     fill(one, 0, core);
     one.Forward(true);
     one.Backward();
-    g.push_back(one.SumGradients());
+    g.push_back(TrainingPeer::SumGradients(one));
     for (float& value : g.back()) value /= 8;
   }
   eight.Forward(true);
   eight.Backward();
-  const std::vector<float> sum = eight.SumGradients();
+  const std::vector<float> sum = TrainingPeer::SumGradients(eight);
   for (size_t i = 0; i < sum.size(); ++i) {
     ASSERT_EQ(sum[i], ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) +
                           ((g[4][i] + g[5][i]) + (g[6][i] + g[7][i])));
@@ -154,7 +155,7 @@ TEST(TrainerTest, ReplicaThatDiffersIsAnInternalErrorNamingTheCore) {
   Trainer trainer = MakeTrainer(kMlp, {.num_cores = 4, .per_core_batch = 2});
   const auto batch = ToyBatch(4, 2, kMlpShape, 4, 1);
   ASSERT_THAT(trainer.Step(InputsOf(batch)), IsOk());
-  float& weight = trainer.parameters(2)[5];
+  float& weight = TrainingPeer::Parameters(trainer, 2)[5];
   weight = std::nextafter(weight, 9.0f);
   EXPECT_THAT(
       trainer.Step(InputsOf(batch)),
