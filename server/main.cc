@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
 #include "core/program/exit_code.h"
+#include "core/program/unknown_argument.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
@@ -204,44 +206,66 @@ int Main(int argc, char** argv) {
       "Example:\n"
       "  systole-server --dataset flowers='data/flowers-train-*.tfrecord'\n");
   app.set_version_flag("--version", SYSTOLE_VERSION);
-  app.add_option("--listen", flags.listen, "HOST:PORT (port 0 = any) or unix:PATH")
+  app.add_option("--listen", flags.listen, "HOST:PORT (port 0: any free one) or unix:PATH")
+      ->type_name("ADDRESS")
       ->take_last()  // So that a script's default can be overridden behind it.
       ->capture_default_str();
   app.add_flag("--insecure", flags.insecure,
-               "Allow an address that other machines can reach. Nothing is encrypted.");
+               "Allow an address that other machines can reach, though nothing is encrypted");
   app.add_flag("--shared-memory,!--no-shared-memory", flags.share_memory,
-               "On a Unix socket: pass batches to clients of the same user in shared memory "
-               "(the default)");
+               "Whether clients of the same user on a Unix socket get batches in shared memory. "
+               "Default: they do");
   app.add_option("--port-file", flags.port_file,
-                 "Write the port's number and a newline here once serving");
-  app.add_option("--dataset", flags.datasets,
-                 "NAME=GLOB, repeatable; globs of one name are one dataset")
+                 "Once the server serves, write its port's number and a newline here")
+      ->type_name("FILE");
+  app.add_option(
+         "--dataset", flags.datasets,
+         "Serve the shards that GLOB matches under NAME. Give it again for another dataset, or "
+         "with the same NAME for more shards of it")
+      ->type_name("NAME=GLOB")
       ->allow_extra_args(false);
-  app.add_option("--config", flags.config, "ServerConfig as textproto (systole/v1/config.proto)");
+  app.add_option("--config", flags.config,
+                 "A ServerConfig (systole/v1/config.proto): textproto, or JSON if named .json")
+      ->type_name("FILE");
   app.add_option("--threads", flags.threads, "Threads that read, decode and transform")
       ->check(CLI::Range(1, 1024))
+      ->type_name("N")
       ->capture_default_str();
   app.add_option("--memory-budget", flags.memory_budget,
-                 "Bytes of batches in flight, such as 512MB or 4GB")
+                 "Memory for batches in flight, such as 512MB or 4GB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 46, "1 MiB to 64 TiB"))
+      ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--index-dir", flags.index_dir,
-                 "Folder for shard indexes; default: beside each shard")
-      ->check(CLI::ExistingDirectory);
+                 "Folder for shard indexes, which must exist. Default: beside each shard")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
   app.add_option("--drain-timeout", flags.drain_timeout_s,
-                 "Seconds that clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
+                 "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level,
-                 "Least level of the lines on stderr. info: streams opened and ended, requests "
-                 "refused; warn: damage, streams that failed; debug: gRPC's own lines too")
+  app.add_option(
+         "--log-level", flags.log_level,
+         "The least level told on stderr: debug (also gRPC's own lines), info (also streams "
+         "opened and ended, requests refused), warn (also damage, streams that failed) or "
+         "error")
+      ->type_name("LEVEL")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLogLevels), std::end(kLogLevels))))
       ->capture_default_str();
   app.footer(kExitCodesText);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (!app.remaining().empty()) {
+      std::vector<std::string> known;
+      for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+      std::cerr << UnknownArgumentText("systole-server", app.remaining().front(), known) << "\n";
+      return kExitUsage;
+    }
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   KeepFreedMemory(flags.threads + 1);  // One for all that do not decode.

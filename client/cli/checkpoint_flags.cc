@@ -64,7 +64,7 @@ void CheckpointFlags::Declare(OptionList& options) {
   options.Optional("--checkpoint", "FILE", &file_,
                    "Save the run here after every epoch; --resume goes on from it");
   options.Optional("--checkpoint-every", "STEPS", &every_,
-                   "With --checkpoint: save after every so many steps, too");
+                   "With --checkpoint: also save each time this many steps are done");
   options.Optional("--resume", "FILE", &resume_,
                    "Go on from this checkpoint, to the bit as if there had been no break");
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/program/exit_code.h"
+#include "core/program/unknown_argument.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
 
@@ -123,18 +124,11 @@ std::string UnexpectedText(const CLI::App& app,
   }
   if (at->remaining().empty()) return "";
   const std::string program = at == &app ? "systole" : absl::StrCat("systole ", at->get_name());
-  const std::string argument = at->remaining().front();
-  if (!absl::StartsWith(argument, "-")) {
-    return absl::StrCat(program, ": '", ForeignName(argument), "' is one argument too many; `",
-                        program, " --help` shows what there is");
-  }
   std::vector<std::string> known;
   for (const CLI::Option* option : at->get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back(absl::StrCat("--", name));
   }
-  const std::string name = argument.substr(0, argument.find('='));
-  return absl::StrCat(program, ": there is no option '", ForeignName(name), "'; `", program,
-                      " --help` lists them", DidYouMean(name, known));
+  return UnknownArgumentText(program, at->remaining().front(), known);
 }
 
 }  // namespace

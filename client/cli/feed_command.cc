@@ -128,7 +128,7 @@ class FeedCommand final : public Command {
  public:
   std::string name() const override { return "feed"; }
   std::string summary() const override {
-    return "Drain a feed: how fast it comes, and what is in it";
+    return "Read a feed as fast as it comes; show its rate and what is in it";
   }
   std::string example() const override {
     return "systole feed --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto --steps 20";
@@ -142,7 +142,7 @@ class FeedCommand final : public Command {
                      "Go on where this token was printed, instead of --first-step");
     options.Optional("--steps", "N", &steps_,
                      "Steps wanted; 0 = to the end of the feed. Default: one epoch");
-    options.Optional("--cores", "A:B", &cores_, "The cores A .. B-1 alone. Default: all");
+    options.Optional("--cores", "A:B", &cores_, "Only cores A .. B-1. Default: all");
     options.FlagWithValue("--digest", "core", &digest_,
                           "Print `step core hex` for each slice and nothing else; "
                           "--digest=example: `step core slot hex`");

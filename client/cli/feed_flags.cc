@@ -45,14 +45,19 @@ void FeedFlags::DeclareRest(OptionList& options) {
                    "How long to try for the first answer and the first step");
   options.Optional("--retry-for", "SECONDS", &retry_for_s_,
                    "How long to try for the next step after servers were lost");
+  options.Optional(
+      "--silence-timeout", "SECONDS", &silence_timeout_s_,
+      "A server that sends nothing for this long, while a step is wanted, is lost; must "
+      "be longer than a server takes for a step");
   options.Optional("--prefetch-bytes", "N", &prefetch_bytes_,
-                   "Memory for steps that wait; room for two is always taken");
+                   "Memory for steps that arrive before they are asked for; two steps always fit");
   options.Optional("--max-step-bytes", "N", &max_step_bytes_,
-                   "The largest step accepted: a server's answer decides how much memory is taken");
+                   "The largest step accepted. Guards memory against a wrong answer of a server");
   options.Flag("--no-shared-memory", &no_shared_memory_,
-               "Have a unix: server send batches, though it could share its memory");
-  options.Flag("--allow-mixed-content", &allow_mixed_content_,
-               "Accept servers of different content versions: steps may differ in a few bits");
+               "Take batches through the socket of a unix: server, not in shared memory");
+  options.Flag(
+      "--allow-mixed-content", &allow_mixed_content_,
+      "Accept servers of different content versions, whose steps may differ in a few bits");
 }
 
 absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
@@ -61,6 +66,8 @@ absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
   SYSTOLE_ASSIGN_OR_RETURN(options.connect_timeout,
                            Seconds("--connect-timeout", connect_timeout_s_));
   SYSTOLE_ASSIGN_OR_RETURN(options.retry_for, Seconds("--retry-for", retry_for_s_));
+  SYSTOLE_ASSIGN_OR_RETURN(options.silence_timeout,
+                           Seconds("--silence-timeout", silence_timeout_s_));
   if (prefetch_bytes_ < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--prefetch-bytes ", prefetch_bytes_, ": want 0 or more"));

@@ -1,4 +1,4 @@
-// The options that all commands share which take a feed: which servers, and how to keep hold of
+// The options that all commands that read a feed share: which servers, and how long to try to reach
 // them.
 //
 // Thread-compatible.
@@ -18,14 +18,14 @@ namespace systole {
 
 class FeedFlags {
  public:
-  // --server, --connect-timeout, --retry-for, --prefetch-bytes, --max-step-bytes,
-  // --no-shared-memory, --allow-mixed-content.
+  // --server, --connect-timeout, --retry-for, --silence-timeout, --prefetch-bytes,
+  // --max-step-bytes, --no-shared-memory, --allow-mixed-content.
   void Declare(OptionList& options);
-  // The same for a command that can do without servers.
+  // The same options, for a command that also works without servers.
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 
-  // With a watch of their own. InvalidArgument if a value is out of range.
+  // The options, each time with a new watch. InvalidArgument if a value is out of range.
   absl::StatusOr<FeedClientOptions> ToOptions() const;
 
  private:
@@ -34,6 +34,7 @@ class FeedFlags {
   std::string servers_;
   double connect_timeout_s_ = 10;
   double retry_for_s_ = 600;
+  double silence_timeout_s_ = 60;
   int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
   int64_t max_step_bytes_ = FeedClientOptions().max_step_bytes;
   bool no_shared_memory_ = false;
@@ -43,7 +44,7 @@ class FeedFlags {
 // The spec in `path`, textproto or JSON. Errors of LoadMessage.
 absl::StatusOr<v1::FeedSpec> LoadSpec(const std::string& path);
 
-// Stores "A:B" in the options' cores; "" means all. InvalidArgument if it is no such range.
+// Stores the range "A:B" in the options' cores; "" means all. InvalidArgument for other text.
 absl::Status ParseCores(absl::string_view text, FeedClientOptions& options);
 
 }  // namespace systole

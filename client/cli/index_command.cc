@@ -45,7 +45,7 @@ class IndexCommand final : public Command {
  public:
   std::string name() const override { return "index"; }
   std::string summary() const override {
-    return "Build the index of each shard anew and print its number of records";
+    return "Rebuild the index of each shard and print its number of records";
   }
   std::string example() const override {
     return "systole index 'data/packed/flowers-train-*' --index-dir data/index";

@@ -29,7 +29,7 @@ class LoadCommand final : public Command {
  public:
   std::string name() const override { return "load"; }
   std::string summary() const override {
-    return "Find how many paced slices real servers keep busy, and what that costs them";
+    return "Find how many paced trainers the servers keep busy, and what that costs them";
   }
   std::string example() const override {
     return "systole load --server 127.0.0.1:8470 --spec deploy/specs/resnet50.textproto "

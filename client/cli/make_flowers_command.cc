@@ -30,7 +30,7 @@ class MakeFlowersCommand final : public Command {
 
   void Declare(OptionList& options) override {
     options.Positional("DIR", &dir_, "Folder to make; class folders go into it");
-    options.Optional("--images", "N", &images_, "How many, over all kinds");
+    options.Optional("--images", "N", &images_, "Number of images over all kinds");
     options.Optional("--seed", "S", &seed_, "Another seed draws other flowers");
     options.Optional("--size", "PX", &size_,
                      "The long side of each picture, the short one is three quarters of it. "

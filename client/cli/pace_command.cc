@@ -40,7 +40,7 @@ class PaceCommand final : public Command {
  public:
   std::string name() const override { return "pace"; }
   std::string summary() const override {
-    return "Take a feed at a chip's rate: accelerator utilization, stalls";
+    return "Read a feed at a chip's rate; report accelerator utilization and stalls";
   }
   std::string example() const override {
     return "systole pace --server 127.0.0.1:8470 --spec deploy/specs/resnet50.textproto "
@@ -54,7 +54,7 @@ class PaceCommand final : public Command {
     timing_.Declare(options);
     options.Optional("--steps", "N", &steps_, "Steps to take");
     options.Optional("--duration", "TIME", &duration_,
-                     "Take steps for so long after the first one. Default, without --steps: 60s");
+                     "Take steps for this long after the first one. Default, without --steps: 60s");
     options.Optional("--save-arrivals", "FILE", &save_arrivals_,
                      "Also write when each slice arrived, for `systole replay`");
     report_.Declare(options);

@@ -65,9 +65,9 @@ class PackCommand final : public Command {
                        "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on");
     options.Required("--shards", "N", &shards_, "Train shards");
     options.Optional("--resize-short", "PX", &options_.resize_short,
-                     "Make images smaller until their short side has PX pixels");
+                     "Shrink images whose short side has more than PX pixels until it has PX");
     options.Optional("--quality", "Q", &options_.quality,
-                     "Encode every image anew at this JPEG quality, 1 to 100");
+                     "Re-encode every image at this JPEG quality, 1 to 100");
     options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not JPEG");
     options.Optional("--validation", "FRACTION", &options_.plan.validation,
                      "Part of each class that goes to validation shards");

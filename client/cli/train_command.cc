@@ -59,7 +59,7 @@ class TrainCommand final : public Command {
     options.Required("--model", "NAME", &model_,
                      "A model that comes with systole, such as flowers-cnn, or a textproto");
     options.Optional("--epochs", "N", &epochs_, "Epochs to train");
-    options.Optional("--seed", "S", &seed_, "Of the initial weights");
+    options.Optional("--seed", "S", &seed_, "Seed of the initial weights");
     options.Optional("--numerics", "exact|fast", &numerics_,
                      "exact: the same bits on every machine; fast: oneDNN's sums, AMX if present");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");

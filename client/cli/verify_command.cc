@@ -53,7 +53,7 @@ class VerifyCommand final : public Command {
   void Declare(OptionList& options) override {
     options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
     options.Flag("--framing-only", &framing_only_,
-                 "Check framing and checksums alone: for records that are no tf.train.Example");
+                 "Check only framing and checksums: for records that are not tf.train.Example");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 

@@ -75,6 +75,7 @@ absl::Status CheckServerAddress(absl::string_view address) {
     const size_t colon = address.rfind(':');
     int port = 0;
     if (colon != absl::string_view::npos && colon > 0 &&
+        address.find_first_of("/, \t\n") == absl::string_view::npos &&
         absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port < 65536) {
       return absl::OkStatus();
     }

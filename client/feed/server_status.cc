@@ -11,6 +11,9 @@
 namespace systole {
 namespace {
 
+// What gRPC says when the time is over; a server that answers says something else.
+constexpr char kDeadlineText[] = "Deadline Exceeded";
+
 // `what` says in a message what was asked about.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
@@ -27,6 +30,11 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   absl::Status status = FromGrpcStatus((link.stub().*call)(&context, request, &response));
   if (status.ok()) status = CleanAnswer(response);
   if (status.ok()) return response;
+  if (status.message() == kDeadlineText) {
+    status =
+        absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(timeout),
+                                                 "; does a Systole server listen there?"));
+  }
   return absl::Status(status.code(), absl::StrCat("server ", address, ", asked for its ", what,
                                                   ": ", status.message()));
 }

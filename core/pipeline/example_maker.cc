@@ -221,7 +221,11 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   // A shard that was replaced is no damage to be masked.
   if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
     status = std::move(unchanged);
-  } else if (task.plan.spec().on_corrupt() == v1::MASK && IsDamage(status)) {
+  } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {
+    status = absl::Status(status.code(), absl::StrCat(status.message(),
+                                                      "; with `on_corrupt: MASK` in the spec the "
+                                                      "feed goes on without such records"));
+  } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
     dataset.damage().Add(
         {.shard = std::string(shard.base_name()),

@@ -7,8 +7,8 @@
 namespace systole {
 
 // Makes glibc's malloc keep what is freed instead of returning it to the kernel, and use at most
-// `arenas` heaps, each with a lock of its own. Before a second thread is started: later calls do
-// not change the number.
+// `arenas` heaps, each with a lock of its own. Call it before a second thread is started: later
+// calls do not change the number of heaps.
 //
 // gRPC takes memory for every piece it reads from a socket and frees it a moment later on another
 // thread. With the defaults each round goes through the kernel: half of a client's time is page

@@ -140,7 +140,14 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
-  if (!parser.Parse(&stream, &message)) return absl::InvalidArgumentError(errors.Joined());
+  if (!parser.Parse(&stream, &message)) {
+    // No textproto of ours begins with a brace.
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "{")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": this looks like JSON; JSON is read from files named .json"));
+    }
+    return absl::InvalidArgumentError(errors.Joined());
+  }
   return absl::OkStatus();
 }
 

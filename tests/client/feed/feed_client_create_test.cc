@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/feed/drained_feed.h"
 #include "tests/client/feed/fake_server.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -16,6 +17,29 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+
+TEST(FeedClientCreateTest, TheCallerCanEndTheWaitForAServer) {
+  FeedClientOptions options = Quick({DeadAddress()});
+  int asked = 0;
+  options.interrupted = [&asked] { return ++asked == 2; };
+  EXPECT_THAT(FeedClient::Create(SpecOf(FakeFeed()), options),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(FeedClientCreateTest, AskedToWaitItAsksForNoStepBeforeTheFirstNext) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.start_at_once = false;
+  options.first_step = 3;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(client->next_step(), 3);
+  EXPECT_EQ(client->stats().steps_received, 0);
+  EXPECT_TRUE(server.requests().empty());
+  ExpectAllSteps(Drain(*client), 3, 20);
+}
 
 TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
   const struct {
@@ -27,6 +51,8 @@ TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
       {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"somewhere:0"}; }},
       {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"somewhere:65536"}; }},
       {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {":80"}; }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"http://somewhere:80"}; }},
+      {"want HOST:PORT", [](FeedClientOptions& o) { o.servers = {"one:80,two:80"}; }},
       {"unix:PATH", [](FeedClientOptions& o) { o.servers = {"unix:"}; }},
       {"first_step is -1", [](FeedClientOptions& o) { o.first_step = -1; }},
       {"steps is -2", [](FeedClientOptions& o) { o.steps = -2; }},
