@@ -33,11 +33,11 @@ class Catalogue {
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 
-  // OK if a dataset is left to serve. Otherwise the error of the first one, by name.
+  // OK if at least one dataset is served. Otherwise the error of the first refused one, by name.
   absl::Status CheckServes() const;
 
-  //   NotFound            nobody named it; lists some of the names there are.
-  //   FailedPrecondition  it was refused, and why.
+  //   NotFound            no dataset has this name; lists some of the names there are.
+  //   FailedPrecondition  the dataset was refused; says why.
   absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name) const;
 
   // By name.

@@ -1,7 +1,7 @@
-// What a server tells the person who runs it, line by line. The one place where a line is made fit
-// to be read: whatever a peer or a file put into it is escaped and bounded
-// (core/status/foreign_text), and no cause may write more than so many lines in an interval,
-// whatever peers do.
+// What a server tells the person who runs it, line by line. Every line is made fit to be read here,
+// and only here: what a peer or a file put into it is escaped and bounded
+// (core/status/foreign_text). The number of lines that one cause may write in an interval is
+// limited, so peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_EVENT_LOG_H_
@@ -27,7 +27,7 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
 // What makes a line. Each cause has its own allowance of lines.
 enum class LogCause {
-  kProgram,  // Start, datasets, end. Without a limit: nobody from outside makes these.
+  kProgram,  // Start, datasets, end. No limit: peers cannot cause these.
   kIndex,    // What is odd about a shard's index.
   kDamage,
   kStreamOpened,
@@ -42,10 +42,10 @@ inline constexpr size_t kNumLogCauses = 8;
 using LogSink = std::function<void(LogLevel level, const std::string& line)>;
 
 struct EventLogOptions {
-  // Lines below are dropped, and not counted.
+  // Lines below this level are dropped, and not counted.
   LogLevel least = LogLevel::kInfo;
-  // Lines of one cause in one interval; the rest are counted and told as a number when it ends.
-  // Stops a peer from filling the disk.
+  // Most lines of one cause in one interval. Further ones are counted, and their number is told
+  // when the interval ends. Stops a peer from filling the disk.
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
@@ -53,18 +53,18 @@ struct EventLogOptions {
 
 class EventLog {
  public:
-  // `sink` may be null: nobody is told.
+  // `sink` may be null: lines are dropped.
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has had its lines.
+  // Writes one line, unless its cause has used up its lines.
   void Add(LogCause cause, LogLevel level, absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Tells how many lines each cause had too many, if its interval is over. Add() does the same for
-  // its own cause; somebody has to call this now and then, for the time when no more lines come.
+  // Tells for each cause whose interval is over how many lines were left out. Add() does the same
+  // for its own cause. Call this now and then, for causes that write no more lines.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 
-  // The same for every cause now: nothing comes any more.
+  // The same for every cause at once. For the end, when no more lines come.
   void Flush() ABSL_LOCKS_EXCLUDED(mu_) { Settle(absl::InfiniteDuration()); }
 
  private:
@@ -80,7 +80,7 @@ class EventLog {
   };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the interval if it is over; adds the line that says what was left out, if anything was.
+  // Ends the interval if it is over; adds a line about what was left out, if anything was.
   void SettleLocked(LogCause cause, absl::Duration now, std::vector<Line>& lines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Write(const std::vector<Line>& lines) const;

@@ -32,10 +32,10 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
-  // Streams served at once; one more is told to come back later. Stops a flood of requests from
-  // dividing the memory budget until nobody moves.
+  // Most streams served at once; a further one is told to come back later. Stops a flood of
+  // requests from dividing the memory budget until no stream moves.
   int max_streams = 256;
-  // Hears of streams, refused requests and damage, on any thread. Null: nobody does.
+  // Gets lines about streams, refused requests and damage, from any thread. Null: no log.
   EventLog* events = nullptr;
 };
 
@@ -70,10 +70,10 @@ class FeedService final
 
  private:
   // Plans by spec: opening a stream of a known spec costs a look-up, and streams of one feed share
-  // it.
+  // one plan.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets what it serves and, if the client asks for it, how memory is shared.
+  // Opens a stream. Sets `plan` and `range`, and `slots` if the client asks for shared memory.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
                                                          std::shared_ptr<const FeedPlan>& plan,
                                                          StepRange& range, StreamSlots& slots);
@@ -91,13 +91,13 @@ class FeedService final
 
   const Catalogue catalogue_;
   const FeedServiceOptions options_;
-  EventLog nobody_;  // Stands in for a log that nobody gave.
+  EventLog nobody_;  // Used if the options name no log.
   EventLog& events_;
   ServiceCounters counters_;
   std::atomic<int64_t> streams_opened_ = 0;  // Numbers them in the log.
   NotSharedLog not_shared_;
   StepEngine engine_;
-  const std::unique_ptr<SlotServer> slots_;  // Behind the engine, whose memory its sessions hold.
+  const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   Mutex mu_;
   // Most recently used first; the key is the spec's serialised form.
   std::list<std::pair<std::string, std::shared_ptr<const FeedPlan>>> plans_ ABSL_GUARDED_BY(mu_);

@@ -15,7 +15,7 @@ namespace systole {
 class NotSharedLog {
  public:
   explicit NotSharedLog(EventLog& events) : events_(events) {}
-  // NO_REASON is none.
+  // NO_REASON is ignored.
   void Add(v1::NotShared reason);
 
  private:

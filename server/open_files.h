@@ -1,6 +1,6 @@
 // How many file descriptors a server may come to need, against how many it may open
-// (RLIMIT_NOFILE). One that runs out of them is deaf for good: gRPC's listener does not try again
-// after an accept() that failed for that.
+// (RLIMIT_NOFILE). A server that runs out of them hears no new client ever again: gRPC's listener
+// does not try again after an accept() that failed for that reason.
 //
 // Thread-safe: pure functions.
 #ifndef SYSTOLE_SERVER_OPEN_FILES_H_
@@ -15,8 +15,8 @@ namespace systole {
 struct OpenFilesNeed {
   int64_t shards = 0;   // Each stays open.
   int64_t streams = 0;  // At once; each may have a connection of its own.
-  // Memory is shared: there are MaxSlotsFor(limit) slots, a second connection for each stream, and
-  // clients that wait for theirs.
+  // Whether memory is shared. That adds MaxSlotsFor(limit) slots, a second connection for each
+  // stream, and clients that wait for their stream.
   bool shares = false;
 };
 

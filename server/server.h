@@ -33,7 +33,7 @@ struct ServerOptions {
 class Server {
  public:
   // Serves from the moment it returns.
-  //   InvalidArgument  an address that is none, or that is not loopback without `insecure`.
+  //   InvalidArgument  no valid address, or one that is not loopback without `insecure`.
   //   Unavailable      the address is taken or not this machine's.
   // and, for a Unix socket, the errors of SocketLock::Take().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
@@ -55,16 +55,16 @@ class Server {
   const absl::Status& open_files() const { return open_files_; }
 
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
-  // Returns when all calls are over: true, or, after `timeout`, false. After a false some client
-  // has stopped reading; the destructor then waits until the kernel gives that client up, so a
-  // program that wants to end calls _Exit. Call once.
+  // Returns true when all calls are over, or false after `timeout`. After a false some client has
+  // stopped reading. The destructor then waits until the kernel gives that client up, so a program
+  // that wants to end calls _Exit. Call it once.
   bool Drain(absl::Duration timeout);
 
  private:
   Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
          std::string listen, absl::Status sharing, absl::Status open_files);
 
-  // First: gRPC, and the slots in the service, remove their socket files when they go.
+  // First, so destroyed last: gRPC and the slots remove their socket files when they are destroyed.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   const absl::Status sharing_;
@@ -72,7 +72,7 @@ class Server {
   std::string address_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<WorkerPool> shutdown_thread_;  // Of Drain(). Last: it uses what is above.
+  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). Last: it uses what is above.
 };
 
 }  // namespace systole

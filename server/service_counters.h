@@ -1,4 +1,4 @@
-// What a server counts since its start. Streams write it, ServerStatus tells it.
+// What a server counts since its start. Streams write the counters, ServerStatus reports them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SERVICE_COUNTERS_H_

@@ -22,17 +22,17 @@
 
 namespace systole {
 
-// How many slots a process should have that may open `open_files` descriptors (RLIMIT_NOFILE): as
-// many as clients map, but no more than a quarter of the descriptors. A server without any left
-// cannot accept a connection any more.
+// How many slots a process should have if it may open `open_files` descriptors (RLIMIT_NOFILE): at
+// most kMaxSlots, and no more than a quarter of the descriptors. A server without any
+// descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// Clients that have connected and not yet asked. More than may ask at one moment; beyond, the one
-// that has been there longest is hung up on.
+// Most clients that have connected and not yet asked for a stream. More than may ask at one moment.
+// Beyond this number the client that has waited longest is hung up on.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
-  // Sessions at once: each costs a descriptor and what its client holds. A client beyond gets
+  // Most sessions at once: each costs a descriptor and what its client holds. Further clients get
   // bytes.
   int max_sessions = 256;
   // See SlotAccount.
@@ -41,22 +41,22 @@ struct SlotServerOptions {
 
 class SlotServer {
  public:
-  // Listens at `path`. Errors of SlotListener::Listen(), or of a thread that cannot be had.
+  // Listens at `path`. Errors of SlotListener::Listen(), or of starting a thread.
   static absl::StatusOr<std::unique_ptr<SlotServer>> Listen(const std::string& path,
                                                             const SlotServerOptions& options);
-  // Hangs up on every client whose session nobody holds any more.
+  // Hangs up on every client whose session no stream holds any more.
   ~SlotServer();
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session whose client has said hello as `session` and now asks for a stream. Once: who comes
-  // second, and who guesses, gets none, as does a client that there is no room for. Its client
-  // connected before it asked, so nobody waits for it.
+  // The session whose client has said hello as `session` and now asks for a stream. Each is given
+  // once. A second request, a wrong guess, or a client for which there is no room gets none. Never
+  // waits, because the client has connected before it asked.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Takes note of clients that have connected, as Claim() does. For requests that are refused:
-  // those who made them have connected too, and would fill the socket's queue while nobody asks
-  // Claim().
+  // Takes in clients that have connected, as Claim() does. For requests that are refused: their
+  // clients have connected too, and would fill the socket's queue while no Claim() empties
+  // it.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t sessions() const { return account_->sessions; }
@@ -71,16 +71,16 @@ class SlotServer {
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
              const SlotServerOptions& options);
-  // False: somebody may wait who could not be let in for lack of descriptors.
+  // False: a client may still wait, because there were no descriptors to let it in.
   bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // False: the guest is gone, or is none of ours.
+  // False: the guest is gone, or is no client of ours.
   static bool Hear(Guest& guest);
 
   const SlotServerOptions options_;
   const std::shared_ptr<SlotAccount> account_;
   Mutex mu_;
   const SlotListener listener_;
-  std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest there first.
+  std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
   std::unique_ptr<DescriptorPoller> poller_;      // Last: its handlers hold sessions.
 };
 

@@ -1,5 +1,5 @@
-// One client's connection over which it shares memory with this server: slots are lent to it and
-// come back by its messages, all at once when it goes.
+// The connection over which one client shares memory with this server. Slots are lent to the
+// client. They come back by its messages, and all at once when the connection ends.
 //
 //   memory of the pool --Lend()--> the client's --SlotReturn--> of the pool again
 //                                       \_____ the connection ends _____/
@@ -25,7 +25,7 @@ namespace systole {
 // What all sessions of a server have in common.
 struct SlotAccount {
   // Bound on what clients hold at a time, in bytes. A client that gives nothing back and stays
-  // connected holds it for good; the rest of the memory budget is out of its reach.
+  // connected holds its part for good, but cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
   std::atomic<int64_t> lent_bytes = 0;
   std::atomic<int64_t> sessions = 0;
@@ -39,15 +39,15 @@ class SlotSession {
   SlotSession(const SlotSession&) = delete;
   SlotSession& operator=(const SlotSession&) = delete;
 
-  // Leaves `memory`, whose id() is the slot's number, to the client; `owner` is kept until the
-  // client has given it back or is gone, and dropped without a lock. NO_REASON if it is lent;
-  // otherwise the client cannot have it, so its bytes have to be sent. REQUIRES: it is not lent
+  // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
+  // has given the memory back or is gone, and drops it without a lock. NO_REASON if it is lent. Any
+  // other value: the client cannot have it, so its bytes must be sent. REQUIRES: it is not lent
   // already.
   v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes one message of the client, if there is one. False: the session is over, because the
-  // client is gone or sent what it must not (a slot that it does not hold, above all).
+  // client is gone or broke the protocol (most of all, it returned a slot that it does not hold).
   bool TakeMessage() ABSL_LOCKS_EXCLUDED(mu_);
 
   int fd() const { return socket_.fd(); }
@@ -57,8 +57,8 @@ class SlotSession {
     std::shared_ptr<const void> owner;
     int64_t bytes = 0;
   };
-  // Tells the client what it needs to know before it hears that the slice is there: the memory's
-  // descriptor if it has not got it, and what it may unmap. NO_REASON if it has the memory.
+  // Tells the client what it must know before it hears of the slice: the memory's descriptor, if it
+  // does not have that yet, and what it may unmap. NO_REASON if it has the memory.
   v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
@@ -73,7 +73,7 @@ class SlotSession {
   std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
 };
 
-// How a stream's slices are shared: through `session`, or not, if that is null.
+// How a stream's slices are shared: through `session`, or not at all if that is null.
 struct StreamSlots {
   std::shared_ptr<SlotSession> session;
   // Why not, if the client asked for it.

@@ -1,5 +1,5 @@
-// Who serves on a Unix socket: one server at a time. gRPC takes a socket file away from whoever has
-// it, at its start and at its end, so what keeps two servers apart is a lock on a file beside it.
+// Lets one server at a time serve on a Unix socket. gRPC removes the socket file at its start and
+// at its end, even if it is another server's. So a lock on a file beside it keeps servers apart.
 //
 //   PATH        the socket, gRPC's
 //   PATH.lock   held (flock) for as long as the server lives; the kernel lets go if it is killed
@@ -18,16 +18,16 @@ namespace systole {
 
 class SocketLock {
  public:
-  // Takes the socket at `path`. One that nobody listens on, such as a killed server leaves, is
-  // removed.
-  //   Unavailable       somebody serves there; names the process if it is known, and the remedy.
+  // Takes the socket at `path`. Removes a socket that nobody listens on, such as a killed server
+  // leaves.
+  //   Unavailable       another process serves there; names it if it is known, and the remedy.
   //   AlreadyExists     something else than a socket has the name.
   //   NotFound, PermissionDenied, ..  the lock file cannot be made; names the folder.
   static absl::StatusOr<SocketLock> Take(const std::string& path);
   SocketLock(SocketLock&& other) noexcept
       : fd_(std::move(other.fd_)), lock_path_(std::exchange(other.lock_path_, "")) {}
   SocketLock& operator=(SocketLock&&) = delete;
-  // Removes the lock file, and lets go.
+  // Removes the lock file, and gives up the lock.
   ~SocketLock();
 
  private:

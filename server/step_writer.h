@@ -1,12 +1,12 @@
-// Sends the slices of one StepStream: as chunks that refer to their memory or, to a client that
-// shares it, as a word where they lie. One write is outstanding at a time; with HTTP/2's windows,
-// or the stream's own (StreamMemory), that is the backpressure.
+// Sends the slices of one StepStream: as chunks that refer to their memory or, if the client shares
+// memory, as messages that say where they lie. One write is outstanding at a time. With HTTP/2's
+// windows, or the stream's own (StreamMemory), that is the backpressure.
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
-// But for the call's metadata, exactly one thing is pending at any moment, a Next() or a write, and
-// whoever completes it goes on; so no lock is needed. A cancelled call cancels the stream, which
-// completes the pending Next().
+// Apart from the call's metadata, exactly one thing is pending at any moment: a Next() or a write.
+// The thread that completes it goes on, so no lock is needed. A cancelled call cancels the stream,
+// which completes the pending Next().
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_STEP_WRITER_H_
@@ -34,10 +34,10 @@ namespace systole {
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send: slices in sealed memory through the session of `slots`, as far as it takes
-  // them, and others as bytes, with the reason. `counters` and `not_shared` must outlive the call;
-  // the stream is counted in active_streams already, and no more when it is over, which `log` is
-  // told.
+  // Begins to send. Slices in sealed memory go through the session of `slots`, as far as it takes
+  // them. Others go as bytes, with the reason. `counters` and `not_shared` must outlive the call.
+  // The stream is counted in active_streams already; it is taken out, and `log` told, when it is
+  // over.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared,
                            StreamLog log);
@@ -52,7 +52,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void AskForSlice();
   void OnSlice(StepStream::Result result);
-  // Lends the slice to the client; NO_REASON if that is done, or nobody asked for it.
+  // Lends the slice to the client. NO_REASON if that is done, or if the client did not ask for it.
   v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();
   // Ends the call. `why` is for the log; empty: what the status says.
@@ -66,7 +66,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   StreamLog log_;
 
   const MonotonicClock clock_ = SteadyClock();
-  // When the slice before this one was asked for, and when it came: the stream's pace.
+  // When this slice was asked for, and when the one before it came: the stream's pace.
   absl::Duration asked_at_ = absl::ZeroDuration();
   std::optional<absl::Duration> given_at_;
   SliceChunks chunks_;  // Of the slice being sent.

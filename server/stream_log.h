@@ -1,4 +1,4 @@
-// What is told of one stream: that it opened, and how it ended. Nothing in between.
+// What the log is told of one stream: that it opened, and how it ended. Nothing in between.
 //
 // Single-thread.
 #ifndef SYSTOLE_SERVER_STREAM_LOG_H_

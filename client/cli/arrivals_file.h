@@ -1,4 +1,4 @@
-// Recordings of arrivals (client/emulator/timing/arrivals_file.h) under a path.
+// Reads and writes recordings of arrivals (client/emulator/timing/arrivals_file.h) at a path.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_ARRIVALS_FILE_H_
@@ -13,10 +13,10 @@
 
 namespace systole {
 
-// Errors of FileSource::Open and emulator::ReadArrivals, the path in front.
+// Errors of FileSource::Open and emulator::ReadArrivals, with the path in front.
 absl::StatusOr<emulator::Arrivals> LoadArrivals(const std::string& path);
 
-// The file is whole or not there. `version` is the program's. Errors of emulator::WriteArrivals.
+// Writes the whole file or none. `version`: the program's. Errors of emulator::WriteArrivals.
 absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arrivals,
                           absl::string_view version);
 

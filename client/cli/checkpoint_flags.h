@@ -1,5 +1,5 @@
-// The options by which a training run is saved and goes on: --initial-checkpoint, --checkpoint,
-// --checkpoint-every, --resume; and the files they name.
+// The options that save a training run and let it go on: --initial-checkpoint, --checkpoint,
+// --checkpoint-every, --resume. Reads and writes the files they name.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_CHECKPOINT_FLAGS_H_
@@ -42,21 +42,21 @@ class CheckpointFlags {
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // and what opening a file may yield, or making those that are to be written: now rather than
-  // after an epoch. All but the first name the file.
+  // and the errors of opening a file to read, or of creating the files to be written: better now
+  // than after an epoch. All but errors in the options name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
   // Whether the run's state before step 0 is wanted.
   bool saves_initial() const { return !initial_.empty(); }
   int64_t every() const { return every_; }
-  // Replaces the file --checkpoint names: whole or not at all, and on the device when this returns.
-  // `version` is the program's. REQUIRES: saves().
+  // Replaces the file that --checkpoint names: the whole file or nothing. It is on the device when
+  // this returns. `version` is the program's. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // The same for --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
-  // Cancelled: the run was stopped after so many steps in all. Says from which checkpoint it goes
-  // on, or how to get one. `saved_steps`: the steps in the last one that was saved, if one was.
+  // Cancelled: the run was stopped after `steps` steps in all. Says from which checkpoint it goes
+  // on, or how to get one. `saved_steps`: the steps in the last checkpoint saved, if any.
   absl::Status Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
                            const std::optional<ResumedRun>& resumed) const;
 

@@ -1,6 +1,6 @@
-// The subcommands of `systole` and the command line around them. A subcommand is a class that names
-// its options and runs; parsing, help, `--json` and exit codes are done here, once. The CLI11
-// library is behind this header: command_line.cc alone includes it.
+// The base class of `systole`'s subcommands, and the command line around them. A subcommand names
+// its options and runs. Parsing, help, `--json` and exit codes are done here, once. Only
+// command_line.cc includes the CLI11 library.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_CLI_COMMAND_LINE_H_
@@ -21,9 +21,9 @@
 
 namespace systole {
 
-// Where a command's options are declared. Every call binds a field of the command: what the field
-// holds before parsing is the default that `--help` shows, and parsing overwrites it. `name` is
-// "--some-option", or "SOMETHING" for a positional argument. `value` names the value in the help.
+// A command declares its options here. Each call binds a field of the command: its value before
+// parsing is the default that `--help` shows, and parsing overwrites it. `name` is "--some-option",
+// or "SOMETHING" for a positional argument. `value` names the value in the help.
 class OptionList {
  public:
   virtual ~OptionList() = default;
@@ -59,8 +59,8 @@ class OptionList {
                         std::optional<double>* field, const std::string& help) = 0;
 };
 
-// Where a command writes, and who may ask it to stop. Results go to `out`; progress and remarks to
-// `err`.
+// Where a command writes, and what may ask it to stop. Results go to `out`; progress and remarks go
+// to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
@@ -82,15 +82,15 @@ class Command {
   virtual std::string summary() const = 0;  // One sentence.
   virtual std::string example() const = 0;  // A command line that works, shown by --help.
   virtual void Declare(OptionList& options) = 0;
-  // Runs with the fields filled in. The status decides the exit code (core/program/exit_code.h),
-  // and the message of one that is not OK is printed to `err`: a command does not print it itself.
+  // Runs with the fields filled in. The status decides the exit code (core/program/exit_code.h). If
+  // it is not OK, the caller prints its message to `err`: a command does not print it itself.
   virtual absl::Status Run(const Console& console) = 0;
 };
 
-// Parses `args` (without the program's name), runs the command they name, returns the exit code:
-// that of the command's status, or 128 + signal, as shells tell it, if it was Cancelled because
-// `console.interrupt` was requested.
-// `console.json` is set from the command line, `console.version` from `version`.
+// Parses `args` (without the program's name), runs the command they name, and returns the exit
+// code. That is the code of the command's status; or, as in shells, 128 + signal if the status is
+// Cancelled because `console.interrupt` was requested. `console.json` is set from the command line,
+// `console.version` from `version`.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
                    const Console& console);

@@ -1,4 +1,4 @@
-// A feed as the training loop takes it: the slices of core_queues.h, and which of their tensors are
+// A feed for the training loop. Takes the slices of core_queues.h and picks the tensors that are
 // the model's input and label.
 //
 // Thread-compatible.
@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// Names of the outputs that hold what a model is trained on.
+// Names of the feed's outputs that a model is trained on.
 struct TrainingOutputs {
   std::string image = "image";
   std::string label = "label";

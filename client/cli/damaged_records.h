@@ -1,4 +1,4 @@
-// The damaged records that a server tells of a dataset, as `datasets` and `status` show them.
+// The damaged records that a server reports for a dataset, as `datasets` and `status` show them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_DAMAGED_RECORDS_H_
@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// A line for each record, behind four spaces.
+// Prints a line for each record, indented by four spaces.
 void PrintDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
                          std::ostream& out);
 

@@ -1,5 +1,5 @@
-// What a report says of the feed that a command took: from the command line, the server's answer
-// and the calendar.
+// What a report says about the feed that a command read. It comes from the command line, the
+// server's answer and today's date.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_FEED_ORIGIN_H_

@@ -17,9 +17,9 @@ struct RgbImage {
   std::vector<uint8_t> pixels;  // [height, width, 3] uint8, row-major.
 };
 
-// `image` with its short side at `short_px` and its aspect kept (to the nearest pixel); an image
-// that is not larger comes back as it is. While it is at least twice as large, 2x2 pixels are
-// averaged (an odd last row or column is dropped), so that no pixel goes unseen; the rest is
+// `image` with its short side at `short_px` and its aspect kept (to the nearest pixel). An image
+// that is not larger is returned as it is. While it is at least twice as large, 2x2 pixels are
+// averaged (an odd last row or column is dropped), so that every pixel counts. The last part is
 // bilinear.
 //   InvalidArgument  short_px < 1.
 absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px);

@@ -1,4 +1,4 @@
-// A folder tree of images, one folder for each class, as image data sets are handed around:
+// Lists a folder tree of images with one folder for each class, the usual form of image data sets:
 //   flower_photos/LICENSE.txt                 ignored: not in a class folder
 //   flower_photos/daisy/100080576_f52e8ee070_n.jpg
 //   flower_photos/tulips/100930342_92e8746431_n.jpg
@@ -25,11 +25,11 @@ struct ImageTree {
   std::vector<ImageFile> files;      // Sorted by label, then file name. Not opened yet.
 };
 
-// Lists the tree at `root`: what lies directly in its folders, links followed. Names that begin
-// with a dot are left out, and so are files beside the class folders. An empty class folder is a
-// class.
+// Lists the tree at `root`: the files directly in its class folders. Links are followed. Names that
+// begin with a dot and files beside the class folders are left out. An empty class folder is a
+// class too.
 //   NotFound          no folder `root`, no class folder in it, or no file in any of them.
-//   InvalidArgument   a class folder holds a folder: a tree of another kind.
+//   InvalidArgument   a class folder holds a folder, so the tree is of another kind.
 //   PermissionDenied  a folder cannot be read.
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root);
 

@@ -1,5 +1,5 @@
-// Ctrl-C, and what else asks a program to end (SIGTERM, SIGHUP): a command that has something to
-// clean up or to tell says what is to be done then; any other is ended at once.
+// Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP, which ask a program to end. A command that must
+// clean up or print something opens an InterruptScope; without one the program ends at once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_CLI_INTERRUPT_H_
@@ -17,17 +17,17 @@
 
 namespace systole {
 
-// The exit code of a program that a signal asked to end is this and the signal's number.
+// The exit code of a program that a signal ended is this plus the signal's number.
 inline constexpr int kExitSignalled = 128;
 
 class Interrupt {
  public:
-  // `end_now` ends the program: nothing is held up for it, or it was asked for a second time.
+  // `end_now` ends the program. Called if no scope is open, or on a second request.
   explicit Interrupt(std::function<void(int signal)> end_now) : end_now_(std::move(end_now)) {}
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // The program is asked to end: what the signals call.
+  // Asks the program to end. The signal handling calls it.
   void Request(int signal) ABSL_LOCKS_EXCLUDED(mu_);
   // The signal of the first Request(), or nullopt.
   std::optional<int> signal() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -39,16 +39,16 @@ class Interrupt {
   const std::function<void(int signal)> end_now_;
   mutable Mutex mu_;
   std::optional<int> signal_ ABSL_GUARDED_BY(mu_);
-  // Of the scope that is open; null: none.
+  // Belongs to the open scope; null if none is open.
   const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// While it lives, a request calls `on_request` once, on another thread, which must not wait, and
-// then it is for the command to end. One at a time.
+// While a scope lives, the first request calls `on_request` once, on another thread. `on_request`
+// must not wait. The command must then end by itself. Only one scope at a time.
 class InterruptScope {
  public:
-  // `interrupt` may be null: then nothing asks. One that was requested already calls `on_request`
-  // now.
+  // `interrupt` may be null: then there are no requests. If it was requested before, the
+  // constructor calls `on_request`.
   InterruptScope(Interrupt* interrupt, std::function<void()> on_request);
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
@@ -61,9 +61,9 @@ class InterruptScope {
   const std::function<void()> on_request_;
 };
 
-// From now on the signals that ask a program to end call `interrupt`, as long as the poller that is
-// returned lives. Signals that the caller of the program has switched off stay so. To be called
-// before there are other threads. REQUIRES: `interrupt` outlives the poller.
+// From now on SIGINT, SIGTERM and SIGHUP call `interrupt`, as long as the returned poller lives.
+// Signals that the program's caller made it ignore stay ignored. Call this before other threads
+// start. REQUIRES: `interrupt` outlives the poller.
 absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interrupt);
 
 }  // namespace systole

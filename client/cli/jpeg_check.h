@@ -1,6 +1,6 @@
-// Looks at bytes that may be a JPEG: what `inspect` shows of them and `verify` asks of them.
+// Looks at bytes that may be a JPEG: `inspect` shows what they are, `verify` checks them.
 //
-// Single-thread: JpegCheck keeps its decoder from image to image.
+// Single-thread: a JpegCheck uses one decoder for all images.
 #ifndef SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
 #define SYSTOLE_CLIENT_CLI_JPEG_CHECK_H_
 
@@ -16,15 +16,15 @@ namespace systole {
 // Whether `bytes` begin as every JPEG does (FF D8).
 bool LooksLikeJpeg(absl::string_view bytes);
 
-// What bytes that are no JPEG look like, by how they begin: "PNG", "GIF", "WebP", "BMP", "TIFF",
-// "gzip", "text" if all of it can be printed, "other bytes".
+// What bytes that are not a JPEG look like, by how they begin: "PNG", "GIF", "WebP", "BMP", "TIFF",
+// "gzip", "text" if all of them can be printed, else "other bytes".
 absl::string_view KindOfBytes(absl::string_view bytes);
 
 class JpegCheck {
  public:
   static absl::StatusOr<JpegCheck> Create();
 
-  // The size alone. Errors: JpegDecoder::ReadHeader.
+  // Reads only the size. Errors: JpegDecoder::ReadHeader.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg) { return decoder_.ReadHeader(jpeg); }
 
   // Decodes every row and drops it. Errors: JpegDecoder::ReadHeader and Decode.

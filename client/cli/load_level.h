@@ -1,7 +1,7 @@
-// So many paced trainers on real servers at once, and what that took of the servers.
+// Runs a number of paced trainers on real servers at once, and measures the servers' work.
 //
-// Each trainer has a feed of its own (the spec's seed plus the trainer's number), so that no two
-// can share a step that the server has made.
+// Each trainer has a feed of its own: its seed is the spec's plus the trainer's number. So no two
+// trainers can share a step that a server has made.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_LOAD_LEVEL_H_
@@ -27,55 +27,55 @@ struct LoadOptions {
   v1::FeedSpec spec;
   FeedClientOptions client;
   emulator::TimedCores cores;
-  // From the moment on which every trainer has its first step.
+  // Counted from the moment when every trainer has its first step.
   absl::Duration duration;
 };
 
-// What was measured between the moment on which every trainer had its first step and the end of the
+// What was measured from the moment when every trainer had its first step until the end of the
 // duration.
 struct LoadLevel {
   emulator::TimedCores cores;
   std::vector<emulator::PacedResult> trainers;
   absl::Duration window;
-  // That arrived in full in the window, of all trainers.
+  // Steps that arrived in full in the window, summed over all trainers.
   int64_t steps = 0;
-  // Of all trainers, from their first steps on.
+  // Of all trainers together, from their first steps on.
   MissingTally missing;
-  // Processor time of all servers in the window; nullopt if one does not tell.
+  // Processor time of all servers in the window; nullopt if a server does not report it.
   std::optional<double> server_cpu_seconds;
-  // Processors of all servers, as they tell.
+  // Processors of all servers together, as they report them.
   int server_cpus = 0;
 
   // The lowest of the trainers' AU, and of their AU by the wall clock.
   double lowest_au() const;
   double lowest_wall_au() const;
-  // Every trainer's AU is at least 90 %, the emulator's own lost time included: trainers that this
-  // machine cannot pace ask less of the servers than chips would, and prove nothing.
+  // Every trainer's AU is at least 90 %, counting the emulator's own lost time. Trainers that this
+  // machine cannot pace ask less of the servers than chips would, so they prove nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
-  // Of all trainers.
+  // Over all trainers.
   emulator::LatencyHistogram waits() const;
   double examples() const;
   double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
-  // Cores that would have taken the examples that arrived: examples/s over a core's demand. More
-  // than there are while clients fill their windows.
+  // How many cores could have taken the examples that arrived: examples/s divided by a core's
+  // demand. More than there are cores while clients fill their windows.
   double cores_worth() const { return examples_per_s() / cores.core_examples_per_s(); }
-  // Cores that computed, on average: every trainer's cores times its AU.
+  // The average number of cores that computed: the sum over trainers of cores times AU.
   double cores_busy() const;
   std::optional<double> server_cpus_busy() const;
-  // cores_worth() / server_cpus_busy(): examples for each second of a server's processor, over what
-  // a core takes in a second.
+  // cores_worth() / server_cpus_busy(): the examples that a second of a server's processor makes,
+  // divided by those that a core takes in a second.
   std::optional<double> cores_fed_per_server_cpu() const;
 };
 
-// Runs `trainers` of them. `on_time` is told how much of the duration has passed; may be null. An
+// Runs `trainers` trainers. `on_time` gets how much of the duration has passed; may be null. An
 // error of any trainer ends the level.
-//   Unavailable  a trainer's feed came to an end: what it did until then says nothing of a rate.
+//   Unavailable  a trainer's feed came to an end, so what it did until then shows no rate.
 absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);
 
-// The largest number of trainers, up to `most`, that `is_fed` says yes to; 0 if none. Takes more to
-// be harder: asks 1, 2, 4, .. up to the first no (or `most`), and halves the gap below it. The
-// first error is returned.
+// The largest number of trainers, up to `most`, for which `is_fed` returns true; 0 if none. Assumes
+// that more trainers are harder to feed: tries 1, 2, 4, .. up to the first false (or `most`), then
+// searches the gap below it by halving. Returns the first error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

@@ -1,10 +1,10 @@
-// What `systole load` found, over all levels it ran, as text and as JSON.
+// The results of `systole load` over all levels it ran, as text and as JSON.
 //
 // The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
-// second that one core of the chip takes) / processors that the servers kept busy meanwhile. It is
-// of the largest level that was fed, or, if not even one trainer was, of one trainer: then it is
-// what the servers gave though it was not enough. It may be a fraction: 0.2 says that a core takes
-// five processors' work.
+// second that one core of the chip takes) / processors that the servers kept busy in that time. It
+// is taken from the largest level that was fed. If not even one trainer was fed, it is taken from
+// the level with one trainer, and says what the servers gave although it was not enough. It may be
+// a fraction: 0.2 means that one core needs the work of five processors.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_LOAD_REPORT_H_
@@ -19,13 +19,13 @@
 namespace systole {
 
 struct LoadReport {
-  int most_trainers = 0;          // Tried at most.
+  int most_trainers = 0;          // The largest number tried.
   int largest_fed = 0;            // With every trainer's AU at 90 % or more; 0: not even one.
   std::vector<LoadLevel> levels;  // In the order they ran; at least one.
   MissingTally missing;           // Over all levels.
   std::vector<std::string> notes;
 
-  // The level that the headline is of.
+  // The level from which the headline is taken.
   const LoadLevel& headline_level() const;
 
   std::string ToText() const;

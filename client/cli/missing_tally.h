@@ -1,5 +1,5 @@
-// Examples that feeds did not deliver, told to a person: masked ones, whose records are damaged,
-// and padding.
+// Counts the examples that feeds did not deliver and reports them to people: masked ones, whose
+// records are damaged, and padding.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_MISSING_TALLY_H_
@@ -21,7 +21,7 @@ class MissingTally {
   MissingTally() = default;
   explicit MissingTally(const FeedClientStats& stats) { Add(stats); }
 
-  // Of a feed that has ended, or of all that it has delivered so far.
+  // Adds the counts of a feed: of one that has ended, or up to now. Call it once for each feed.
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);
 

@@ -1,4 +1,4 @@
-// Opens the feed of a command, and says on the terminal what is waited for until a server answers.
+// Opens the feed of a command. The terminal shows what it waits for until a server answers.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_OPEN_FEED_H_

@@ -1,4 +1,4 @@
-// Paced cores on a feed from servers: what `pace` and each trainer of `load` run.
+// Runs paced cores on a feed from servers, for `pace` and for each trainer of `load`.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_PACED_FEED_H_
@@ -17,8 +17,8 @@ namespace systole {
 // Takes slices from `queues`, which it borrows, and drops them.
 emulator::PopArrival ArrivalsOf(CoreQueues& queues);
 
-// What to know of the numbers: that a server shares this machine, or that the emulator could not
-// hold the pace.
+// Remarks that qualify the numbers: a server shares this machine, or the emulator could not hold
+// the pace.
 std::vector<std::string> PacingNotes(const std::vector<std::string>& servers,
                                      const std::vector<emulator::PacedResult>& results);
 

@@ -23,17 +23,17 @@ struct PackPlanOptions {
   uint64_t seed = 0;
 };
 
-// Images by their place in the list that was planned for.
+// Each number is an image's index in the list that was passed to PlanPack().
 struct PackPlan {
   std::vector<std::vector<int64_t>> train;       // By shard; sizes differ by one at most.
   std::vector<std::vector<int64_t>> validation;  // The same.
 };
 
 // Image i is of class labels[i]. The split is stratified: of a class of n images, the nearest whole
-// number to n * validation goes to validation, chosen by a permutation keyed by the seed and the
-// class, so that another class growing does not move it. Train and validation are then shuffled,
-// each by a keyed permutation, and cut into shards. There are as many validation shards as make
-// them about as large as the train shards: ceil(validation images * shards / train images).
+// number to n * validation goes to validation. A permutation keyed by the seed and the class
+// chooses them, so the choice does not change when another class grows. Train and validation are
+// then shuffled, each by a keyed permutation, and cut into shards. The number of validation shards
+// makes them about as large as train shards: ceil(validation images * shards / train images).
 //   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
 //                    is above 0 and takes no image.
 absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels, const PackPlanOptions& options);

@@ -1,12 +1,12 @@
 // Packs a folder tree of JPEGs into TFRecord shards of tf.train.Example: what `systole pack` does.
 // Each record has
-//   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality was
-//                     asked for; with `raw`, the pixels, [height, width, 3] uint8
+//   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality is
+//                     set; with `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder
 //   label  int64      its place among the sorted class folders
 //   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey JPEG kept as it
 //                     is, else 3
-// The output is a function of the files and the options: not of threads, time or paths.
+// The output depends only on the files and the options: not on threads, time or paths.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_PACKER_H_
@@ -32,7 +32,7 @@ struct PackOptions {
   // JPEG quality, 1 to 100. Set: every image is encoded anew. Unset: only those made smaller,
   // at 90.
   std::optional<int64_t> quality;
-  // Stores pixels. Not together with `quality`.
+  // Stores pixels instead of JPEGs. Not together with `quality`.
   bool raw = false;
   // Leaves out files that are not whole JPEGs, and lists them. Otherwise they are an error.
   bool skip_bad = false;
@@ -59,22 +59,22 @@ struct PackReport {
   std::vector<SkippedFile> skipped;
 };
 
-// What is told of a packing that is under way.
+// Told how far packing is.
 struct PackObserver {
-  // A pass over so many files begins: "checking", then "packing".
+  // A pass over `files` files begins: "checking", then "packing".
   std::function<void(absl::string_view pass, int64_t files)> begins;
-  // So many more of its files are done. False: stop. Called from any thread.
+  // `files` more files of the pass are done. Returns false to stop. Called from any thread.
   std::function<bool(int64_t files)> done;
 };
 
-// Reads every file twice: once to find what is broken before anything is written, once to pack it.
-// Each shard appears under its name when it is whole; the folder of `out_prefix` is made if need
-// be, and labels.txt in it names the class of label 0, 1, .., one a line. If anything fails, no
-// shard of this run is left. What a killed run left unfinished is removed.
+// Reads every file twice: once to find broken ones before anything is written, once to pack it.
+// Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed;
+// labels.txt in it names the classes of labels 0, 1, .., one a line. If anything fails, no shard of
+// this run is left. Unfinished files of a killed run are removed.
 //   NotFound         no images in `dir`.
 //   InvalidArgument  an option is out of range (see PlanPack).
-//   AlreadyExists    shards of this prefix are there that would not be replaced, so that a glob
-//                    over the prefix would get a mixture; or a labels.txt of other classes.
+//   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob
+//                    over the prefix would match a mixture; or a labels.txt of other classes.
 //   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first.
 //   Cancelled        the observer said stop.
 absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,

@@ -1,8 +1,8 @@
-// One line on a terminal that says how far a long job is:
+// One line on a terminal that shows how far a long job is:
 //   packing [=============>                ]  45%  1620/3600  120/s  16 s left
-// and, while nothing moves, why:
+// and, while nothing moves, the reason:
 //   feeding [====>                         ]  17%  17/100  server A lost, asking B (12 s)
-// It is never wider than the terminal: what does not fit is left out, the least important first.
+// It is never wider than the terminal: parts that do not fit are left out, least important first.
 //
 // Thread-safe. Borrows the console's stream.
 #ifndef SYSTOLE_CLIENT_CLI_PROGRESS_BAR_H_
@@ -36,7 +36,7 @@ struct Progress {
   // In units; nullopt: not known yet.
   std::optional<double> per_second;
   std::string remark;
-  // Why nothing moves; empty: it does. Stands in the place of rate and remark.
+  // Why nothing moves; empty if the job moves. Shown in the place of rate and remark.
   std::string notice;
 };
 
@@ -47,29 +47,29 @@ struct ProgressBarOptions {
   std::string label;
   std::optional<int64_t> total;  // As in Progress.
   ProgressUnit unit = ProgressUnit::kItems;
-  // Done by an earlier run: counts in the part that is done, not in the rate.
+  // Done by an earlier run. Counts in the part that is done, but not in the rate.
   int64_t done_before = 0;
-  // Asked each time the bar is drawn: Progress::notice. May be null. Called with the bar's lock
-  // held.
+  // Called each time the bar is drawn; returns Progress::notice. May be null. The bar holds its
+  // lock during the call.
   std::function<std::string()> notice;
   MonotonicClock clock = SteadyClock();
-  // The bar is drawn anew after so long though nothing moved, on a thread of its own.
-  // InfiniteDuration: Add() alone draws it.
+  // The bar is redrawn this often even if nothing moved, on a thread of its own. InfiniteDuration:
+  // only Add() draws it.
   absl::Duration redraw_every = absl::Seconds(1);
 };
 
 class ProgressBar {
  public:
   // Draws to `console.err` if that is a terminal (a bar in a log file is noise); else does nothing
-  // at all. A bar of unknown total is drawn after `redraw_every` for the first time, so that what
-  // is quick shows none.
+  // at all. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
+  // none.
   ProgressBar(const Console& console, ProgressBarOptions options);
   // Takes the bar off the screen.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `count` more are done. `remark`, if not empty, is shown from now on.
+  // `count` more are done. A `remark` that is not empty is shown from now on.
   void Add(int64_t count, absl::string_view remark = "") ABSL_LOCKS_EXCLUDED(mu_);
   // Draws it as it is now.
   void Redraw() ABSL_LOCKS_EXCLUDED(mu_);

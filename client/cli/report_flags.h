@@ -1,4 +1,4 @@
-// The options of every command that runs the emulator and can keep its report in files.
+// The options of every command that runs the emulator and can write its report to files.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_REPORT_FLAGS_H_
@@ -18,10 +18,10 @@ struct ReportFlags {
 
   void Declare(OptionList& options);
   bool empty() const { return html.empty() && json.empty(); }
-  // Whether the files could be written now: to be asked before the run, not after it. Errors of
+  // Checks that the files can be written. Call it before the run, not after it. Errors of
   // FileSink::Create.
   absl::Status Check() const;
-  // Each file is whole or not there. Errors of FileSink.
+  // Writes each file whole or not at all. Errors of FileSink.
   absl::Status Write(const emulator::RunReport& report) const;
 };
 

@@ -1,5 +1,5 @@
-// Describes shards and single records: what `systole inspect` shows. Writes nothing, index files
-// included.
+// Describes shards and single records, for `systole inspect`. Writes nothing, not even index
+// files.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARD_INSPECTOR_H_
@@ -26,19 +26,19 @@ struct ShardSummary {
   std::string path;
   int64_t records = 0;
   uint64_t bytes = 0;
-  int64_t damaged = 0;  // Stretches without a readable header; payloads were not looked at.
+  int64_t damaged = 0;  // Stretches without a readable header. Payloads are not checked.
 };
 
-// What the records that were looked at have under one name.
+// One feature over all records that were looked at.
 struct FeatureSummary {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;  // Of the first record that has it.
-  int64_t records = 0;                       // That have it, of this kind.
-  int64_t other_kind = 0;                    // That have it, of another.
+  int64_t records = 0;                       // That have it with this kind.
+  int64_t other_kind = 0;                    // That have it with another kind.
   Range values;                              // In one record.
   Range bytes;                               // Of one value; kBytes only.
-  int64_t jpegs = 0;                         // Values that are a JPEG, by their headers.
-  Range width, height;                       // Of these.
+  int64_t jpegs = 0;                         // Values that are JPEGs by their headers.
+  Range width, height;                       // Of these JPEGs.
 };
 
 struct InspectReport {
@@ -46,8 +46,8 @@ struct InspectReport {
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t sampled = 0;     // Records looked at for `features`: the first ones of each shard.
-  int64_t no_example = 0;  // Of these, how many are no tf.train.Example.
-  int64_t unreadable = 0;  // Of these, how many failed a checksum.
+  int64_t no_example = 0;  // Of these, those that are no tf.train.Example.
+  int64_t unreadable = 0;  // Of these, those that failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
 
@@ -58,8 +58,8 @@ struct FeatureDetail {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;
   int64_t count = 0;
-  // The first values as text; strings are quoted and cut, other bytes named by their length and,
-  // for a JPEG, its size.
+  // The first values as text. Strings are quoted and cut. For other bytes it gives their length
+  // and, for a JPEG, its size.
   std::string preview;
 };
 
@@ -68,12 +68,12 @@ struct RecordDetail {
   int64_t record_in_shard = 0;
   uint64_t offset = 0;  // In the shard, in bytes.
   uint64_t payload_bytes = 0;
-  // Set if the payload is no tf.train.Example: why.
+  // Why the payload is no tf.train.Example; empty if it is one.
   std::string no_example;
   std::vector<FeatureDetail> features;  // By name.
 };
 
-// Record `record`, counted over all of `paths` in their order: the feed's `record_id`.
+// Record `record`, counted over all of `paths` in order: the same number as the feed's `record_id`.
 //   NotFound  there is no such record.
 //   DataLoss  it is damaged; names shard, record, offset, cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);

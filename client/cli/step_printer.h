@@ -1,4 +1,4 @@
-// What `feed` writes of a step: a digest or the values of one output, a line per core or example.
+// Prints a step for `feed`: digests or the values of one output, a line per core or example.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_STEP_PRINTER_H_
@@ -29,7 +29,7 @@ class StepPrinter {
   static absl::StatusOr<StepPrinter> Create(StepPrinting printing, absl::string_view output,
                                             const SliceLayout& layout);
 
-  // Lines by core, then by slot. The caller hands in steps in order.
+  // Prints lines by core, then by slot. The caller passes steps in order.
   void Print(const Step& step, std::ostream& out) const;
 
  private:

@@ -1,4 +1,4 @@
-// How many threads a command uses if nobody says.
+// How many threads a command uses if `--threads` does not say.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_THREAD_COUNT_H_

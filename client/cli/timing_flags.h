@@ -1,5 +1,5 @@
-// The options that `pace`, `replay` and `load` share: which cores are timed, and how long a step
-// of theirs takes.
+// The options that `pace`, `replay` and `load` share: which cores are timed, and how long one of
+// their steps takes.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_TIMING_FLAGS_H_
@@ -24,14 +24,14 @@
 
 namespace systole {
 
-// What is timed: the cores, and the program they run, unless the step's time was given.
+// The cores to be timed, and the program that they run, unless the step's time was given.
 struct TimedFeed {
   emulator::TimedCores cores;
   std::optional<emulator::Program> program;
 };
 
-// What is known of the steps before there is a feed: their time, or the model and the chips that
-// they run on.
+// What is known about the steps before the feed is open: their time, or the model and the chips
+// that it runs on.
 struct TimedSteps {
   struct ModelOnSlice {
     emulator::Model model;
@@ -46,8 +46,8 @@ struct TimedSteps {
   emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
 
   // The cores that take slices of these tensors, `num_cores` of them.
-  //   InvalidArgument  the model cannot take the image output; another number of cores than the
-  //                    slice has; a step that the timing cannot keep.
+  //   InvalidArgument  the model cannot take the image output; the slice has another number of
+  //                    cores; the timing cannot hold such a step.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
                                     int num_cores) const;
 };
@@ -57,7 +57,7 @@ class TimingFlags {
   // --model, --slice, --chip, --image-output, --step-time-us, --queue-depth, --layout.
   void Declare(OptionList& options);
 
-  // Reads the model and the chip. To be called before connecting: an error needs no server.
+  // Reads the model and the chip. Call it before connecting: an error needs no server.
   //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; a value out of
   //                    range; a file that is no model or chip.
   //   NotFound         no such model, chip or slice.

@@ -1,4 +1,4 @@
-// Where `pace` and `replay` put what they found: the console, and the files asked for.
+// Writes the results of `pace` and `replay` to the console and to the files asked for.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_TIMING_OUTPUT_H_
@@ -19,12 +19,12 @@
 
 namespace systole {
 
-// Adds a step that counts: every one but the run's first.
+// Adds `record` if it counts: every step but the run's first.
 void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
 
-// Text or JSON to the console, and the files of `flags`. `origin` is the feed's. The roofline is
-// the program's, if there is one; `more_results` are further results of the run. Errors of
-// ReportFlags::Write.
+// Writes text or JSON to the console, and the files of `flags`. `origin` is the feed's. The
+// roofline is that of `program`, if there is one; `more_results` are further results of the run.
+// Errors of ReportFlags::Write.
 absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
                                const emulator::TimingReport& timing,
                                const emulator::StepHistory& steps,

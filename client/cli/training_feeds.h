@@ -1,5 +1,5 @@
-// The feeds of a training run: the one it trains on, and one after the other those of its
-// validations.
+// The feeds of a training run: the training feed, and the feeds of its validations, one after the
+// other.
 //
 // Thread-compatible, but for Cancel(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_CLI_TRAINING_FEEDS_H_
@@ -24,17 +24,17 @@ class TrainingFeeds {
 
   CoreInfeeds& training() { return *training_; }
 
-  // Puts `validation` into the place of the one before, which has ended. Cancelled after Cancel().
+  // Replaces the validation feed before it, which has ended. Cancelled after Cancel().
   absl::Status SetValidation(std::unique_ptr<CoreInfeeds> validation) ABSL_LOCKS_EXCLUDED(mu_);
   // REQUIRES: SetValidation() was called.
   CoreInfeeds& validation() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends whatever is under way: every Pop() returns Cancelled from now on.
+  // Ends all feeds: every Pop() returns Cancelled from now on.
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What was masked so far, of either, a sentence for each; none if nothing was.
+  // A sentence about masked examples for each of the two kinds of feed that has some.
   std::vector<std::string> MaskedNotes() const ABSL_LOCKS_EXCLUDED(mu_);
-  // All of them.
+  // The missing examples of all feeds together.
   MissingTally missing() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,5 +1,5 @@
-// Checks shards from end to end: framing, both CRCs of every record, tf.train.Example, and that
-// everything that looks like a JPEG decodes. What `systole verify` does. Index files are not used.
+// Checks shards from end to end, for `systole verify`: framing, both CRCs of every record,
+// tf.train.Example, and that everything that looks like a JPEG decodes. Index files are not used.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_VERIFIER_H_
@@ -34,14 +34,14 @@ struct VerifyReport {
   int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
-  // Bytes values that were not looked into, because only JPEGs are, by what they look like
-  // (KindOfBytes): whether their content is whole is not known. Empty with `framing_only`.
+  // Bytes values whose content was not checked, because they are no JPEGs, counted by what they
+  // look like (KindOfBytes). Nobody knows whether they are whole. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
 };
 
-// Damage is in the report, not an error. `progress` is told, from any thread, how many more bytes
-// are done; at the end they add up to the sizes of the shards.
+// Damage is in the report and is not an error. `progress` gets the number of bytes that were done
+// since its last call, from any thread; in the end the numbers add up to the shards' sizes.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
 absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,

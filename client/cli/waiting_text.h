@@ -1,4 +1,4 @@
-// What a progress bar says of a feed that waits for its servers.
+// The text that a progress bar shows while a feed waits for its servers.
 //
 // Thread-safe: pure functions of values.
 #ifndef SYSTOLE_CLIENT_CLI_WAITING_TEXT_H_
@@ -13,11 +13,11 @@
 
 namespace systole {
 
-// "server A lost, asking B (12 s)", "cannot reach A (3 s of 10 s)"; empty while it is no more than
-// what happens all the time: less than a second after a loss, five without any.
+// "server A lost, asking B (12 s)", "cannot reach A (3 s of 10 s)". Empty during a short wait,
+// which is normal: less than a second after a loss, less than five seconds without a loss.
 std::string WaitingText(const std::optional<FeedWaiting>& waiting);
 
-// The same of what `watch` tells when it is called: ProgressBarOptions::notice.
+// WaitingText() of what `watch` says at each call, for ProgressBarOptions::notice.
 std::function<std::string()> WaitingNotice(std::shared_ptr<const FeedWatch> watch);
 
 }  // namespace systole

@@ -1,10 +1,10 @@
 // The queue in front of one accelerator core. Every slice in it says when it arrived.
 //
-//   Close(status)    no more steps come: what is queued is still popped, then Pop() says the end
-//                    (OK) or the error for ever.
+//   Close(status)    no more steps come. Pop() still returns the queued ones, and from then on the
+//                    end of the feed (OK) or the error.
 //   Cancel(status)   queued steps are dropped; Push and Pop return `status` from now on.
 //
-// Thread-safe: one pushes, one pops.
+// Thread-safe. One thread pushes and one pops.
 #ifndef SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
 #define SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
 
@@ -34,9 +34,9 @@ struct CoreStep {
   std::shared_ptr<const SliceLayout> layout;
   // layout->slice_bytes() bytes on a 64-byte boundary.
   std::shared_ptr<const uint8_t> slice;
-  // When the slice was there, by the queue's clock: set by InfeedQueue::Push(), before it waits for
-  // room. So a full queue makes no slice late, and a core that is asked second is not taken for one
-  // that was fed in time.
+  // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
+  // room, so a full queue makes no slice late. A late slice still counts as late if the thread that
+  // pops was waiting for another core when it arrived.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.
@@ -47,8 +47,8 @@ struct CoreStep {
 
 class InfeedQueue {
  public:
-  // At most `capacity` steps wait in front of the core. More hide longer hiccups and cost their
-  // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
+  // At most `capacity` steps wait in front of the core. More steps hide longer hiccups and cost
+  // more memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
   explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
 
   // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().

@@ -1,5 +1,5 @@
-// Writes one JSON value, for `--json`. Commas and escapes are its business, matching Begin and End
-// the caller's (CHECK).
+// Writes one JSON value, for `--json`. It adds commas and escapes; the caller must match each Begin
+// with its End (CHECK).
 //   JsonWriter json;
 //   json.BeginObject().Field("shards", 16).Key("files").BeginArray().String("a").EndArray();
 //   json.EndObject();   // json.text() == {"shards":16,"files":["a"]}

@@ -1,5 +1,5 @@
-// What makes a JPEG of a photograph as large, and as dear to decode, as it is: noise whose
-// amplitude falls with its frequency (1/f), as in photographs, in brightness and less in colour.
+// Noise that makes a drawn picture's JPEG as large and as slow to decode as a photograph's. As in
+// photographs, its amplitude falls with its frequency (1/f) and colour varies less than brightness.
 // Benchmarks draw whole pictures of it (bench/photographs.h), `systole make-flowers` lays it over
 // its flowers. bench/README.md says how it was compared with real photographs.
 //
@@ -21,7 +21,7 @@ inline constexpr int kPhotographQuality = 96;
 struct PhotographTexture {
   // Light and dark areas of 32 pixels and more: a picture's content, where it has no other.
   std::vector<float> shapes;
-  // What is finer than that; skies are smooth and leaves are not.
+  // Finer structure. Its strength varies over the picture: skies are smooth, leaves are not.
   std::vector<float> detail;
   // Of red, green and blue.
   std::array<std::vector<float>, 3> tint;

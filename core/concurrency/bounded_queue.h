@@ -39,8 +39,8 @@ class BoundedQueue {
 
   // Waits for an item. nullopt once closed and drained; the Cancel() status after Cancel().
   absl::StatusOr<std::optional<T>> Pop() ABSL_LOCKS_EXCLUDED(mu_) {
-    // What Cancel() drops is destroyed by Cancel(), so nothing of T runs under the lock here but a
-    // move.
+    // Cancel() destroys the items that it drops itself, so nothing of T runs under the lock here
+    // but a move.
     MutexLock lock(mu_);
     while (!CanPop()) changed_.Wait(mu_);
     if (!cancelled_.ok()) return cancelled_;

@@ -21,25 +21,25 @@ class DescriptorPoller {
  public:
   // Called when its descriptor is readable or its peer is gone, again and again until it has read
   // what there is. True: go on watching; false: that was the last call. All handlers of a poller
-  // run on its one thread, one at a time and without a lock held, so a handler needs none against
-  // itself or the others, and must not wait. Descriptors take turns, so that one on which much
-  // arrives does not hold up the others.
+  // run on its one thread, one at a time and without a lock held. So they need no lock against
+  // each other, and must not wait. Descriptors take turns, so a busy one does not hold up the
+  // others.
   using Handler = std::function<bool()>;
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
-  // Ends the thread; handlers whose turn comes before that are still called, one under way is
-  // waited for. Then destroys those that are left, on the caller's thread. Not from a handler, nor
-  // while another thread is in Add().
+  // Ends the thread. Handlers whose turn comes before that are still called; one under way is
+  // waited for. Then destroys those that are left, on the caller's thread. Must not be called from
+  // a handler, nor while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;
   DescriptorPoller& operator=(const DescriptorPoller&) = delete;
 
-  // Watches `fd` from now on, maybe before this returns, until `handler` returns false; there is no
-  // other way to stop it. Nothing of the handler is under way then, and it is destroyed on the
-  // poller's thread, after the last look at `fd`, which must stay open until that: let the handler
-  // own it. After an error the handler is destroyed here, and was never called.
-  // Called on any thread, a handler's too. REQUIRES: `fd` is not watched already.
+  // Watches `fd` until `handler` returns false; nothing else stops it. The first call of `handler`
+  // may come before this returns. After the last call the handler is destroyed, on the poller's
+  // thread. `fd` must stay open until then: let the handler own it. After an error the handler is
+  // destroyed here, and was never called. Call this on any thread, even from a handler. REQUIRES:
+  // `fd` is not watched already.
   absl::Status Add(int fd, Handler handler) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -50,7 +50,7 @@ class DescriptorPoller {
   const OwnedFd epoll_;
   const OwnedFd stop_;  // Readable when the thread is to end.
   Mutex mu_;
-  // Shared, so that one that runs cannot be destroyed by its own Add() of another.
+  // Shared, so that a running handler cannot be destroyed by its own Add() of another one.
   std::map<int, std::shared_ptr<Handler>> handlers_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // Last: it uses what is above.
 };

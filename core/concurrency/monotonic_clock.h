@@ -13,7 +13,7 @@ namespace systole {
 // Time since some fixed moment.
 using MonotonicClock = std::function<absl::Duration()>;
 
-// The machine's.
+// The machine's monotonic clock.
 MonotonicClock SteadyClock();
 
 }  // namespace systole

@@ -14,16 +14,16 @@ namespace systole {
 
 struct Pacer {
   MonotonicClock now = SteadyClock();
-  // Returns after about so long, later rather than earlier. Null: the machine's sleep.
+  // Sleeps for about this long, rather longer than shorter. Null: the machine's sleep.
   std::function<void(absl::Duration)> sleep;
-  // The last stretch before the deadline, spent looking at the clock. Longer hides a later wake-up
-  // and keeps a processor busy for as much of every wait.
+  // The last stretch before the deadline, spent looking at the clock. A longer one hides later
+  // wake-ups, and keeps a processor busy for that part of every wait.
   absl::Duration spin = absl::Microseconds(100);
 };
 
-// Returns at `deadline`, or at once if it has passed, with the clock's reading then: what exceeds
-// the deadline is how late the caller is. To keep a rhythm without drift, add the period to the
-// deadline before, not to what this returned.
+// Returns at `deadline`, or at once if it has passed, with the clock's reading then. The part of
+// that beyond the deadline is how late the caller is. To keep a rhythm without drift, add the
+// period to the deadline before, not to what this returned.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

@@ -16,8 +16,8 @@
 
 namespace systole {
 
-// Processors this process may run on (its affinity mask, which a container sets), at least 1: how
-// many threads to use if nobody says.
+// Processors this process may run on (its affinity mask, which a container sets), at least 1: the
+// default number of threads.
 int UsableProcessors();
 
 class WorkerPool {

@@ -12,9 +12,9 @@ namespace systole {
 
 class OwnedFd {
  public:
-  // None.
+  // Owns no descriptor.
   OwnedFd() = default;
-  // Takes over `fd`; a negative one, as a failed system call gives, is none.
+  // Takes over `fd`. A negative one, as a failed system call gives, means no descriptor.
   explicit OwnedFd(int fd) : fd_(fd) {}
   OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   OwnedFd& operator=(OwnedFd&& other) noexcept {

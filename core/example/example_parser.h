@@ -6,10 +6,10 @@
 //
 // Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
 // with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in
-// a row are joined, unknown fields are skipped, a key must be UTF-8. A differential fuzzer holds it
-// to that. Everything is checked while parsing, features nobody asked for included, so that a
-// record is good or bad whoever reads it. No allocation, no recursion, O(bytes), where bytes values
-// are stepped over.
+// a row are joined, unknown fields are skipped, a key must be UTF-8. A differential fuzzer tests
+// this. Everything is checked while parsing, even features that were not asked for, so a record is
+// good or bad for every reader. No allocation, no recursion, O(bytes); the content of bytes values
+// is stepped over.
 //
 // Errors are DataLoss and name the byte offset in the record.
 //
@@ -54,12 +54,12 @@ class ExampleParser {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
-// Features that FirstFeatures() has at most, and the bytes of their names together. A record can
-// have millions, and what is told of a dataset is kept and sent.
+// Most features that FirstFeatures() returns, and most bytes of their names together. A record can
+// have millions, and the description of a dataset is kept and sent.
 inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
-// One record, for looking around: every lookup scans it. Borrows the record, which must not change.
+// One record, for exploring: every lookup scans it. Borrows the record, which must not change.
 class ExampleView {
  public:
   // Checks the whole record.
@@ -71,8 +71,8 @@ class ExampleView {
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)
   // included.
   std::vector<FeatureView> Features() const;
-  // The same, but of more than kMaxFirstFeatures, or with more than kMaxFirstNameBytes of names,
-  // those that come first in the record.
+  // The same up to kMaxFirstFeatures features and kMaxFirstNameBytes of names. Of more, only those
+  // that come first in the record.
   std::vector<FeatureView> FirstFeatures() const;
 
  private:
@@ -91,7 +91,7 @@ struct FeatureDescription {
   bool operator==(const FeatureDescription&) const = default;
 };
 
-// Of ExampleView::FirstFeatures().
+// Describes the features of ExampleView::FirstFeatures().
 absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
 // Walks the features of one tf.train.Example in the order they are encoded, checking everything it
-// passes. What example_parser.h is made of; of no use to other rooms.
+// passes. An inner part of example_parser.h; other folders do not use it.
 //
 // Thread-compatible. Borrows the record.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
@@ -21,7 +21,7 @@ class FeatureDecoder {
 
   // Calls `visit` with each map entry. A name may come again: then the later entry counts.
   // DataLoss, naming the byte, if the record is no Example; some entries may have been visited by
-  // then. Called once.
+  // then. Call it once.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:

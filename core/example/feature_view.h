@@ -1,10 +1,10 @@
 // One feature of a tf.train.Example, seen in place: nothing is copied and nothing is allocated.
-// Made by ExampleParser and ExampleView, which have checked the bytes. Should they change
-// afterwards, as those of a mapped file can, the views returned still lie within the record, and
-// nothing is written outside of what was asked for; a change that shows is DataLoss.
+// Made by ExampleParser and ExampleView, which have checked the bytes. Bytes of a mapped file may
+// change afterwards. Even then the views returned lie within the record, and nothing is written
+// outside the caller's span. A change that is noticed is DataLoss.
 //
-// Thread-compatible. Borrows the record (and its name: from the record, or, if the feature is
-// missing, from whoever asked for it); both must outlive the view and the views it returns.
+// Thread-compatible. Borrows the record and its name. The name comes from the record or, if the
+// feature is missing, from the caller. Both must outlive the view and the views it returns.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 #define SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 
@@ -38,8 +38,8 @@ class FeatureView {
   // count fit exactly.
   absl::Status Expect(FeatureKind kind, int64_t count) const;
 
-  // The value at `index` of a list of that kind. A view into the record. InvalidArgument as above,
-  // if the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
+  // The value at `index` of a bytes list, as a view into the record. InvalidArgument as above, if
+  // the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
   absl::StatusOr<absl::string_view> BytesAt(int64_t index) const;
 
   // Copies the whole list; `out` must have exactly count() elements. Else InvalidArgument as above,
@@ -51,15 +51,15 @@ class FeatureView {
   friend class FeatureDecoder;
 
   // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
-  // False if visit() says so, or where the bytes are not what was checked.
+  // False if visit() returns false, or if the bytes are no longer those that were checked.
   template <typename Visit>
   bool ForEachList(Visit visit) const;
   absl::Status Changed() const;
 
   absl::string_view name_;
-  // The list's encoding, when it is in one piece, as every writer leaves it. Protobuf lets a list
-  // come in several; then `entry_` is the map entry around them and the first `skipped_lists_` in
-  // it, of kinds that a later one replaced, do not count.
+  // The list's encoding, if it is in one piece, as every writer makes it. Protobuf allows several
+  // pieces. Then `entry_` is the map entry around them. Its first `skipped_lists_` lists do not
+  // count, because a later list of another kind replaced them.
   absl::string_view list_;
   absl::string_view entry_;
   int64_t skipped_lists_ = 0;

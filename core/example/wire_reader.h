@@ -22,8 +22,8 @@ constexpr uint32_t kWireEndGroup = 4;
 constexpr uint32_t kWireFixed32 = 5;
 constexpr uint32_t WireTag(uint32_t field, uint32_t wire_type) { return (field << 3) | wire_type; }
 
-// Messages and groups inside one another, as protobuf limits them: a deeper record could be meant
-// to exhaust the stack of a recursive reader.
+// Most messages and groups inside one another, as in protobuf. A deeper record could be meant to
+// exhaust the stack of a recursive reader.
 constexpr int kMaxWireDepth = 100;
 
 class WireReader {
@@ -40,7 +40,7 @@ class WireReader {
   bool ReadVarint(uint64_t* value);
   bool ReadFixed32(uint32_t* value);
   bool ReadBytes(absl::string_view* bytes);  // A length and as many bytes.
-  bool SkipValue(uint32_t tag);              // The value of a field nobody knows.
+  bool SkipValue(uint32_t tag);              // The value of an unknown field.
 
   const char* error() const { return error_; }
   const char* position() const { return next_; }

@@ -1,10 +1,10 @@
 // Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
-// fused with mirroring, normalisation and the final cast. Rows go in, finished rows come out in the
-// caller's memory; in between live a few lines of floats, in cache.
+// fused with mirroring, normalisation and the final cast. It takes input rows and writes finished
+// rows to the caller's memory. In between it holds a few lines of floats, which stay in the cache.
 //   source = (i + 0.5) * (in / out) - 0.5                       all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
-// Nothing is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+// No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
 #ifndef SYSTOLE_CORE_IMAGE_BILINEAR_RESIZER_H_
@@ -28,12 +28,12 @@ struct BilinearResizerOptions {
   int width = 0;
   // 1 or 3, interleaved, in and out.
   int channels = 3;
-  // Of 1 or `channels` entries each, none beyond +-1e30.
+  // 1 or `channels` entries each, none beyond +-1e30.
   std::vector<float> scale = {1.0f};
   std::vector<float> bias = {0.0f};
   // kUint8 rounds half to even (TensorFlow's resize would hand out floats).
   PixelType type = PixelType::kUint8;
-  // The output is scratch that is read at once: it stays in the caches, however large.
+  // Whether the output is read at once. It then stays in the caches, however large it is.
   bool read_soon = false;
 };
 
@@ -48,22 +48,22 @@ class BilinearResizer {
   // [height, width, channels] values.
   int64_t output_bytes() const { return output_bytes_; }
 
-  // Begins an image of in_height x in_width pixels (1 to 65535 each) whose rows will be mirrored
-  // left to right if `flip` (the *result* is mirrored: equal to flipping after resizing). `out`
-  // stays borrowed until the last row is written.
+  // Begins an image of in_height x in_width pixels (1 to 65535 each). If `flip`, the *result* is
+  // mirrored left to right: equal to flipping after resizing. `out` stays borrowed until the last
+  // row is written.
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out);
 
-  // The next `count` input rows, each [in_width, channels] uint8 and `stride_bytes` after the one
-  // before; used before return. Those nobody needs are free, the others cheapest in pairs.
-  // REQUIRES: Start was called and not done().
+  // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. They
+  // are read before this returns. Rows that no output row needs cost nothing; others cost least in
+  // pairs. REQUIRES: Start was called and not done().
   void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
   void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
   // Whether the output is complete; the last input rows may not be needed for that.
   bool done() const { return next_out_ == options_.height; }
 
-  // Gives the image up: done() without its last rows. Needed before another thread may use `out`.
+  // Gives the image up: done() without its last rows. Call it before another thread may use `out`.
   void Finish();
 
  private:
@@ -104,12 +104,12 @@ class BilinearResizer {
 
   // Vertical tables; rebuilt when in_height changes.
   int in_height_ = 0;
-  std::vector<int> line_rows_;  // The input rows that some output row needs, each of them a line.
-  std::vector<Tap> rows_;       // Per output row, of lines.
+  std::vector<int> line_rows_;  // The input rows that output rows need; each becomes a line.
+  std::vector<Tap> rows_;       // Per output row; its taps are line numbers.
 
   std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
   std::vector<float> bias_pattern_;
-  // The last lines, horizontally resized; line n at index n mod kLines. One that an output row
+  // The last lines, horizontally resized; line n at index n mod kLines. A line that an output row
   // still needs is kept while two more are made.
   static constexpr int kLines = 4;
   AlignedVector<float> lines_[kLines];

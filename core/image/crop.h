@@ -32,15 +32,15 @@ struct RandomResizedCropOptions {
   // width / height of the crop, drawn uniformly on a log scale. 0 < min <= max.
   float min_aspect = 3.0f / 4.0f;
   float max_aspect = 4.0f / 3.0f;
-  // Draws that do not fit the image before the fallback is taken. 1 to 1000.
+  // Most draws of a crop. If none of them fits the image, the fallback is taken. 1 to 1000.
   int attempts = 10;
 };
 
 // InvalidArgument naming the field that is out of range.
 absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options);
 
-// Each attempt draws area (UniformFloat), then aspect (UniformFloat); the first crop that fits
-// draws y, then x (UniformInt). Without one: the largest centred crop whose aspect is within the
+// Each attempt draws area (UniformFloat), then aspect (UniformFloat). The first crop that fits
+// draws y, then x (UniformInt). If none fits: the largest centred crop whose aspect is within the
 // range. REQUIRES: height, width > 0 and valid options.
 CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, int width,
                            CounterRng& rng);

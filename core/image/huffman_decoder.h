@@ -1,14 +1,14 @@
-// The Huffman-coded coefficients of a JPEG's only scan (baseline or extended sequential, 8 bits:
-// ITU-T T.81, annex F.2). This step is three quarters of what libjpeg-turbo does for a crop. Here
-// it takes two symbols at a time, values without a branch, and only counts the bits of blocks that
-// nobody looks at: about twice as fast, and more with another image beside it.
+// Decodes the Huffman-coded coefficients of a JPEG that has one scan (baseline or extended
+// sequential, 8 bits: ITU-T T.81, annex F.2). This step takes three quarters of libjpeg-turbo's
+// time for a crop. Here it is about twice as fast: two symbols at a time, values without a branch,
+// only counted bits in unwanted blocks. It is faster still with a second image beside it.
 //
-// It decodes clean scans. At the first oddity (an invalid code, a missing, wrong or early marker,
-// bytes that no block needs) it gives up, and the caller decodes the image anew with libjpeg: what
-// becomes of a damaged image is libjpeg's decision alone.
+// It decodes clean scans only. At the first oddity (an invalid code, a missing, wrong or early
+// marker, bytes that no block needs) it gives up. The caller then decodes the image anew with
+// libjpeg, so libjpeg alone decides what becomes of a damaged image.
 //
-// It runs ahead of whoever takes the coefficients. A symbol waits for the one before, so two scans
-// decoded together take far less time than one after the other: each fills the other's waits.
+// It can decode ahead of the caller that takes the coefficients. A symbol must wait for the one
+// before it, so two scans take far less time together: each uses the time in which the other waits.
 //
 // Single-thread. Reusable: lookups are kept from image to image while the codes are the same.
 #ifndef SYSTOLE_CORE_IMAGE_HUFFMAN_DECODER_H_
@@ -39,18 +39,18 @@ class HuffmanDecoder {
   // 15), 1 to kMaxBlocks blocks, at least one MCU.
   void Start(const HuffmanScan& scan);
 
-  // Decodes two scans together, until one of them is as far ahead as it can be: up to its end_row,
-  // its memory full, or given up. Only time depends on whether this is called.
+  // Decodes two scans together until one of them is_ahead(): it has reached its end_row, filled its
+  // memory or given up. Calling this changes nothing but the time.
   static void DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b);
   bool is_ahead() const;
 
-  // The next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until the next
-  // call, or to null if it is not wanted; blocks that are not wanted are zeros. False: see above;
-  // the scan is worth nothing any more.
+  // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
+  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros. False: the
+  // decoder gave up, and what it gave of this scan must be discarded.
   bool Take(const Block** blocks);
 
-  // After the last MCU: where in `scan.bytes` the marker stands that ends the scan; none if it does
-  // not follow the last MCU.
+  // Call it after the last MCU. The position in `scan.bytes` of the marker that ends the scan; none
+  // if the marker does not directly follow the last MCU.
   std::optional<size_t> End();
 
  private:

@@ -1,5 +1,5 @@
-// HuffmanDecoder's work: where it stands in a scan, and the loops that run for every symbol, once
-// for each SIMD target. For it alone.
+// The inner part of HuffmanDecoder: its position in a scan, and the loops over symbols, compiled
+// once for each SIMD target. Only HuffmanDecoder uses this file.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_HUFFMAN_LOOPS_H_
@@ -17,8 +17,8 @@
 
 namespace systole::huffman {
 
-// An MCU has at most 10 blocks of 64 coefficients, each of a code of at most 16 bits and a value of
-// at most 15. With a bit more, what BitReader reads ahead of an MCU's end is in it, too.
+// An MCU has at most 10 blocks of 64 coefficients. Each has a code of at most 16 bits and a value
+// of at most 15. One spare bit for each leaves room for what BitReader reads beyond an MCU's end.
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
 static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
@@ -27,7 +27,7 @@ inline constexpr int64_t kBufferBytes = 8192;
 
 inline constexpr size_t kBlockValues = 64;
 
-// Of MCUs, in a scan's order.
+// The position of an MCU, in a scan's order.
 struct Position {
   int row = 0;
   int column = 0;
@@ -42,7 +42,7 @@ struct Position {
   }
 };
 
-// Where in a block decoding stands. The loops keep it in registers.
+// The position inside a block. The loops keep it in registers.
 struct Cursor {
   BitReader bits;
   size_t k = 0;  // The last coefficient so far.
@@ -51,7 +51,7 @@ struct Cursor {
 };
 
 struct ScanState {
-  // Goes from the end of an MCU into the next one; false, and not `active`, if it must not begin.
+  // Goes on to the next MCU. Returns false, and is no longer `active`, if it must not begin.
   bool NextMcu();
   void StartInterval();
   bool Restart();
@@ -70,40 +70,40 @@ struct ScanState {
   HuffmanScan scan;
   std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
-  size_t next_byte = 0;    // Of scan.bytes: not yet in the buffer.
-  bool at_marker = false;  // There: a marker,
-  bool at_end = false;     // or nothing that is understood here.
+  size_t next_byte = 0;    // The first of scan.bytes that is not in the buffer.
+  bool at_marker = false;  // A marker stands at next_byte.
+  bool at_end = false;     // The bytes there end, or are not understood.
   // Entropy-coded bytes without stuffing, followed by zeros.
   std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes + kMaxMcuBytes + kWindowBytes);
-  const uint8_t* buffer_end = nullptr;  // Of the bytes in it.
+  const uint8_t* buffer_end = nullptr;  // End of the bytes in `buffer`.
   int dc_predictors[4] = {};
   int64_t mcus_to_restart = 0;
   int next_restart = 0;
 
   bool active = false;    // There is more to decode for now.
-  bool failed = false;    // In the MCU at `decoded`.
-  Position decoded;       // The MCU that is being decoded, or the next.
-  Position taken;         // The next to be taken.
-  int end_row = 0;        // Where to stop.
-  bool in_mcu = false;    // Decoding stands in the one at `decoded`.
-  bool wanted = false;    // It is.
-  int next_block = 0;     // Of it: the first that has not begun.
-  bool in_block = false;  // Decoding stands in the one before.
-  bool store = false;     // Of that one, or the next: whether it is stored.
+  bool failed = false;    // The decoder gave up in the MCU at `decoded`.
+  Position decoded;       // The MCU that is being decoded, or the next one.
+  Position taken;         // The next MCU to be taken.
+  int end_row = 0;        // The row of MCUs where decoding stops.
+  bool in_mcu = false;    // Decoding is inside the MCU at `decoded`.
+  bool wanted = false;    // The MCU at `decoded` is wanted.
+  int next_block = 0;     // That MCU's first block that has not begun.
+  bool in_block = false;  // Decoding is inside the block before that.
+  bool store = false;     // Whether that block, or the next, is stored.
   Cursor cursor;
 
-  // Wanted MCUs that were not taken yet, zeros where nothing was stored.
+  // Coefficients of wanted MCUs that were not taken yet; zeros where nothing was stored.
   AlignedVector<int16_t> values;
   size_t values_begin = 0;
   size_t values_end = 0;
 };
 
-// Goes on until the scan is not active any more, or one of the two is not.
+// Decode until the scan is no longer active, or one of the two is no longer active.
 void DecodeAlone(ScanState& state);
 void DecodeTogether(ScanState& a, ScanState& b);
 
-// Copies the bytes before the first 255, or all; how many. Leaves anything in the rest of `to`,
-// which has room for all.
+// Copies the bytes before the first 255, or all of them. Returns how many. May write anything to
+// the rest of `to`, which has room for `size` bytes.
 size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to);
 
 }  // namespace systole::huffman

@@ -1,4 +1,4 @@
-// What a HuffmanDecoder is to decode: the only scan of a JPEG, as its headers describe it.
+// The input of HuffmanDecoder: the only scan of a JPEG, as the file's headers describe it.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_IMAGE_HUFFMAN_SCAN_H_
@@ -18,29 +18,29 @@ struct HuffmanCodes {
 };
 
 struct HuffmanScan {
-  static constexpr int kMaxBlocks = 10;  // Of an MCU: T.81, B.2.3.
+  static constexpr int kMaxBlocks = 10;  // In an MCU: T.81, B.2.3.
   static constexpr int kMaxTables = 4;
   struct Block {
     int component = 0;  // 0 to 3.
     int dc_table = 0;   // 0 to 3.
     int ac_table = 0;
-    bool wanted = true;  // False: nobody looks at this component.
+    bool wanted = true;  // False: this component is not used.
   };
 
-  int num_blocks = 0;  // Of an MCU.
+  int num_blocks = 0;  // In an MCU.
   Block blocks[kMaxBlocks];
-  int columns = 0;  // MCUs in a row,
-  int rows = 0;     // and rows of them.
-  // The MCUs whose coefficients are wanted: from `first_row` on, columns [first_column,
-  // end_column).
+  int columns = 0;  // MCUs in a row.
+  int rows = 0;     // Rows of MCUs.
+  // The MCUs whose coefficients are wanted: in the rows from `first_row` on, the columns
+  // [first_column, end_column).
   int first_row = 0;
   int first_column = 0;
   int end_column = 0;
-  int end_row = 0;                    // Hint: nobody is likely to ask for rows from here on.
-  HuffmanCodes dc_codes[kMaxTables];  // Those that a block names.
+  int end_row = 0;                    // Hint: rows from here on are not decoded ahead.
+  HuffmanCodes dc_codes[kMaxTables];  // Set for the tables that blocks name.
   HuffmanCodes ac_codes[kMaxTables];
-  int64_t restart_interval = 0;  // MCUs from restart marker to restart marker, 0 if there are none.
-  absl::string_view bytes;       // From the first entropy-coded byte on, with all that follows.
+  int64_t restart_interval = 0;  // MCUs between two restart markers, 0 if there are none.
+  absl::string_view bytes;       // The file from its first entropy-coded byte on.
 };
 
 }  // namespace systole

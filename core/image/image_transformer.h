@@ -1,6 +1,6 @@
 // From a JPEG (or raw pixels) to one example's finished tensor, in one pass and in place: decode
-// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. No pixels are
-// stored on the way, but for a few rows, and coefficients only up to a bound (jpeg_decoder.h).
+// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. On the way it
+// stores only a few rows of pixels, and coefficients up to a bound (jpeg_decoder.h).
 //
 // Single-thread: one per worker. Reusable scratch, no other state: output depends on the arguments
 // alone.
@@ -36,7 +36,7 @@ class ImageTransformer {
   // Bytes from the output's first value to the end of its last.
   int64_t output_bytes() const { return resizer_.output_bytes(); }
 
-  // First half: the image's size, from which the caller chooses the crop. `jpeg` must stay as it is
+  // First half: the image's size, from which the caller chooses the crop. `jpeg` must not change
   // until Transform returns. Errors: JpegDecoder::ReadHeader.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
@@ -45,8 +45,8 @@ class ImageTransformer {
   // here. Errors: JpegDecoder::Decode.
   absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
-  // The second half in two steps, between which two images can be decoded together in less time:
-  // core/image/paired_decoding.h.
+  // The second half in two steps. Between them, two images can be decoded together in less time:
+  // see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
   // Instead of Finish(), at any time: frees the memory of the image.
@@ -60,7 +60,7 @@ class ImageTransformer {
  private:
   friend class PairedDecoding;
 
-  // Returns when one of them is ahead. REQUIRES: both have started and are not ahead.
+  // Decodes both until one of them is ahead. REQUIRES: both have started and are not ahead.
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
 

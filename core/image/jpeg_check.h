@@ -1,5 +1,5 @@
-// Whether our entropy decoder fits into the libjpeg that is mapped, which need not be the one that
-// this program was compiled for.
+// Whether our entropy decoder works with the libjpeg that this process has loaded. That may be
+// another libjpeg than the one the program was compiled for.
 //
 // Thread-safe: the answer does not change.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_CHECK_H_
@@ -9,13 +9,13 @@
 
 namespace systole {
 
-// OK if this process decodes the entropy-coded part of JPEGs itself. Otherwise why it leaves that
-// to libjpeg: FailedPrecondition, the same pixels at about half the speed. Found out by the first
-// call or the first JpegDecoder, within some milliseconds, by CheckJpegEntropyDecoding().
+// OK if this process decodes the entropy-coded part of JPEGs itself. Otherwise FailedPrecondition
+// with the reason; libjpeg then does it: the same pixels at about half the speed. The first call or
+// the first JpegDecoder finds out by CheckJpegEntropyDecoding(), in some milliseconds.
 const absl::Status& OwnJpegEntropyDecoding();
 
 // Decodes built-in images of every sampling, whole and in part, by our entropy decoder and by
-// libjpeg alone. FailedPrecondition if it could not be put in libjpeg's place, or pixels differ.
+// libjpeg alone. FailedPrecondition if ours cannot replace libjpeg's, or if pixels differ.
 absl::Status CheckJpegEntropyDecoding();
 
 }  // namespace systole

@@ -1,10 +1,10 @@
-// Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to decoding the whole image and cutting
-// the rectangle out, at the price of the rectangle: columns outside are not transformed, rows above
-// are only entropy-decoded, rows below are not touched. The one fence around libjpeg-turbo, whose
-// entropy decoder gives way to our own (huffman_decoder.h) for clean baseline images.
+// Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to those cut from the decoded whole
+// image. It costs less: columns outside the rectangle are not transformed, rows above are only
+// entropy-decoded, rows below are not touched. All decoding by libjpeg-turbo is behind this class.
+// Our own entropy decoder (huffman_decoder.h) replaces libjpeg's for clean baseline images.
 //
-// Single-thread. Reusable: keeps its buffers from image to image; the pixels and errors of an image
-// do not depend on those before it.
+// Single-thread. Reusable: keeps its buffers from image to image. The pixels and errors of an image
+// do not depend on earlier images.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_DECODER_H_
 
@@ -43,15 +43,15 @@ struct JpegDecoderOptions {
   // allocated. A few header bytes can claim 65500 x 65500. A progressive image takes about
   // 2 bytes * components per pixel while it is decoded: 200 MB at the default.
   int64_t max_pixels = int64_t{1} << 25;
-  // Most scans of a progressive image. Each costs a pass over all blocks, whatever its bytes, so
-  // that 100 kB can buy hours; cameras and encoders write about 10.
+  // Most scans accepted in a progressive image. Each scan costs a pass over all blocks, however few
+  // its bytes, so a file of 100 kB could take hours. Cameras and encoders write about 10.
   int max_scans = 64;
   // Leaves the entropy decoding of baseline images to libjpeg too, for comparison: the same pixels,
-  // warnings and errors, later.
+  // warnings and errors, but slower.
   bool library_entropy_decoder = false;
-  // What entropy decoding keeps from image to image: lookups, and the coefficients that it ran
-  // ahead by, 1 MiB at most. Decoders may share one if their images do not overlap: from StartCrop
-  // to the last NextRows of one no other may call StartCrop. Null: one of its own.
+  // What entropy decoding keeps from image to image: lookups, and at most 1 MiB of coefficients
+  // decoded ahead. Decoders may share one if their images do not overlap in time: from StartCrop to
+  // the last NextRows of one, no other may call StartCrop. Null: it makes its own.
   std::shared_ptr<HuffmanDecoder> huffman_decoder;
 };
 
@@ -85,50 +85,50 @@ class JpegDecoder {
   //   DataLoss           not a JPEG (names PNG, GIF, .. when it is one of those), or a broken
   //                      header.
   //   ResourceExhausted  more pixels than max_pixels.
-  //   Unavailable        no memory; says nothing of the image.
+  //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
   // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
-  // uint8. One call per header. If the crop reaches the last row, what follows is read up to the
-  // end-of-image marker, so decoding a whole image checks it whole.
+  // uint8. One call per header. If the crop reaches the last row, the file is read up to its
+  // end-of-image marker, so decoding a whole image checks all of it.
   //   InvalidArgument     crop not inside the image, or `out` of another size.
   //   FailedPrecondition  no header read.
   //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
   //   ResourceExhausted   more scans than max_scans.
-  //   Unavailable         no memory; says nothing of the image.
+  //   Unavailable         no memory; the image itself may be good.
   absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out);
 
-  // The same a few rows at a time: StartCrop, then NextRows until crop.height rows have come, 1 to
-  // `max_rows` with each call, each [width, channels] uint8, valid until the next call. Stopping
-  // early is fine. Errors as above. REQUIRES: max_rows > 0.
+  // The same, a few rows at a time: StartCrop, then NextRows until crop.height rows have come. Each
+  // call yields 1 to `max_rows` rows, each [width, channels] uint8, valid until the next call.
+  // Stopping early is fine. Errors as above. REQUIRES: max_rows > 0.
   absl::Status StartCrop(const CropRect& crop);
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
-  // Between StartCrop and NextRows: does what can be done of two crops together in less time than
-  // of one after the other, until one of them is ahead. Calling it changes nothing but the time.
+  // Optional, between StartCrop and NextRows: entropy-decodes two crops together, which takes less
+  // time than one after the other, until one of them is ahead. Changes nothing but the time.
   // REQUIRES: neither is ahead.
   static void DecodeAhead(JpegDecoder& a, JpegDecoder& b);
-  // Nothing is left to do ahead of NextRows.
+  // Whether nothing is left to decode ahead of NextRows.
   bool is_ahead() const;
 
-  // Gives back the image's memory, which the next ReadHeader would do. The image is over.
+  // Ends the image and frees its memory, which the next ReadHeader would do too.
   void EndImage();
 
-  // Whether libjpeg does the entropy decoding of the image begun last, by choice, because of its
-  // kind, because of an oddity, or because OwnJpegEntropyDecoding() is not OK.
+  // Whether libjpeg does the entropy decoding of the image begun last: by choice, because of the
+  // image's kind, because of an oddity in it, or because OwnJpegEntropyDecoding() is not OK.
   bool by_library() const;
 
   // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,
-  // or for oddities that cannot touch a pixel (padding between markers, an odd colour profile).
+  // or for oddities that change no pixel (padding between markers, an odd colour profile).
   int64_t warnings() const;
 
  private:
   struct State;
   friend absl::Status CheckJpegEntropyDecoding();
-  // Whatever OwnJpegEntropyDecoding says.
+  // Create() without regard to OwnJpegEntropyDecoding().
   static absl::StatusOr<JpegDecoder> CreateUnchecked(const JpegDecoderOptions& options);
-  // What StartCrop() leaves to the first NextRows() where an image has several scans.
+  // For images of several scans: the part of StartCrop() that the first NextRows() does.
   absl::Status BeginRows();
   absl::Status DecodeByLibrary(int rows);
   explicit JpegDecoder(std::unique_ptr<State> state);

@@ -1,11 +1,11 @@
-// HuffmanDecoder in the place of libjpeg's entropy decoder. For the decoder of this room.
+// Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only JpegDecoder uses this file.
 //
-// All that is known here of libjpeg's inside is that `entropy` of jpeg_decompress_struct points to
-// functions, and which of them decodes an MCU. Another libjpeg than the headers' may be mapped, so
-// whatever else is needed comes from its public interface, and jpeg_check.h tries out the rest.
+// This file relies on two facts about libjpeg's inside: `entropy` of jpeg_decompress_struct points
+// to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the headers',
+// so all else comes from libjpeg's public interface. jpeg_check.h tests that both facts hold.
 //
-// Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image, and may be that of
-// other JpegEntropyDecoders too, if their images do not overlap.
+// Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several
+// JpegEntropyDecoders may share one if their images do not overlap in time.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 
@@ -29,26 +29,26 @@ class JpegEntropyDecoder {
   JpegEntropyDecoder(const JpegEntropyDecoder&) = delete;
   JpegEntropyDecoder& operator=(const JpegEntropyDecoder&) = delete;
 
-  // Before each image.
+  // Call it before each image.
   void Reset() { in_place_ = gave_up_ = false; }
 
-  // After jpeg_start_decompress and jpeg_crop_scanline, of an image whose rows [first_row, end_row)
-  // will be asked for; `first_column` is where jpeg_crop_scanline put the first, 0 without it.
-  // libjpeg calls this object from now on, unless the image is of a kind that HuffmanDecoder does
-  // not know, or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
+  // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
+  // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
+  // call. From now on libjpeg calls this object, unless HuffmanDecoder does not know this kind of
+  // image, or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row);
 
-  // HuffmanDecoder's of two images. REQUIRES: neither is ahead.
+  // HuffmanDecoder::DecodeAhead() of two images. REQUIRES: neither is ahead.
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
     HuffmanDecoder::DecodeAhead(*a.decoder_, *b.decoder_);
   }
-  // There is nothing to do before libjpeg asks.
+  // Whether nothing is left to decode before libjpeg asks.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
 
-  // It has replaced libjpeg's for this image.
+  // Whether HuffmanDecoder has replaced libjpeg's entropy decoder for this image.
   bool in_place() const { return in_place_; }
 
-  // An oddity ended a step, without a message: the image must be decoded anew by libjpeg alone.
+  // Whether an oddity ended a step, without a message: libjpeg alone must then redo the image.
   bool gave_up() const { return gave_up_; }
 
  private:

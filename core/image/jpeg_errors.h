@@ -2,8 +2,8 @@
 //
 // libjpeg reports an error by a callback that must not return. We leave it by longjmp, so every
 // function between RunGuarded's setjmp and the callback has only trivial locals: nothing that
-// longjmp would fail to destroy. Such functions are called steps; the callbacks that libjpeg makes
-// into this room from a step are bound alike.
+// longjmp would fail to destroy. Such functions are called steps. The same rule holds for callbacks
+// that libjpeg makes from a step into this folder.
 //
 // Single-thread: one for each libjpeg decoder or encoder.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ERRORS_H_
@@ -21,7 +21,7 @@ namespace systole {
 struct JpegErrors {
   jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
   std::jmp_buf jump;
-  // Of the error that ended a step: DataLoss, or Unavailable for lack of memory.
+  // The error that ended a step: DataLoss, or Unavailable for lack of memory.
   char message[JMSG_LENGTH_MAX];
   absl::StatusCode code;
   // Set by the user.
@@ -29,8 +29,8 @@ struct JpegErrors {
   bool in_image_data;  // Past the header.
 };
 
-// What belongs into `err` of a libjpeg object that `errors` outlives. `errors` must be zeroed apart
-// from what the user set.
+// What to put into `err` of a libjpeg object. `errors` must outlive that object. It must be zeroed
+// apart from the fields that the user sets.
 jpeg_error_mgr* InitErrors(JpegErrors* errors);
 
 // The inverse, for callbacks.
@@ -38,7 +38,7 @@ inline JpegErrors* ErrorsOf(jpeg_error_mgr* manager) {
   return reinterpret_cast<JpegErrors*>(manager);
 }
 
-// Runs step(state); false if it ended by a jump to `errors->jump`, as an error does.
+// Runs step(state). False if the step ended by a jump to `errors->jump`, as errors end it.
 template <typename State>
 bool RunGuarded(JpegErrors* errors, void (*step)(State*), State* state) {
   if (setjmp(errors->jump) != 0) return false;

@@ -1,5 +1,5 @@
-// The one door to decoding two images in less time than one after the other: the started images of
-// two examples, each in a lane of its own.
+// Decodes the images of two examples together, which takes less time than one after the other. Each
+// example has a lane of its own. Its images must have been started.
 //
 //   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
 //   Advance() -> 0                         a is decoded as far as it can be ahead; b or c some way
@@ -22,17 +22,17 @@ class PairedDecoding {
  public:
   static constexpr int kLanes = 2;
 
-  // `image` was started. It is left out if nothing of it can be done ahead.
+  // Adds an image that was started. It is left out if nothing of it can be decoded ahead.
   void Add(int lane, ImageTransformer& image);
 
-  // Whether an image was added to the lane since it was cleared: its example is to be finished.
+  // Whether images were added to the lane since Clear(). Its example then waits to be finished.
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
-  // Decodes images of both lanes together until those of one are all ahead, and returns that lane;
-  // where only one lane waits, that one, with nothing done. REQUIRES: a lane waits.
+  // Decodes images of both lanes together until all images of one lane are ahead, and returns that
+  // lane. If only one lane waits, returns it and decodes nothing. REQUIRES: a lane waits.
   int Advance();
 
-  // The example of the lane is finished, or given up.
+  // Empties the lane: its example is finished or given up.
   void Clear(int lane);
 
  private:

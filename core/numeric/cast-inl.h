@@ -68,8 +68,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> Roun
   return hn::And(shifted, hn::Set(du, 0xffu));
 }
 
-// hn::StoreU for pointers without any alignment: on the scalar target that is a plain assignment,
-// which needs the type's own.
+// hn::StoreU for unaligned pointers. On the scalar target hn::StoreU is a plain assignment, which
+// needs the type's own alignment.
 template <class D>
 HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
                               hwy::HWY_NAMESPACE::TFromD<D>* out) {
@@ -81,8 +81,8 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
-// Stores two vectors one behind the other: where one narrowing for both is no gain, or needs wider
-// vectors than the scalar target has.
+// Stores two vectors one behind the other. Used if one narrowing for both gains nothing, or needs
+// wider vectors than the scalar target has.
 template <class Store, class D>
 HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D> low,
                               hwy::HWY_NAMESPACE::Vec<D> high, typename Store::Value* out) {

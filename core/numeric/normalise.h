@@ -48,7 +48,7 @@ struct NormaliseFactors {
 // y = (x * scale - mean) / stddev as one multiplication and one addition: x * (scale / stddev) +
 // (-mean / stddev), each factor rounded to float32 once. A `scale` of 0 and empty spans stand for
 // 1, mean 0 and stddev 1; a span of one value serves every channel.
-//   InvalidArgument  a factor is not finite, or x's is 0.
+//   InvalidArgument  a factor is not finite, or the factor of x is 0.
 // REQUIRES: spans of more than one value are equally long.
 absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
                                            absl::Span<const double> stddev);
@@ -90,10 +90,10 @@ class TensorNormaliser {
 
   PixelType type_;
   size_t period_ = 0;
-  // 0: there is one pattern, in the order of the values. Else one for each channel, whose runs are
-  // so long.
+  // 0: there is one pattern, in the order of the values. Else one for each channel, and this is the
+  // number of values in a channel's run.
   int64_t inner_ = 0;
-  std::vector<NormaliseFactors> patterns_;  // Each laid out over period_ values and some.
+  std::vector<NormaliseFactors> patterns_;  // Each laid out over period_ values and a few more.
 };
 
 }  // namespace systole

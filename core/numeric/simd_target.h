@@ -1,5 +1,5 @@
 // Which SIMD instruction set the vectorised kernels of the whole program run on. Highway picks the
-// best the CPU has; bytes are the same on every one, and forcing one is how that is proved.
+// best the CPU has. Bytes are the same on every one; tests force one after the other to prove that.
 //
 // Thread-safe to read; force a target before other threads start.
 #ifndef SYSTOLE_CORE_NUMERIC_SIMD_TARGET_H_
@@ -30,8 +30,8 @@ std::string CurrentSimdTarget();
 absl::Status ForceSimdTarget(absl::string_view name);
 
 // ForceSimdTarget with the value of SYSTOLE_SIMD_TARGET; OK and no change when it is unset or
-// empty. Every program calls this once at the start of main and stops on an error: a misspelt
-// target that silently ran on the default one would make a comparison of targets pass for nothing.
+// empty. Every program calls this once at the start of main and stops on an error. If a misspelt
+// target silently ran on the default one, a comparison of targets would prove nothing.
 absl::Status ForceSimdTargetFromEnvironment();
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// The one rule of what travels as uint8 (v1::Wire): a program that ends in whole numbers of uint8,
-// or whose last step normalises such. Then uint8 travels, and the client does that step and the
-// cast.
+// The one rule for which outputs may travel as uint8 (v1::Wire): those whose program yields whole
+// numbers of uint8, or normalises such numbers in its last step. The client then does that step and
+// the cast.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_COMPACT_FORM_H_
@@ -15,7 +15,7 @@ namespace systole {
 
 struct CompactForm {
   v1::Output travels;        // The output to ask for: of type UINT8.
-  NormaliseFactors factors;  // What finishes it, before the cast to the output's own type.
+  NormaliseFactors factors;  // The client's last step, before the cast to the output's own type.
 };
 
 // None if `output` travels as it is: because of its type, or because it is no output of bytes that

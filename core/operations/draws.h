@@ -1,5 +1,5 @@
-// Where an operation's random draws come from. They are a function of the example and of the
-// operation's place among its kind, so operations of other kinds may come and go around it.
+// Where an operation's random draws come from. They depend on the example and on the operation's
+// place among those of its kind, so adding or removing operations of other kinds changes no draw.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_DRAWS_H_
@@ -21,8 +21,8 @@ struct ExampleKey {
 
 class Draws {
  public:
-  // `purpose` is the kind's own number (OperationRow::draws), `before` counts those of the kind
-  // that stand before, `key` is the transform's. REQUIRES: purpose and before below 2^16.
+  // `purpose` is the kind's own number (OperationRow::draws), `before` counts the operations of
+  // that kind before this one, `key` is the transform's. REQUIRES: purpose and before below 2^16.
   Draws(uint32_t purpose, int before, absl::string_view key);
 
   CounterRng Rng(const ExampleKey& example) const;

@@ -1,11 +1,11 @@
-// A program with its decisions taken: how much of it the fused paths of core/image and core/numeric
-// do in one pass, and what is left to the references.
+// A program split in two: the part that the fused paths of core/image and core/numeric do in one
+// pass, and the rest, which the reference implementations do.
 //
 //   steps        decode_jpeg  random_crop  resize  random_flip  normalize | brightness  random_crop
 //                '-------------- one pass: ImageTransformer -------------'   '- the references -'
 //
-// The fused part is the longest beginning that the rules in lowered_program.cc take; all of them
-// keep every byte.
+// The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
+// changes a byte of the result.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
@@ -27,10 +27,10 @@
 
 namespace systole {
 
-// What an image's decoder is asked for.
+// The part of an image that its decoder is asked for.
 struct Window {
   CropRect rect;          // Of the stored image.
-  bool mirrored = false;  // The result is.
+  bool mirrored = false;  // The result is mirrored.
 };
 
 struct LoweredProgram {
@@ -39,11 +39,11 @@ struct LoweredProgram {
     kPixels,       // The same from raw pixels of stored_height x stored_width.
     kValues,       // Raw bytes, normalised and cast in one pass.
     kFloats,       // Floats, likewise.
-    kInterpreter,  // No fixed size is reached before a step that is not fused: references alone.
+    kInterpreter,  // The references alone: no size is fixed before a step that is not fused.
   };
 
   std::shared_ptr<const Program> program;
-  DType dtype = DType::kUint8;  // Of what comes out in the end.
+  DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
   // kJpeg and kPixels.
@@ -52,28 +52,28 @@ struct LoweredProgram {
   int stored_height = 0;
   int stored_width = 0;
 
-  // The fused pass makes uint8, and a second one normalises and casts.
+  // Whether the fused pass makes uint8, and a second pass normalises and casts.
   bool rounds = false;
-  // kValues, kFloats, and what is rounded: channels as scale and bias have them.
+  // For kValues, kFloats and the second pass; with as many channels as scale and bias have values.
   NormaliseFactors finish;
 
-  // Type of what the fused pass makes of its last step; steps from `rest` on are interpreted.
+  // The type after the last fused step. The steps from `rest` on are interpreted.
   ValueType fused;
   size_t rest = 0;
-  // The references end before step `rest_end`. If that is not the last one, `last` is what it does,
-  // and it is done with the cast in one pass.
+  // The references do the steps before `rest_end`. If a step is left then, it normalises with the
+  // factors `last`, and one pass does it and the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
-  // Memory that a thread needs on the way, beside ImageTransformer's: for what is rounded before it
-  // is normalised, and for the references' values.
+  // Memory that a thread needs beside ImageTransformer's: for rounded values before they are
+  // normalised, and for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
-  // Elements that the references make of an example: what they cost in time.
+  // Elements that the references make for an example. They measure the time that it takes.
   int64_t interpreted_elements = 0;
 
-  // What is asked of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
+  // The window of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
   //   DataLoss  a window does not fit into it.
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
@@ -82,7 +82,7 @@ struct LoweredProgram {
 // float32 and has a size; dtype is kUint8, kFloat32 or kBfloat16.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
-// How values of such a type are written by the fused passes.
+// The form in which the fused passes write values of this type.
 PixelType PixelTypeOf(DType dtype);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// An operation of a spec, with its parameters: its rule of types, its reference, and what a fused
-// path needs to know of it. One .cc each; operation_table.h has their list.
+// An operation of a spec, with its parameters: its rule of types, its reference implementation, and
+// what a fused path needs to know of it. Each has its own .cc; operation_table.h has their list.
 //
 // Thread-compatible; immutable, so any number of threads may use one.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_H_
@@ -21,8 +21,8 @@
 
 namespace systole {
 
-// What an operation does, in words that core/image and core/numeric know. An operation is the parts
-// one after the other, to the bit.
+// The parts of operations that core/image and core/numeric can do. An operation equals its parts,
+// done one after the other, to the bit.
 struct DecodeJpegPart {
   JpegDecoderOptions options;
 };
@@ -50,8 +50,8 @@ class Operation {
  public:
   virtual ~Operation() = default;
 
-  // What it makes of values of type `input`.
-  //   InvalidArgument  it cannot take them; the end of a sentence that begins with its name.
+  // The type of its result for values of type `input`.
+  //   InvalidArgument  it cannot take them. The message ends a sentence that begins with its name.
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
   // The reference: written the obvious way, it says what is right. REQUIRES: TypeOf(input.type) is
@@ -59,11 +59,11 @@ class Operation {
   //   DataLoss, ResourceExhausted  the record's bytes are not what they should be, or too many.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
-  // Empty: no fused path knows it, and it is done by its reference.
+  // The operation as parts. Empty: no fused path knows it, so its reference does it.
   virtual std::vector<OperationPart> Parts() const { return {}; }
 };
 
-// The factors of an operation that normalises and does nothing else; none of any other.
+// The factors of an operation that normalises and does nothing else; nullopt for any other.
 inline std::optional<NormaliseFactors> FactorsOfNormalise(const Operation& operation) {
   const std::vector<OperationPart> parts = operation.Parts();
   if (parts.size() != 1 || !std::holds_alternative<NormalisePart>(parts[0])) return std::nullopt;

@@ -1,4 +1,4 @@
-// The table's lines, each defined in the .cc of its operation. For that and the table alone.
+// The lines of the operation table. Only the table and the operations' own .cc files use them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_ROWS_H_

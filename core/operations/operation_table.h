@@ -1,4 +1,4 @@
-// The operations there are; operation_rows.h has their list.
+// The table of all operations; operation_rows.h has their list.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPERATION_TABLE_H_
@@ -27,22 +27,22 @@ struct OperationArguments {
 struct OperationRow {
   v1::Transform::KindCase kind = v1::Transform::KIND_NOT_SET;
 
-  // The number of its draws; 0: it draws nothing. Part of the content: never renumber.
+  // The number that keys its draws; 0: it draws nothing. It decides bytes of feeds: never renumber.
   uint32_t draws = 0;
 
-  // InvalidArgument names the field that is out of range, as the end of a sentence.
+  // InvalidArgument names the field that is out of range. The message is the end of a sentence.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 
-  // Writes out what fields that are not set stand for. Null: there are none.
+  // Writes the defaults into fields that are not set. Null: no field has a default.
   void (*write_defaults)(v1::Transform&) = nullptr;
 };
 
 absl::Span<const OperationRow> Operations();
 
-// Null: there is none of this kind.
+// Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
 
-// The field of v1::Transform.
+// The name of its field in v1::Transform.
 std::string OperationName(v1::Transform::KindCase kind);
 
 // "decode_jpeg, decode_raw, ..".

@@ -1,5 +1,5 @@
 // An output's transforms as a checked program, and the interpreter that runs their references one
-// after the other: the oracle of everything that is faster.
+// after the other. All faster paths must give the same bytes as the interpreter.
 //
 // Thread-compatible; immutable, so any number of threads may use one.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// More are a mistake, and each costs time on every example.
+// More transforms are a mistake, and each costs time on every example.
 inline constexpr int kMaxTransforms = 32;
 inline constexpr int kMaxTransformKeyBytes = 64;
 
@@ -44,17 +44,17 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
-  // How many bytes it reads; none if a file of any size, or no bytes at all.
+  // How many bytes it reads; nullopt if it reads a file of any size, or no bytes at all.
   std::optional<int64_t> input_bytes() const;
 
-  // Runs the steps from number `first` on; `value` is what the steps before make of an example, or
-  // what is stored. Stored floats enter as x + 0 unless a
-  // normalize comes first: -0 is 0.
+  // Runs the steps from number `first` on. `value` is the result of the steps before, or the stored
+  // value if there are none. Stored floats enter as x + 0, so -0 becomes 0, unless a normalize
+  // comes first.
   // Errors: Operation::Apply.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
   }
-  // As far as step `end`, which is not run.
+  // The same, but ends before step `end`.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
 

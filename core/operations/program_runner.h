@@ -1,5 +1,5 @@
-// Makes examples by a lowered program, on one thread. JPEGs in two halves, between which two
-// examples can be decoded together:
+// Makes examples by a lowered program, on one thread. JPEGs are made in two halves. Between them
+// two examples can be decoded together:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
 //   ..                         PairedDecoding may now decode it beside another runner's
@@ -33,24 +33,24 @@ class ProgramRunner {
     absl::Span<const float> floats;
   };
 
-  // Every call names an equal program. `decoder` is for a JPEG of Way::kJpeg; others leave it
-  // alone.
+  // Every later call must pass an equal program. `decoder` is for a JPEG of Way::kJpeg; other ways
+  // do not use it.
   //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
-  // First half: the image that was started, null unless way is kJpeg. `bytes` must stay as they are
-  // until Run returns.
+  // First half. Returns the image that was started, or null unless way is kJpeg. `bytes` must not
+  // change until Run returns.
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
 
-  // Instead of Run(): the example is given up, and its memory freed.
+  // Instead of Run(): gives the example up and frees its memory.
   void Drop();
 
   // Writes the example, elements of program.dtype, to `out`. `pixels` is scratch. REQUIRES: Begin()
-  // with the same arguments was OK; `input` has as many values as the program's input type says, if
-  // it says.
+  // with the same arguments was OK. `input` has as many values as the program's input type, if that
+  // has a size.
   absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
                    std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 

@@ -46,13 +46,13 @@ struct ValueType {
 absl::Status WantNumbers(const ValueType& type);  // .. of kUint8 or kFloat32.
 absl::Status WantImage(const ValueType& type);    // .. that and [height, width, 1 or 3].
 absl::Status WantBytes(const ValueType& type);    // .. kBytes.
-// InvalidArgument unless both edges are of an image.
+// InvalidArgument unless both are edges that an image can have.
 absl::Status WantEdges(int64_t height, int64_t width);
 
 // Most bytes of a value whose size only the record tells.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
-// One example. Of the three holders the one of type.element is used.
+// The values of one example. Of the three holders only the one for type.element is used.
 struct Value {
   ValueType type;           // has_size(), but for kBytes.
   absl::string_view bytes;  // Borrowed.
@@ -67,7 +67,7 @@ struct Value {
   static Value Create(ElementType element, std::vector<int64_t> shape);
 };
 
-// As Create() for an image whose size the record tells.
+// Checks the size of an image before Create(). The record tells that size.
 //   ResourceExhausted  it would take more than kMaxValueBytes.
 absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width, int64_t channels);
 

@@ -1,4 +1,4 @@
-// A named set of TFRecord shards, opened: any record by its number.
+// A named set of open TFRecord shards. It reads any record by its number.
 //
 // Thread-safe: immutable apart from the log of damage, which locks.
 #ifndef SYSTOLE_CORE_PIPELINE_DATASET_H_
@@ -25,7 +25,7 @@
 
 namespace systole {
 
-// Damaged records that feeds met: how often a place was masked, and which records it were.
+// The damaged records that feeds met: which records they are, and how many places were masked.
 // Thread-safe.
 class DamageLog {
  public:
@@ -37,15 +37,15 @@ class DamageLog {
   };
   // Entries kept; a data set that is damaged all over must not fill the memory.
   static constexpr size_t kMaxEntries = 100;
-  // Of a cause; the rest is cut off.
+  // Most bytes of a cause; the rest is cut off.
   static constexpr size_t kMaxCauseBytes = 512;
 
-  // Called for each entry that is kept, once, on the thread that met it, without a lock.
+  // Called once for each entry that is kept, on the thread that met the damage, without a lock.
   using Observer = std::function<void(const Entry&)>;
 
   // Counts one masked place; keeps the entry if its record is new and there is room.
   void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
-  // From now on `observer` hears of new entries. Not while feeds run.
+  // From now on `observer` is called for new entries. Do not call Observe() while feeds run.
   void Observe(Observer observer) { observer_ = std::move(observer); }
   int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
   // In the order they were met.
@@ -62,12 +62,12 @@ class DamageLog {
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. Errors name shards by base name, and patterns as they stand.
+  // indexes. Errors name shards by base name, and patterns as given.
   //   InvalidArgument  the shards hold no record at all, or a file is no shard (compressed, an
   //                    image).
   //   DataLoss         nothing in a shard can be read, and it is not empty.
   //   NotFound         a pattern matches nothing.
-  // and the errors of reading a shard.
+  // Also the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options = {});
@@ -91,8 +91,8 @@ class Dataset {
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
   std::string Where(int64_t record) const;
 
-  // Damaged records that indexing found: all counted, and the first `at_most` of those that the
-  // shards list (kMaxDamagedListed each).
+  // Damaged records that indexing found. The number counts all of them. The list has the first
+  // `at_most` of those that the shards list (each lists at most kMaxDamagedListed).
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
@@ -100,7 +100,7 @@ class Dataset {
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
   const DatasetSample& sample() const { return sample_; }
 
-  // Payload of the smallest and of the largest record, in bytes, as the framing has it.
+  // Payload of the smallest and of the largest record, in bytes, as the framing says.
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 

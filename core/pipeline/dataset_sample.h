@@ -1,5 +1,5 @@
 // What a few records of a dataset look like: enough to describe its features, and to refuse a spec
-// that asks for shapes which they do not have.
+// that asks for shapes that these records do not have.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_PIPELINE_DATASET_SAMPLE_H_
@@ -21,29 +21,29 @@ namespace systole {
 
 class DatasetSample {
  public:
-  // Nothing is known.
+  // A sample of no records.
   DatasetSample() = default;
 
   using ReadRecord =
       absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t record, AlignedBuffer& scratch)>;
 
   // Looks at some of the `num_records` records: the first ones until one can be described, and a
-  // few from all over the dataset. Records that cannot be read are passed over.
+  // few from all over the dataset. Records that cannot be read are skipped.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
-  // Of the first record that can be described; empty if no record looked at is a tf.train.Example.
+  // Features of the first record that can be described; empty if none is a tf.train.Example.
   const std::vector<FeatureDescription>& features() const { return features_; }
 
-  // Empty if a record looked at has `size` values of the int64 or float feature `name`, or one
-  // value of `size` bytes if it is a bytes feature; or if nothing is known of it. Otherwise the
-  // sizes that were seen, in words: "1 or 3 values".
+  // Empty if some record of the sample has `size` values of the int64 or float feature `name`, or
+  // one value of `size` bytes of the bytes feature `name`; or if nothing is known of the feature.
+  // Otherwise the sizes that were seen, in words: "1 or 3 values".
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
  private:
   void LookAt(absl::string_view record);
 
   std::vector<FeatureDescription> features_;
-  // By feature. Of a bytes feature that has not one value: kNoSize.
+  // The sizes of each feature. kNoSize: a bytes feature without exactly one value.
   std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
 };
 

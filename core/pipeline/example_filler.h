@@ -1,6 +1,6 @@
-// One example at a time, from its record's payload to its outputs: parsed, transformed and written
-// into their places in the slice. In two halves, between which the images of two examples can be
-// decoded together.
+// Makes one example at a time from its record's payload: parses it, transforms the features and
+// writes the outputs into their places in the slice. Each example is made in two halves. Between
+// them the images of two examples can be decoded together.
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_FILLER_H_
@@ -24,37 +24,37 @@
 
 namespace systole {
 
-// Memory that an example needs on its way; one for all fillers of a thread.
+// Memory needed while an example is made. All fillers of a thread share one.
 struct FillerScratch {
-  // Makes room for the examples of `plan`. Unavailable if there is no memory, which says nothing of
-  // a record, as ResourceExhausted would.
+  // Makes room for the examples of `plan`. Unavailable if there is no memory. (ResourceExhausted
+  // would mean that a record is too large.)
   absl::Status Reserve(const FeedPlan& plan);
 
-  // Bytes that it holds.
+  // Bytes that the scratch holds.
   int64_t bytes() const;
 
-  AlignedBuffer example;        // One of any output that is not written in place.
+  AlignedBuffer example;        // One example of an output that is not made in place.
   std::vector<uint8_t> pixels;  // ProgramRunner::Run.
   std::vector<int64_t> int64s;
   std::vector<float> floats;
 };
 
-// Errors are without the record's place, but name the output. Unavailable says that there is no
-// memory; all others are the record's fault.
+// Errors name the output, but not the record's place. Unavailable means that there is no memory;
+// all other errors are the record's fault.
 class ExampleFiller {
  public:
-  // Every call must name a plan equal to `plan`, and a scratch with room for it. `decoders` are
-  // those of the JPEGs in an example, more are added if it has more: fillers whose examples do not
-  // overlap share them.
+  // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
+  // has one for each JPEG of an example; Create adds those that are missing. Fillers whose examples
+  // do not overlap in time may share them.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders);
 
-  // First half: parses `payload`, which must stay as it is until Fill returns, begins the JPEGs in
-  // it and adds them to a lane of `decoding`. Fill and Drop are for the caller to tell it.
+  // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
+  // must not change until Fill returns. The caller clears the lane when it calls Fill or Drop.
   absl::Status Begin(const FeedPlan& plan, int64_t epoch, int64_t record, absl::string_view payload,
                      PairedDecoding& decoding, int lane);
 
-  // Instead of Fill(): the example is given up, and the memory of its images freed.
+  // Instead of Fill(): gives the example up and frees the memory of its images.
   void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`.
@@ -69,7 +69,7 @@ class ExampleFiller {
                           absl::Span<uint8_t> out) const;
   absl::Status FillValues(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
-  // The bytes that an output is made of.
+  // The bytes that `output` is made of.
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
 
   std::vector<FeatureView> features_;

@@ -1,6 +1,6 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
-// the slice. Holds the scratch memory and decoders of one thread: while it works, what the plan
-// (kMaxScratchBytes), a record (three times its bytes) and its images take; in between, 55 MiB.
+// the slice. Holds the scratch memory and decoders of one thread. While it works, it holds what the
+// plan (kMaxScratchBytes), a record (three times its bytes) and its images take; otherwise 55 MiB.
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
@@ -32,23 +32,23 @@ namespace systole {
 class ExampleMaker {
  public:
   // Writes the examples of slots [begin, end) of (step, core), `valid` included, into `slice`, a
-  // block of plan->layout().slice_bytes(). Records that are neighbours in a shard share reads.
-  // Padding is zeros; so is a record that cannot be used if the spec says MASK, and then it is put
-  // down in the dataset's damage log. Of several errors that of the lowest slot is returned:
+  // block of plan->layout().slice_bytes(). Neighbouring records of a shard share reads. Padding
+  // becomes zeros. So does a record that cannot be used, if the spec says MASK; the dataset's
+  // damage log then notes it. Of several errors, that of the lowest slot is returned:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
-  // and what else the storage says of a read that failed. None of these last is ever masked.
+  // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. What each needs, whatever the plan:
+  // after the other. What each of them needs, whatever the plan:
   struct Lane {
     std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // Of its images.
-    std::string payload;                                    // While it waits.
+    std::string payload;                                    // A copy, while the example waits.
   };
 
   // A record and where its example belongs.
@@ -73,7 +73,7 @@ class ExampleMaker {
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
 
-  // One call.
+  // One call of Make().
   struct Task {
     const FeedPlan& plan;
     PlanScratch& scratch;
@@ -83,30 +83,30 @@ class ExampleMaker {
     FirstError error;
   };
 
-  // Make(), but for what is kept afterwards.
+  // Make() without FreeLarge().
   absl::Status MakeAll(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                        int64_t begin, int64_t end, uint8_t* slice);
-  // Frees what is too much to be kept: of one large record, one wide image or many plans.
+  // Frees memory too large to keep: that of one large record, one wide image or many plans.
   void FreeLarge();
 
-  // The scratch of `plan`, made at first use; the least recently used one goes when there are many.
+  // The scratch of `plan`, made at first use. Of many, the least recently used is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
-  // Makes the example of one record, whose payload has been read, or could not be: at once, or when
-  // later ones come or FinishAll is called.
+  // Makes the example of one record, whose payload was read, or handles the error of the read. It
+  // may do so at once, or only when later records come or FinishAll is called.
   void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload);
   void FinishAll(Task& task);
-  // The one of those that wait whose images are decoded first.
+  // Finishes one of the waiting examples: the one whose images are decoded first.
   void FinishOne(Task& task);
 
-  // Makes the rest of the example in `lane`, which has begun, or failed to with `status`.
+  // Makes the rest of the example in `lane`. `status` says whether it has begun, or failed to.
   void Finish(Task& task, int lane, absl::Status status);
-  // Marks the example valid, or as `status` and the spec say.
+  // Marks the example valid. If `status` is an error, does with it what the spec says.
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
   std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.
-  std::vector<int64_t> shard_records_;  // Of these, the numbers in one shard.
+  std::vector<int64_t> shard_records_;  // Their numbers in one shard.
   AlignedBuffer record_scratch_;
   std::array<Lane, PairedDecoding::kLanes> lanes_;
   PairedDecoding decoding_;  // A lane waits while its example does.

@@ -1,9 +1,9 @@
 // Whose turn it is: start-time fair queueing (Goyal, Vin, Cheng 1996) by what the work costs.
 //
 // Each party has an account. Its virtual time advances by the cost of every piece of work that is
-// taken for it, so of those that want something the least advanced one is the one that had least,
-// and goes first. What a piece costs is known when it is done: until then an estimate stands for
-// it, from the party's earlier pieces.
+// taken for it. Of the parties that want work, the least advanced one has had least, and goes
+// first. The cost of a piece is known only when it is done. Until then an estimate is charged,
+// which comes from the party's earlier pieces.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_FAIR_CLOCK_H_
@@ -29,10 +29,10 @@ class FairClock {
     double unit_cost_;
   };
 
-  // `account` wants something, after it wanted nothing: it gets no credit for the time between.
+  // `account` wants work again, after it wanted none: it gets no credit for the time between.
   void Join(Account& account) const { account.time_ = std::max(account.time_, now_); }
 
-  // `units` of work are taken for `account`; what they are charged with for now.
+  // Takes `units` of work for `account`. Returns what they are charged with for now.
   double Take(Account& account, int64_t units) {
     const double charged = account.unit_cost_ * static_cast<double>(units);
     now_ = std::max(now_, account.time_);
@@ -40,16 +40,16 @@ class FairClock {
     return charged;
   }
 
-  // They are done and have cost `cost`, in place of `charged`. REQUIRES: units > 0.
+  // The `units` are done and have cost `cost`, in place of `charged`. REQUIRES: units > 0.
   static void Finish(Account& account, int64_t units, double charged, double cost) {
     account.time_ += cost - charged;
-    // The last few pieces count: what the next one costs is like them.
+    // The last few pieces count most, because the next one will cost about as much.
     constexpr double kWeight = 0.25;
     account.unit_cost_ += kWeight * (cost / static_cast<double>(units) - account.unit_cost_);
   }
 
  private:
-  double now_ = 0;  // Where the account stood for which work was taken last, at most.
+  double now_ = 0;  // The largest time of an account when work was taken for it.
 };
 
 }  // namespace systole

@@ -1,5 +1,5 @@
 // A feed spec that was checked against a dataset and translated: what stands where in a slice, and
-// what is to be done for one example.
+// how one example is made.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CORE_PIPELINE_FEED_PLAN_H_
@@ -20,12 +20,12 @@
 
 namespace systole {
 
-// Raised by every release that changes a byte of any feed. With the version of the libjpeg that
-// runs, because its releases may change pixels.
+// Every release that changes a byte of any feed raises this version. It includes the version of the
+// running libjpeg, because releases of libjpeg may change pixels.
 std::string ContentVersion();
 
-// What the references of core/operations make of one example at most, over all outputs: some
-// seconds of a thread's time.
+// Most elements that the reference implementations of core/operations may make of one example, over
+// all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
 class FeedPlan {
@@ -46,8 +46,8 @@ class FeedPlan {
   int num_cores() const { return spec_.num_cores(); }
   // Whether some output needs the record parsed as tf.train.Example.
   bool parses_examples() const { return !parser_.names().empty(); }
-  // Whether some output is made by the image stages: these look at a record's bytes more than once,
-  // so the bytes must stay as they are.
+  // Whether some output is made by the image stages. They look at a record's bytes more than once,
+  // so the bytes must not change.
   bool decodes_images() const;
   // Whether some output is decoded from a JPEG: an example may then wait for another.
   bool decodes_jpegs() const;

@@ -1,5 +1,5 @@
-// Of the errors of several examples the one that is reported, whatever order they come in: that of
-// the lowest slot in the slice.
+// Picks one of the errors of several examples: that of the lowest slot in the slice, in whatever
+// order the errors come.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_FIRST_ERROR_H_
@@ -14,7 +14,7 @@ namespace systole {
 
 class FirstError {
  public:
-  // OK is no error. Of two errors of one slot the first to come stays.
+  // OK adds nothing. Of two errors of one slot the first one stays.
   void Add(int64_t slot, absl::Status error) {
     if (error.ok() || (!status_.ok() && slot_ <= slot)) return;
     slot_ = slot;

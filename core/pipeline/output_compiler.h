@@ -1,5 +1,5 @@
-// Translates one output of a feed spec: checks it against the
-// dataset, and its transforms as a program.
+// Translates one output of a feed spec: checks it against the dataset, and makes a program of its
+// transforms.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PIPELINE_OUTPUT_COMPILER_H_
@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// All of the plan but `feature` and `tensor`, which depend on the other outputs.
+// Fills in all of the plan but `feature` and `tensor`, which depend on the other outputs.
 //   InvalidArgument  names the output, the transform's place and field, what was seen and wanted.
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
 

@@ -25,7 +25,7 @@ struct OutputPlan {
     kBytes,      // A bytes feature, or the record itself.
   };
 
-  // Made by stages that look at the record's bytes more than once.
+  // Whether it is made by stages that look at the record's bytes more than once.
   bool is_image() const {
     return source == Source::kBytes && program.way != LoweredProgram::Way::kValues;
   }

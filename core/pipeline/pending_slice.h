@@ -1,5 +1,5 @@
-// One core's slice of one step while it is made. A cursor moves through its examples: a task is cut
-// off when somebody takes it, so what is kept of a slice does not grow with its examples.
+// One core's slice of one step while it is being made. A cursor moves through its examples. Each
+// task is cut off when a thread takes it, so a slice of many examples needs no more bookkeeping.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_PENDING_SLICE_H_
@@ -25,7 +25,7 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// How many examples a task has at most: of those that have a record, or of padding.
+// Most examples of a task: of those that have a record, or of padding.
 struct TaskSize {
   int64_t records = 1;
   int64_t padding = 1;
@@ -44,7 +44,7 @@ class PendingSlice {
 
   int64_t step() const { return step_; }
   int core() const { return core_; }
-  // What tasks write to, each to its own places.
+  // The memory that tasks write to, each to its own places.
   uint8_t* data() const { return data_; }
 
   // Whether Take() has something to give.
@@ -60,8 +60,8 @@ class PendingSlice {
     ++running_;
     return range;
   }
-  // What Take() gave is made, or failed. After an error no more is handed out: all before it has
-  // been, so the lowest error is known when those are done.
+  // `range`, which Take() gave, is made or failed. After an error no more is handed out. All
+  // examples before it have been, so the lowest error is known when those are done.
   void Finish(const ExampleRange& range, absl::Status status) {
     SYSTOLE_CHECK(running_ > 0);
     --running_;
@@ -70,7 +70,7 @@ class PendingSlice {
     end_ = next_;
   }
 
-  // Nobody wants it any more: hands out nothing from now on.
+  // The slice is no longer wanted: hands out nothing from now on.
   void Drop() {
     dropped_ = true;
     end_ = next_;
@@ -79,10 +79,10 @@ class PendingSlice {
 
   // Whether all that was handed out is done and nothing is left.
   bool is_done() const { return !has_more() && running_ == 0; }
-  // That of the lowest example; OK if there was none.
+  // The error of the lowest example; OK if there was none.
   const absl::Status& error() const { return error_.status(); }
 
-  // The memory, once. REQUIRES: is_done().
+  // Gives the memory away. Call it once. REQUIRES: is_done().
   AlignedBuffer TakeBuffer() {
     SYSTOLE_CHECK(is_done());
     return std::move(buffer_);

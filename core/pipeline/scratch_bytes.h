@@ -1,5 +1,5 @@
-// About what a thread needs beside the slice to make examples of a feed, as far as the spec decides
-// it: many wide outputs would take gigabytes on every thread.
+// An estimate of what a thread needs beside the slice to make examples of a feed, as far as the
+// spec decides it. It is limited, because many wide outputs would take gigabytes on every thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PIPELINE_SCRATCH_BYTES_H_
@@ -14,16 +14,16 @@ namespace systole {
 class FeedPlan;
 
 struct ScratchBytes {
-  int64_t tables = 0;    // Of the resizers.
-  int64_t decoders = 0;  // Of the JPEGs of an example; the thread's other feeds use them, too.
-  int64_t example = 0;   // An example on its way to its place, where it is not made there.
+  int64_t tables = 0;    // Tables of the resizers.
+  int64_t decoders = 0;  // For the JPEGs of an example; the thread's other feeds use them, too.
+  int64_t example = 0;   // An example that is not made in its place but copied there.
 
   int64_t sum() const { return tables + decoders + example; }
 };
 
 ScratchBytes ScratchBytesOf(const FeedPlan& plan);
 
-// What a feed may take of a thread.
+// Most bytes that a feed may take on a thread.
 inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
 
 // InvalidArgument, with the remedy, if the feed takes more.

@@ -3,12 +3,12 @@
 //
 //   Open() -> StepStream --Next()--> slice, slice, .., end
 //                 ^ looks ahead as far as its share of the budget goes
-//   slice dropped -> its memory goes to whoever is next
+//   slice dropped -> its memory goes to the next slice of some stream
 //
-// A slice is cut into tasks of a few examples, each made up when a thread takes it. Streams are
+// A slice is cut into tasks of a few examples, each cut off when a thread takes it. Streams are
 // served by start-time fair queueing: each has a virtual time that advances by the time that
-// threads spent on it, and the least advanced goes first. So neither another's look-ahead nor a
-// slice of millions of examples holds up a stream that waits for its next slice.
+// threads spent on it, and the least advanced stream goes first. So a stream that waits for its
+// next slice is held up neither by another's look-ahead nor by a slice of millions of examples.
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 
@@ -30,10 +30,10 @@ struct StepEngineOptions {
   int threads = 1;
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
   // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
-  // filling the memory. A larger one lets each stream look further ahead.
+  // filling the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on the slices in sealed memory, made, lent or kept for reuse. Each is a file descriptor
-  // here and a mapping at every client that has had it. Slices beyond lie in private memory.
+  // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
+  // descriptor here and a mapping at every client that has had it. Others lie in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
@@ -46,15 +46,15 @@ class StepStream {
   using Result = absl::StatusOr<std::optional<SlicePtr>>;
   using Done = absl::AnyInvocable<void(Result)>;
 
-  // Calls `done` exactly once, on this thread if the next slice is there, else on another: a slice,
-  // nullopt at the end, or the error that ended the stream (it stays). `done` must not wait, and
-  // may call Next() again. REQUIRES: no other Next() under way.
+  // Calls `done` exactly once: on this thread if the next slice is ready, else on another. It gets
+  // a slice, nullopt at the end, or the error that ended the stream, which later calls get again.
+  // `done` must not wait, and may call Next() again. REQUIRES: no other Next() under way.
   void Next(Done done);
 
-  // The same, waiting for the slice. Not from a task of the engine.
+  // The same, but waits for the slice. Do not call it from a task of the engine.
   Result Next();
 
-  // Ends the stream: a Next() under way and every later one say Cancelled. Work not yet begun is
+  // Ends the stream: a Next() under way and every later one return Cancelled. Work not yet begun is
   // dropped. Thread-safe.
   void Cancel();
 

@@ -1,13 +1,13 @@
-// What the threads of a StepEngine do next, and what its streams may have: which slices are begun,
-// in what memory, and whose examples are made first. Books alone: no thread, no lock, no clock.
+// Decides what the threads of a StepEngine do next and what its streams get: which slices are
+// begun, in what memory, and whose examples are made first. It has no thread, no lock and no clock.
 //
 //   Add(stream) -> Take() -> task: a few examples of a slice -> Finish() -> .. -> Next() -> slice
 //                  |                                                                  |
 //                  the least advanced stream (FairClock)         GiveBack(memory) <---+
 //
-// A slice is begun when the first task is taken for it, so there is no queue: what is kept is an
-// entry for each stream and one for each slice that is begun and not delivered. Every call costs
-// O(streams), and what it takes away.
+// A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
+// an entry for each stream and one for each slice that is begun and not delivered. Every call costs
+// O(streams), plus the entries that it removes.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_SCHEDULER_H_
@@ -33,8 +33,8 @@
 
 namespace systole {
 
-// What the budget is charged with for each slice beside its bytes. About what stands around one:
-// its entries here, its shared pointers, the allocator's headers.
+// Bytes that the budget is charged with for each slice beside its own. About what is kept around
+// one: its entries here, its shared pointers, the allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 struct StepSchedulerOptions {
@@ -55,11 +55,11 @@ struct MadeSlice {
 using Delivery = absl::StatusOr<std::optional<MadeSlice>>;
 using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 
-// One consumer's stream. What changes belongs to the scheduler, and is reached through it alone:
-// so whoever guards the scheduler guards all of it.
+// One consumer's stream. Only the scheduler touches the fields that change, so a lock that guards
+// the scheduler guards them too.
 class ScheduledStream {
  public:
-  // `num_slices` as CountSlices() has it.
+  // `num_slices` comes from CountSlices().
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices);
 
@@ -73,19 +73,19 @@ class ScheduledStream {
   const StepRange range_;
   const StreamMemory memory_;
   const int64_t num_slices_;
-  const int64_t cost_bytes_;  // Of a slice, to the budget.
+  const int64_t cost_bytes_;  // What a slice costs the budget.
   const TaskSize task_size_;
 
-  int64_t next_to_begin_ = 0;  // Of the num_slices.
-  // In order; begun and not delivered. Only the last one may have examples to hand out.
+  int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
+  // Slices begun and not delivered, in order. Only the last one may have examples to hand out.
   std::deque<std::shared_ptr<PendingSlice>> pending_;
-  int64_t held_slices_ = 0;  // Begun, and not dropped by the consumer.
+  int64_t held_slices_ = 0;  // Slices begun and not dropped by the consumer.
   FairClock::Account account_;
-  bool can_work_ = false;  // At the last look.
-  // Comes behind all that is pending: what was found wrong with the slice next_to_begin.
+  bool can_work_ = false;  // Whether it had work at the last look.
+  // What was found wrong with the slice next_to_begin_. It is delivered behind all of pending_.
   absl::Status failed_;
   absl::Status ended_;     // What the consumer was told; OK while the stream lives.
-  DeliveryWaiter waiter_;  // Of a consumer that waits.
+  DeliveryWaiter waiter_;  // Set while the consumer waits.
 };
 
 class StepScheduler {
@@ -94,20 +94,20 @@ class StepScheduler {
 
   explicit StepScheduler(const StepSchedulerOptions& options);
 
-  // What a consumer that waited is to be told, without a lock: it may call anything.
+  // What to tell a consumer that waited. Call the waiter without a lock: it may call anything.
   struct Answer {
-    DeliveryWaiter waiter;  // Null: nobody.
+    DeliveryWaiter waiter;  // Null: no consumer waited.
     Delivery delivery = std::optional<MadeSlice>();
   };
 
-  // Examples to be made: all that a thread needs to make them.
+  // Examples to be made, with all that a thread needs to make them.
   class Task {
    public:
     const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return examples_; }
-    // The slice's memory. Nobody else touches the places of these examples.
+    // The slice's memory. No other task touches the places of these examples.
     uint8_t* data() const { return slice_->data(); }
 
    private:
@@ -127,7 +127,7 @@ class StepScheduler {
 
   struct Work {
     std::optional<Task> task;
-    Answer answer;      // Of a stream for which the system had no memory.
+    Answer answer;      // For a stream for which the system had no memory.
     bool more = false;  // Another thread would find work too.
 
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }
@@ -136,22 +136,22 @@ class StepScheduler {
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
-  // What the stream that goes first needs next; begins a slice if that is it.
+  // What the stream that goes first needs next. Begins a slice if it needs one.
   Work Take();
 
-  // `task` is done: it ended with `status`, and the thread was busy with it for `cost` (in the unit
-  // of all other costs, nanoseconds).
+  // `task` is done and ended with `status`. A thread was busy with it for `cost` (in the unit of
+  // all other costs, nanoseconds).
   Answer Finish(const Task& task, double cost, absl::Status status);
 
-  // What the consumer gets now; nullopt if it has to wait. Then Wait() says whom to tell.
+  // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
-  // REQUIRES: nobody waits for it yet.
+  // Calls `waiter` once there is something to deliver. REQUIRES: the stream has no waiter yet.
   void Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice; its memory comes back.
   Answer GiveBack(ScheduledStream& stream, AlignedBuffer buffer);
 
-  // Ends the stream. What is being made of it is thrown away when it is done.
+  // Ends the stream. Slices that are being made are thrown away when their tasks are done.
   Answer Cancel(const StreamPtr& stream);
 
   // A stream that is not cancelled; null if there is none.
@@ -164,17 +164,17 @@ class StepScheduler {
  private:
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
-  // Whether it has begun a slice that has examples to hand out.
+  // Whether the stream has begun a slice that has examples to hand out.
   static bool HasMore(const ScheduledStream& stream);
   // What one stream may hold of the budget, in bytes.
   int64_t ShareBytes() const;
-  // What it holds of it.
+  // What the stream holds of the budget, in bytes.
   static int64_t HeldBytes(const ScheduledStream& stream);
   bool HasRoom(const ScheduledStream& stream) const;
   // Whether the consumer has to drop a slice before it gets another one.
   static bool WindowIsFull(const ScheduledStream& stream);
 
-  // The stream that goes first, null if there is no work; and how many could.
+  // The stream that goes first, null if there is no work, and how many streams could go.
   struct Choice {
     StreamPtr stream;
     int64_t wanting = 0;
@@ -182,20 +182,20 @@ class StepScheduler {
   Choice Choose();
   // Begins the stream's next slice. False if the system has no memory: the stream has failed.
   bool Begin(ScheduledStream& stream);
-  // Looks for memory for `starved`, which holds nothing. True if some came back at once.
+  // Takes memory back for `starved`, which holds nothing. True if some came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
-  // The last slice that is pending is thrown away. It may be begun again.
+  // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
   // Gives the slice's memory back, now or when the last task that writes there is done.
   void Drop(PendingSlice& slice, int64_t cost_bytes);
-  // What a consumer that waits is told now, if anything.
+  // What a waiting consumer is told now, if anything.
   Answer AnswerOf(ScheduledStream& stream);
 
   const int threads_;
   BufferPool buffers_;
   FairClock clock_;
   std::vector<StreamPtr> streams_;
-  int64_t returning_bytes_ = 0;  // Of slices that are dropped and still written by a task.
+  int64_t returning_bytes_ = 0;  // Of slices that are dropped while a task writes to them.
   int64_t examples_made_ = 0;
 };
 

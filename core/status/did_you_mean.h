@@ -1,4 +1,4 @@
-// Typing errors: which of the words that exist was meant.
+// Typing errors: guesses which of the existing words was meant.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STATUS_DID_YOU_MEAN_H_
@@ -11,11 +11,11 @@
 
 namespace systole {
 
-// "; did you mean 'WORD'?" for the word of `known` that is nearest to `word`, or "" if none is near
-// enough to be a typing error of it: a message ends with it. Near is one letter wrong, missing, too
-// many or swapped with its neighbour for each three of the word; upper and lower case, '-' and '_'
-// count as equal. Of words equally near it is the first. Words of more than 64 bytes, and what
-// follows the first 1,000 known ones, are not looked at: both may come from a peer or a file.
+// The end of a message: "; did you mean 'WORD'?" with the word of `known` that is nearest to
+// `word`, or "" if none is near. Near: for each three letters of the word, one may be wrong,
+// missing, too many or swapped with its neighbour. Upper and lower case count as equal, and so do
+// '-' and '_'. Of words equally near the first is taken. Words of more than 64 bytes and all after
+// the first 1,000 known ones are not looked at, because both may come from a peer or a file.
 std::string DidYouMean(absl::string_view word, absl::Span<const std::string> known);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Text that somebody else decided (a peer, a file's name, a file's content), made fit for a
-// message, a terminal or a line of a log: it stays on its line, moves no cursor and has a bounded
+// Text that comes from outside (a peer, a file's name, a file's content), made fit for a message, a
+// terminal or a line of a log: it stays on its line, moves no cursor and has a bounded
 // length.
 //
 // Thread-safe: no state.
@@ -19,10 +19,10 @@ inline constexpr size_t kMaxForeignNameBytes = 160;
 inline constexpr size_t kMaxForeignTextBytes = 2048;
 
 // `text` with every byte that is no printable character written as \n, \t, .. or \x1b: control
-// characters (C0, DEL, C1), bytes that are no UTF-8, and what turns lines or their direction
-// (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. At most `max_bytes` come back,
-// of which the last say how long the text was if it was cut. A backslash stays one, so text that
-// went through here comes out of a second time as it was.
+// characters (C0, DEL, C1), bytes that are no UTF-8, and characters that break lines or change
+// their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. Returns at most
+// `max_bytes`; if the text was cut, the last of them say how long it was. A backslash is not
+// escaped, so a second pass changes nothing.
 // REQUIRES: max_bytes >= 40.
 std::string ForeignText(absl::string_view text, size_t max_bytes = kMaxForeignTextBytes);
 

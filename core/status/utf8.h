@@ -1,4 +1,4 @@
-// What is UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. The same that protobuf
+// Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. The same that protobuf
 // accepts in a string.
 //
 // Thread-safe: no state.

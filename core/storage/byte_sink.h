@@ -1,4 +1,4 @@
-// Somewhere bytes are written to, in order, and then closed: a file, or a string.
+// A place to which bytes are written in order, and which is then closed: a file, or a string.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_STORAGE_BYTE_SINK_H_
@@ -20,8 +20,8 @@ class ByteSink {
   // Takes `bytes`; they may still be in a buffer when this returns. The first error sticks.
   virtual absl::Status Append(absl::string_view bytes) = 0;
 
-  // Makes everything appended visible under the sink's name. Only after an OK from here is the
-  // output whole. FailedPrecondition if called twice.
+  // Makes everything appended visible under the sink's name. The output is whole only after this
+  // returns OK. FailedPrecondition if called twice.
   virtual absl::Status Close() = 0;
 
   // For messages: the path of a file. Valid as long as the sink.

@@ -46,7 +46,7 @@ class ByteSource {
   ByteSource() = default;
 };
 
-// What stands after the last '/' of `path`: the name a client may see of a shard. A view into
+// The part of `path` after the last '/': all that a client may see of a shard's path. A view into
 // `path`.
 absl::string_view BaseName(absl::string_view path);
 

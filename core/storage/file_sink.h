@@ -30,8 +30,8 @@ class FileSink final : public ByteSink {
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
   // keeps it out of globs.
   //   NotFound, PermissionDenied  the folder does not allow it; names the path.
-  //   InvalidArgument             `path` is there and no regular file: a folder, or a device or a
-  //                               link, which the rename would take the place of.
+  //   InvalidArgument             `path` exists and is no regular file: a folder, or a device or
+  //                               link that the rename would replace.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
                                                           const FileSinkOptions& options = {});
   ~FileSink() override;
@@ -54,15 +54,15 @@ class FileSink final : public ByteSink {
   absl::Status status_;
 };
 
-// Whether FileSink::Create(path) would succeed now; leaves nothing behind, and removes what killed
-// processes have left of `path` (RemoveStaleTemporaries). For who works long before there is
-// something to write.
+// Whether FileSink::Create(path) would succeed now. Leaves nothing behind, and removes what killed
+// processes have left of `path` (RemoveStaleTemporaries). For programs that work for long before
+// they write.
 absl::Status CheckWritable(const std::string& path);
 
-// Removes from `folder` the temporary files of FileSinks whose process has ended without removing
-// them (killed, or no power), as far as `is_ours` says yes to the base name of the file that they
-// were to become. One of a process that lives stays, on whichever machine or in whichever container
-// it runs. What cannot be removed stays: it is in nobody's way.
+// Removes from `folder` the temporary files of FileSinks whose process ended without removing them
+// (killed, or no power), if `is_ours` returns true for the base name of the file that was being
+// written. Files of a living process stay, also if it runs on another machine or in another
+// container. A file that cannot be removed stays; it does no harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 

@@ -40,8 +40,8 @@ class FileSource final : public ByteSource {
   // folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return identity_.size_bytes; }
-  // Two system calls, no reading. A file taken away counts as changed: no other server could open
-  // it.
+  // Two system calls, no reading. A removed file counts as changed, because no other server could
+  // open it.
   absl::Status CheckUnchanged() const override;
   FileMapping* mapping() const override { return &mapping_; }
   absl::string_view name() const override { return path_; }

@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// Values stand for themselves in digests: never renumber.
+// The numbers enter digests: never renumber.
 enum class DType : uint8_t {
   kUint8 = 1,
   kInt32 = 2,

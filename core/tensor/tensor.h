@@ -1,4 +1,4 @@
-// Names, shapes and places of tensors: what one end promises and the other end reads.
+// Names, shapes and places of tensors, as a server describes them and a client reads them.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_TENSOR_TENSOR_H_
@@ -28,7 +28,7 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-// A dense row-major tensor in somebody else's memory.
+// A dense row-major tensor in memory that belongs to another object.
 struct TensorView {
   DType dtype = DType::kUint8;
   absl::Span<const int64_t> shape;

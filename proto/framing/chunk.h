@@ -1,11 +1,11 @@
-// A `Chunk` message as slices: the few header bytes are written and read by hand, the payload is
-// only referred to. On the wire it is ordinary protobuf, so any generated stub reads it.
+// A `Chunk` message as slices: the few header bytes are written and read by hand, and the payload
+// is only referred to. On the wire it is ordinary protobuf, so any generated stub reads it.
 //
 //   header fields | header_crc32c | tag and length of `data` | payload   (systole/v1/service.proto)
 //   \________________ one small slice __________________/   \ batch memory /
 //
-// Every bit is guarded: the header by header_crc32c, the payload by crc32c, and what stands between
-// them can mean one thing only.
+// Every bit is guarded: the header by header_crc32c, the payload by crc32c. The bytes between them
+// have only one valid form.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_PROTO_FRAMING_CHUNK_H_
@@ -29,10 +29,10 @@ namespace systole {
 // the cache between the kernel's copy and ours, smaller ones pay more per message.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
-// Largest message a client accepts: no server sends more than a chunk and its header.
+// Largest message a client accepts. No server sends more than a chunk and its header.
 inline constexpr int kMaxChunkMessageBytes = 8 << 20;
 
-// Field for field the message `Chunk` without its data and header_crc32c.
+// The fields of the message `Chunk`, but for its data and header_crc32c.
 struct ChunkHeader {
   int64_t step = 0;
   int32_t core = 0;
@@ -49,9 +49,9 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// The message of `header` and `data`, with the header's CRC. Refers to `data` and keeps `owner`,
-// which keeps it alive, until the last byte is handed to the kernel. `owner` may then be dropped on
-// any of gRPC's threads.
+// The message of `header` and `data`, with the header's CRC. It refers to `data`. It keeps `owner`,
+// which keeps `data` alive, until the last byte is handed to the kernel. `owner` may then be
+// dropped on any of gRPC's threads.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
@@ -63,7 +63,7 @@ class ReceivedChunk {
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
 
   // Whether the header is what the server wrote: header_crc32c is there and matches the bytes
-  // before it, and after it comes nothing but `data`. To be asked before the header is believed.
+  // before it, and after it comes nothing but `data`. Call it before you trust the header.
   //   DataLoss  it is not.
   absl::Status CheckHeader() const;
 
@@ -84,7 +84,7 @@ class ReceivedChunk {
  private:
   ChunkHeader header_;
   std::vector<grpc::Slice> slices_;
-  // In the concatenation of slices_.
+  // The place of `data` in the concatenation of slices_.
   int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
   // Bytes before header_crc32c, if it stands where it should: last, or right before `data`.

@@ -1,5 +1,5 @@
-// gRPC's own log lines, which it writes to stderr: they stand before our error for the same thing,
-// and hold header values of a peer as they came.
+// Redirects gRPC's own log lines. By default gRPC writes them to stderr, before our error for the
+// same event, and with a peer's header values unescaped.
 //
 // Thread-safe.
 #ifndef SYSTOLE_PROTO_FRAMING_GRPC_LOG_H_
@@ -9,13 +9,13 @@
 
 namespace systole {
 
-// One message of gRPC's, in any thread. May hold anything.
+// Called with one message of gRPC, on any thread. The message may hold anything.
 using GrpcLogSink = void (*)(absl::string_view message);
 
 // From now on gRPC's messages go to `sink`, which must not call gRPC.
 void RedirectGrpcLog(GrpcLogSink sink);
 
-// From now on nobody gets them, unless the environment asks for them by GRPC_VERBOSITY.
+// From now on gRPC's messages are dropped, unless the environment asks for them by GRPC_VERBOSITY.
 void SilenceGrpcLog();
 
 }  // namespace systole

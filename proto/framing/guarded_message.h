@@ -1,6 +1,6 @@
-// A whole message with a checksum that travels beside it, in the call's metadata, where damage to
-// the message cannot hide it: key kMessageChecksumKey, value 8 lower-case hex digits, the CRC-32C
-// of the message's bytes.
+// A whole message with a checksum. The checksum travels in the call's metadata, so damage to the
+// message cannot hide it: key kMessageChecksumKey, value 8 lower-case hex digits, the CRC-32C of
+// the message's bytes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_
@@ -19,7 +19,7 @@ namespace systole {
 
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
-// What gRPC says of a call's metadata.
+// A call's metadata, as gRPC gives it.
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 struct GuardedMessage {
@@ -33,7 +33,7 @@ GuardedMessage EncodeGuarded(const google::protobuf::MessageLite& message);
 std::string MessageChecksum(absl::string_view bytes);
 
 // Replaces `message` by what `bytes` say. A peer that sends no checksum is believed.
-//   DataLoss         the bytes do not have the checksum that came with them, or none came.
+//   DataLoss         the bytes do not match the checksum that came with them, or no message came.
 //   InvalidArgument  they are no message of this type.
 absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,
                            google::protobuf::MessageLite& message);

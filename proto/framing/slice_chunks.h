@@ -36,12 +36,12 @@ class SliceChunks {
         owner_(std::move(owner)),
         remarks_(remarks) {}
 
-  // Whether every byte has been cut.
+  // Whether every byte has been cut into a chunk.
   bool done() const {
     return layout_ == nullptr || tensor_ == static_cast<int>(layout_->tensors().size());
   }
 
-  // The next chunk, with its CRC. `payload_bytes` gets the bytes of its data. REQUIRES: !done().
+  // The next chunk, with its CRC. Sets `payload_bytes` to the bytes of its data. REQUIRES: !done().
   grpc::ByteBuffer Next(int64_t& payload_bytes);
 
  private:

@@ -1,5 +1,5 @@
-// The part of a feed spec that says which record stands where, as core/order takes it: the server
-// serves by it, and the client names by it the records that a server has masked.
+// Converts the part of a feed spec that says which record stands where to core/order's form. The
+// server serves by it. The client uses it to name the records that a server has masked.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_ORDER_ORDER_SPEC_H_
@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// Of a dataset of `num_records` records. Order::Create() checks the numbers. REQUIRES: the values
+// For a dataset of `num_records` records. Order::Create() checks the numbers. REQUIRES: the values
 // of the spec's enumerations are known.
 OrderSpec OrderSpecOf(const v1::FeedSpec& spec, int64_t num_records);
 

@@ -15,19 +15,19 @@ namespace systole {
 
 inline constexpr int kSlotVersion = 1;
 inline constexpr size_t kSlotSessionBytes = 16;
-// The longest packet. An offer retires no more slots at a time than fit.
+// The longest packet, in bytes. One offer retires no more slots than fit into it.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
-// Slots that a client maps at a time: a server that went on offering would fill its table of
-// mappings, of some 65,000.
+// Most slots that a client maps at a time. Without this bound a server that goes on offering would
+// fill the client's table of mappings, of some 65,000.
 inline constexpr int kMaxMappedSlots = 4096;
-// Slots that a server has at a time, so that no client is offered more than it maps. Any of them
-// may be offered to any client, and until a client has heard which ones are gone it counts those
-// too.
+// Most slots that a server has at a time, so that no client is offered more than it maps. Any slot
+// may be offered to any client. A client also counts slots that are gone, until it has heard that
+// they are.
 inline constexpr int kMaxSlots = 3072;
 
-// A session's id, from the kernel's source of secrets: whoever knows it can ask for a stream whose
-// slices this connection gets. Randomness that decides bytes of a feed is core/random's.
+// A session's id, from the kernel's source of secrets: a process that knows it can ask for a stream
+// whose slices this connection gets. Random numbers that decide a feed's bytes are core/random's.
 //   Unavailable  the kernel has none.
 absl::StatusOr<std::string> NewSlotSession();
 

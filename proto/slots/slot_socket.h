@@ -18,23 +18,23 @@
 
 namespace systole {
 
-// Where the socket of a server that listens on `address` lies.
+// The path of the socket of a server that listens on `address`.
 //   InvalidArgument  it is no "unix:PATH".
 absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
 
-// Removes the socket file at `path` if nobody listens on it, as a killed process leaves it. OK if
-// nothing is there.
+// Removes the socket file at `path` if nobody listens on it. A killed process leaves such a file.
+// OK if nothing is there.
 //   Unavailable    somebody listens.
 //   AlreadyExists  something else than a socket has this name.
-//   another code   the system does not say, or does not let it go.
+//   another code   the system cannot tell, or refuses to remove the file.
 absl::Status RemoveStaleSocket(const std::string& path);
 
-// Of the socket that belongs to a server that listens on `address`: PATH.slots for "unix:PATH".
+// The path of the slot socket of a server that listens on `address`: PATH.slots for "unix:PATH".
 //   InvalidArgument  it is no "unix:PATH", or the path is longer than a socket's can be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
-// Whether a process of the user `own` shares memory with one of `peer`: with its own user, and with
-// root, who can read it anyway.
+// Whether a process of the user `own` shares memory with one of the user `peer`: yes if `peer` is
+// the same user, or root, which can read the memory anyway.
 bool MayShareMemory(uid_t own, uid_t peer);
 
 // One end of a connection.
@@ -76,7 +76,7 @@ class SlotSocket {
 // Where clients connect.
 class SlotListener {
  public:
-  // Makes the socket file, readable and writable for this user alone. Replaces one that nobody
+  // Makes the socket file, readable and writable for this user alone. Replaces a socket that nobody
   // listens on. Errors of RemoveStaleSocket(), or another code if the file cannot be made.
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
@@ -84,8 +84,8 @@ class SlotListener {
   // Removes the file, unless another one has its name by now.
   ~SlotListener();
 
-  // The next connection of somebody who may share memory, nullopt if none waits. Others are hung up
-  // on. ResourceExhausted or another code if the system refuses.
+  // The next connection of a client that may share memory; nullopt if none waits. Hangs up on other
+  // clients. ResourceExhausted or another code if the system refuses.
   absl::StatusOr<std::optional<SlotSocket>> Accept() const;
 
  private:

@@ -1,4 +1,4 @@
-// A picture in float RGB that the flower painter draws on: soft shapes, blur, and the way to 8
+// A picture in float RGB that the flower painter draws on: soft shapes, blur, and conversion to 8
 // bits.
 //   pixels: [height, width, 3] float, row-major, nominal range 0..1
 // Only additions, multiplications, square roots and comparisons are used, so that the same picture
@@ -29,15 +29,15 @@ inline Rgb Mix(Rgb a, Rgb b, float t) {
 
 inline float Clamp01(float x) { return x < 0.0f ? 0.0f : (x > 1.0f ? 1.0f : x); }
 
-// Sine and cosine of an angle in turns (1 = full circle), within 0.0011 of the true value. Own
-// parabolas, because libm answers differ between CPUs.
+// Sine and cosine of an angle in turns (1 = full circle), within 0.0011 of the true value. Computed
+// from parabolas, because libm's results differ between CPUs.
 float SinTurns(float turns);
 inline float CosTurns(float turns) { return SinTurns(turns + 0.25f); }
 
 // The angle of (x, y) in turns, in [0, 1), within 0.001. (0, 0) gives 0.
 float AngleTurns(float y, float x);
 
-// A number in [0, 1) that depends on `a`, `b` and `c` alone: texture that needs no state.
+// A number in [0, 1) that depends only on `a`, `b` and `c`: texture that needs no state.
 float Speckle(uint32_t a, uint32_t b, uint32_t c);
 
 // A point in pixels; y points down.
@@ -74,8 +74,8 @@ class Canvas {
   // Two passes of a box filter of 2 * radius + 1 pixels in each direction; edges repeat.
   void Blur(int radius);
 
-  // [height, width, 3] uint8; values are clamped. `noise` is the spread of the sensor noise, in
-  // parts of the full range, drawn from `noise_key`.
+  // [height, width, 3] uint8; values are clamped. `noise` is the spread of the sensor noise as a
+  // fraction of the full range; `noise_key` decides the noise.
   std::vector<uint8_t> ToBytes(float noise, uint32_t noise_key) const;
 
  private:

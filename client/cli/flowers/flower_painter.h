@@ -1,6 +1,6 @@
 // Paints small photographs of flowers for demos and tests: a scene with background, leaves, one
-// main flower, light, blur and sensor noise. The five kinds share their colours, so that the shape
-// of the flower has to be learned.
+// main flower, light, blur and sensor noise. The five kinds share their colours, so a model must
+// learn the shapes of the flowers.
 //
 // Thread-safe: pure functions of their arguments.
 #ifndef SYSTOLE_CLIENT_CLI_FLOWERS_FLOWER_PAINTER_H_
@@ -13,16 +13,16 @@
 
 namespace systole {
 
-// The long side of a picture, in pixels. A flower needs some; memory bounds the other end.
+// Limits of a picture's long side, in pixels. A flower needs some pixels; memory limits the rest.
 inline constexpr int kLeastLongSide = 16;
 inline constexpr int kMostLongSide = 8192;
 
 struct FlowerStyle {
-  // The long side in pixels; the short one has three quarters of it. 0: small pictures of many
-  // shapes, whose short side has 160 to 240 pixels and whose long one at most 1.5 times as many.
+  // The long side in pixels; the short side is three quarters of it. 0: small pictures of many
+  // shapes, with a short side of 160 to 240 pixels and a long side of at most 1.5 times that.
   int long_side = 0;
-  // Lays the texture of photographs over the flower, which costs a decoder what they cost. Without
-  // it a picture is smooth, and its JPEG half as large.
+  // Lays a photograph's texture over the flower, so a decoder needs as long as for a photograph.
+  // Without it a picture is smooth, and its JPEG half as large.
   bool photo_texture = false;
 };
 

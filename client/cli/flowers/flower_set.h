@@ -1,4 +1,4 @@
-// Makes a folder of flower photographs: what `systole make-flowers` does.
+// Makes a folder of flower photographs, for `systole make-flowers`.
 //   DIR/daisy/daisy_000000.jpg  DIR/dandelion/dandelion_000001.jpg  ...
 //
 // Thread-safe: no state.
@@ -33,12 +33,12 @@ struct FlowerSet {
 absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
                                            const FlowerStyle& style = {});
 
-// Writes the set to `dir`, which is made if it is not there; files of the same names are replaced.
-// `progress` is told, from any thread, how many more images are done; false: stop. What a killed
-// run left unfinished is removed.
+// Writes the set to `dir`, which is created if needed. Replaces files of the same names. `progress`
+// gets, from any thread, how many more images are done; if it returns false, the run stops.
+// Unfinished files of a killed run are removed.
 //   InvalidArgument  an option is out of range.
-//   AlreadyExists    a class folder holds something that is not of this set, so that whoever packs
-//                    the folder would get a mixture.
+//   AlreadyExists    a class folder holds a file that is not of this set, so packing the folder
+//                    would give a mixture.
 //   Cancelled        `progress` said stop; the files made so far are whole.
 absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetOptions& options,
                                         absl::FunctionRef<bool(int64_t)> progress);

@@ -1,5 +1,5 @@
-// The shapes of the five kinds of flowers that `systole make-flowers` draws. Shape alone tells them
-// apart; colours are given from outside:
+// The shapes of the five kinds of flowers that `systole make-flowers` draws. Only the shape tells
+// them apart; the caller chooses the colours:
 //   daisy      one row of narrow petals with gaps, small button in the middle
 //   dandelion  several rows of many thin rays, no button
 //   rose       round, broad petals wound into each other
@@ -31,13 +31,13 @@ struct FlowerForm {
   Rgb centre;                   // Button or seed disc; used by daisy and sunflower.
   int petals = 12;              // In the outermost row; not used by the tulip.
   float centre_radius = 0.25f;  // In flower radii.
-  float petal_width = 0.8f;     // In parts of what fills the ring; tulip: of the usual cup.
+  float petal_width = 0.8f;     // Share of the width that fills the ring; tulip: of the usual cup.
   float openness = 0.5f;        // 0..1: tulip and rose, how far the petals lean out.
   uint32_t individual = 0;      // Decides the irregularities of the petals.
 };
 
-// What is seen at (x, y) in units of the flower's radius, y down, tulips standing upright.
-// `pixel` is the size of one pixel in those units: edges fade over it. Alpha 0 is outside.
+// The flower at (x, y) in units of its radius, y down, tulips standing upright. `pixel` is the size
+// of one pixel in those units: edges fade over it. Alpha 0 is outside.
 struct FlowerSample {
   Rgb colour;
   float alpha = 0;

@@ -3,14 +3,14 @@
 //
 //   ws-db        R + (F - 1) * max(M, R) + M + R + C - 2     F = cd(K,R) * cd(N,C)
 //                Weight-stationary with shadow weights, as a TPU: the next tile's weights shift in
-//                (R cycles) behind the rows that stream through the present one. Our derivation;
-//                with one fold it is SCALE-Sim's.
+//                (R cycles) behind the rows that stream through this tile. Our derivation; with one
+//                fold it is SCALE-Sim's formula.
 //   scalesim-os  F * (R + C + K - 2) - 1                     F = cd(M,R) * cd(N,C)
 //   scalesim-ws  F * (2R + C + M - 2) - 1                    F = cd(K,R) * cd(N,C)
 //   scalesim-is  F * (2R + C + N - 2) - 1                    F = cd(K,R) * cd(M,C)
-//                What SCALE-Sim v2 and v3 print as "Total Cycles" without stalls: folds one after
-//                the other, each charged the full array. The - 1 is theirs: the number is the index
-//                of the last cycle, counted from 0.
+//                What SCALE-Sim v2 and v3 print as "Total Cycles" without stalls: folds run one
+//                after the other, each charged the full array. The - 1 is SCALE-Sim's: its number
+//                is the index of the last cycle, counted from 0.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_CYCLE_MODEL_H_
@@ -41,8 +41,8 @@ struct GemmShape {
   int64_t n = 0;
 };
 
-// What each of a core's matrix units gets: the whole product (one unit), cd(M, units) rows of it
-// with all tiles, or cd(F, units) tiles with all rows.
+// How a core's matrix units share a product. Each gets the whole product (one unit), or
+// cd(M, units) rows of it with all tiles, or cd(F, units) tiles with all rows.
 enum class UnitSplit { kNone, kRows, kTiles };
 // "none", "rows" or "tiles".
 absl::string_view UnitSplitName(UnitSplit split);
@@ -50,20 +50,20 @@ absl::string_view UnitSplitName(UnitSplit split);
 struct GemmCycles {
   int64_t folds = 0;   // F, of the whole product.
   int64_t cycles = 0;  // As the dataflow counts them: see the - 1 above.
-  // M * K * N / (cycles * R * C * units). SCALE-Sim's - 1 can lift it above 1 on an array of one
-  // element; a product that prints 0 cycles counts as 1.
+  // M * K * N / (cycles * R * C * units). SCALE-Sim's - 1 can make it larger than 1 on an array of
+  // one element. A product that prints 0 cycles counts as 1 cycle.
   double utilisation = 0;
   UnitSplit split = UnitSplit::kNone;
 };
 
-// Sizes may be as large as this.
+// The largest value of a size.
 inline constexpr int64_t kLargestGemmSize = int64_t{1} << 40;
 
-// `units` matrix units work on one product; the split that takes fewer cycles is chosen, rows if
-// both take as many. SCALE-Sim knows one array only.
-//   InvalidArgument  a size is not in [1, kLargestGemmSize]; units > 1 with a scalesim dataflow;
-//   more
-//                    than 2^63 - 1 cycles.
+// `units` matrix units work on one product. The split that takes fewer cycles is chosen, or rows if
+// both take the same number. SCALE-Sim's dataflows know only one array.
+//   InvalidArgument  a size is not in [1, kLargestGemmSize];
+//                    units > 1 with a scalesim dataflow;
+//                    more than 2^63 - 1 cycles.
 absl::StatusOr<GemmCycles> CountCycles(const GemmShape& gemm, const ArrayShape& array,
                                        Dataflow dataflow, int64_t units = 1);
 

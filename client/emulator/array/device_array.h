@@ -1,8 +1,8 @@
-// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary, with room behind its
-// end that may be read (and, by its owner, written) so that vector loops need no scalar tail.
+// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. Elements behind its
+// end may be read (and written by the owner), so that vector loops need no scalar tail.
 //
-// Thread-compatible. Owns its memory; moves, does not copy. The trainer checks the sum of all sizes
-// against its memory limit before it makes any.
+// Thread-compatible. Owns its memory; moves, does not copy. The trainer compares the sum of all
+// sizes with its memory limit before it makes any array.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_DEVICE_ARRAY_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_DEVICE_ARRAY_H_
 
@@ -16,7 +16,7 @@
 
 namespace systole::emulator {
 
-// Elements behind the end of every DeviceArray that belong to it: one widest vector and a bit.
+// Elements behind the end that belong to every DeviceArray: more than one widest vector.
 inline constexpr int64_t kArraySlack = 64;
 
 template <typename T>

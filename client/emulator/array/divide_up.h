@@ -1,4 +1,4 @@
-// Whole tiles: how many cover a length, and the length they cover. For what is not negative.
+// How many whole tiles cover a length, and the length that they cover. Not for negative numbers.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_DIVIDE_UP_H_

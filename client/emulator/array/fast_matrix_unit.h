@@ -1,5 +1,5 @@
-// The matrix unit's numerics `fast`: PatchMatrix products by oneDNN. What oneDNN cannot read in
-// place (patches) is copied out first, a block of rows at a time.
+// The matrix unit's numerics `fast`: oneDNN multiplies the PatchMatrices. oneDNN cannot read
+// patches in place, so they are copied out first, a block of rows at a time.
 //
 // Single-thread at a time, as MatrixUnit, which owns it.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
@@ -15,14 +15,14 @@ namespace systole::emulator {
 
 class FastMatrixUnit {
  public:
-  // As MatrixUnit<float>'s. False: not on this CPU, or not this product; `out` may hold anything.
+  // As MatrixUnit<float>'s. False: not on this CPU or not this product; `out` is unspecified then.
   bool Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
   bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
                           float* out, int64_t out_stride);
 
-  // The most elements of a block that is copied out of a matrix, where the wider one of a product's
-  // has so many columns. A unit keeps two blocks.
+  // The most elements of one block that is copied out, if the wider of a product's two matrices has
+  // `columns` columns. A unit keeps two blocks.
   static int64_t MostBlockElements(int64_t columns);
 
  private:

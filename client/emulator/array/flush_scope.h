@@ -1,7 +1,7 @@
-// Sets the floating-point state the matrix and vector units are defined in, for one scope: round to
-// nearest even, subnormal results become zero (FTZ), subnormal inputs count as zero (DAZ), no
-// traps. The state is per thread and shared threads must not keep it, so every piece of emulator
-// work opens one of these and the former state is back when it closes.
+// Sets, for one scope, the floating-point state that the matrix and vector units are defined in:
+// round to nearest even, subnormal results become zero (FTZ), subnormal inputs count as zero (DAZ),
+// no traps. The state belongs to a thread, and pool threads also do other work. So every piece of
+// emulator work opens a FlushScope, which restores the former state when it closes.
 //
 // Single-thread: create and destroy on the same thread. Scopes nest.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FLUSH_SCOPE_H_

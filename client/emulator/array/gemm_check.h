@@ -1,5 +1,5 @@
-// Holds the cycle model and the `exact` numerics against the stepped array on one product: random
-// operands go through the array cycle by cycle, and values and cycles are compared.
+// Checks the cycle model and the `exact` numerics against the stepped array on one product. Random
+// operands go through the array cycle by cycle; then values and cycles are compared.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_GEMM_CHECK_H_
@@ -15,7 +15,7 @@ namespace systole::emulator {
 
 struct GemmCheck {
   int64_t counted_cycles = 0;  // By the cycle model.
-  // By the array, in the dataflow's way of counting: the scalesim ones give the last cycle's index,
+  // By the array, counted as the dataflow counts: the scalesim ones give the last cycle's index,
   // and scalesim-os leaves out the R cycles in which a fold's sums leave.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
@@ -25,20 +25,20 @@ struct GemmCheck {
   bool values_agree() const { return differing_values == 0; }
 };
 
-// Most steps of single PEs that a check may take, a few minutes of work: cycles * arrays *
-// (R + 1) * (C + 31), since registers are padded; and most numbers in one matrix or in the array,
-// padded likewise.
+// The most steps of single PEs that a check may take, a few minutes of work: cycles * arrays *
+// (R + 1) * (C + 31), because registers are padded. Below, the most numbers that one matrix or the
+// array may hold, padded the same way.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
-// Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays take their shares as
-// CountCycles splits the product, and the slowest one's cycles count. The exact loop's slab is R,
-// or K for scalesim-os, whose sums stay in place.
+// Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product as
+// CountCycles splits it; the cycles of the slowest one count. The exact loop's slab is R rows, or K
+// for scalesim-os, whose sums stay in place.
 //   InvalidArgument  as CountCycles; over one of the limits above.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
                                           Dataflow dataflow, int64_t units = 1);
 
-// OK, or Internal with both numbers of what disagrees.
+// OK, or Internal with the two numbers that disagree.
 absl::Status AgreementOf(const GemmCheck& check);
 
 }  // namespace systole::emulator

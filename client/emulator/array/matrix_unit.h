@@ -1,12 +1,12 @@
-// The matrix unit: products of two matrices as a weight-stationary systolic array with kArrayRows
-// rows computes them.
+// The matrix unit. It multiplies two matrices as a weight-stationary systolic array with kArrayRows
+// rows does.
 //
 //   MatrixUnit<float>   numerics `exact`: operands are bf16, sums are f32 in the order `mxu128`:
 //                         for each slab of 128 (the array's height) along the summed dimension:
 //                           c = +0;  for k ascending in the slab:  c = fma(a[k], b[k], c)
 //                           acc = acc + c          (acc starts as +0)
-//                       with subnormals flushed (the caller holds a FlushScope). Vector code; the
-//                       bits are those of that loop on every instruction set (NaNs: a NaN, its
+//                       with subnormals flushed (the caller holds a FlushScope). It is vector code
+//                       with the bits of that loop on every instruction set (a NaN is a NaN; its
 //                       payload is not promised).
 //                       Numerics `fast`: the same operands, sums in oneDNN's order (numerics.h).
 //   MatrixUnit<double>  rounding off: f64 operands, f64 sums, the same order. For gradient checks.
@@ -24,7 +24,7 @@
 
 namespace systole::emulator {
 
-// Height of the array, and so the slab of the summation order.
+// The height of the array, which is also the slab of the summation order.
 inline constexpr int64_t kArrayRows = 128;
 
 // What a matrix unit reads: bf16 bits, or plain numbers with the rounding off.
@@ -58,8 +58,8 @@ class MatrixUnit<float> {
   void MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
                           float* out, int64_t out_stride);
 
-  // Scratch memory; grows to what the largest product so far needed (scratch_plan.h). Public for
-  // the kernels only.
+  // Scratch memory. It grows to what the largest product so far needed (scratch_plan.h). Public
+  // only for the kernels.
   struct Scratch {
     DeviceArray<float> a, b, row, tile;
   };
@@ -83,7 +83,7 @@ class MatrixUnit<double> {
 };
 
 // The definition itself, as a loop: a is [m, k] and b is [k, n], bf16, row-major; slabs of
-// `array_rows`. The yardstick for the vector code and for the stepped array. Sets FlushScope.
+// `array_rows`. The vector code and the stepped array are tested against it. Sets FlushScope.
 void MultiplyByDefinition(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n,
                           int64_t array_rows, float* out);
 

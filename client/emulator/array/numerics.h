@@ -1,15 +1,15 @@
-// How the matrix unit adds up its products; chosen per run, named in every report.
+// How the matrix unit adds up its products. Chosen for each run and named in every report.
 //
 //   exact  f32 sums in one written-down order (matrix_unit.h): the same bits on every machine, for
 //          any number of threads, and for any split of the same shards over cores.
-//   fast   oneDNN's bf16 matrix product: f32 sums in whatever order is quickest on the machine at
-//          hand, AMX included. The same machine gives the same bits again, for any number of
-//          threads; another CPU or another oneDNN need not. From `exact` a sum differs by rounding
-//          alone: for terms of both signs by at most 8 * 2^-24 * sum over k of |a[k] * b[k]|;
-//          terms of one sign lose more the more there are, in any order. Subnormals are flushed,
-//          as in `exact`. Infinities and NaNs come out where `exact` has them, except that a sum
-//          that overflows half-way in one order need not in another. Where the CPU has no bf16
-//          products (AVX512_BF16), `fast` is `exact`: oneDNN's way round them is slower.
+//   fast   oneDNN's bf16 matrix product: f32 sums in the order that is quickest on the machine at
+//          hand, AMX included. One machine gives the same bits again, for any number of threads;
+//          another CPU or another oneDNN may not. A sum differs from `exact` only by rounding: for
+//          terms of both signs by at most 8 * 2^-24 * sum over k of |a[k] * b[k]|; for terms of one
+//          sign the error grows with their number, in any order. Subnormals are flushed, as in
+//          `exact`. Infinities and NaNs come out as in `exact`, except that a sum may overflow
+//          half-way in one order and not in another. On a CPU without bf16 products (AVX512_BF16)
+//          `fast` is `exact`, because oneDNN's substitute for them is slower.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_NUMERICS_H_

@@ -7,9 +7,9 @@
 //                meanwhile v                      sum     moves down, or stays
 //            b or sum
 //
-// Every register of the grid changes once per cycle, all at the same time: a new value is a
-// function of values before the cycle. The multiply-add rounds once, on every instruction set, and
-// flushes subnormals: the caller holds a FlushScope. Thread-compatible.
+// Every register of the grid changes once per cycle, all at the same time: a new value depends only
+// on values before the cycle. The multiply-add rounds once, on every instruction set, and flushes
+// subnormals: the caller holds a FlushScope. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 
@@ -31,15 +31,15 @@ class PeGrid {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
 
-  // All registers and all that enters: +0.
+  // Sets all registers and all entering values to +0.
   void Clear();
 
   // The registers of PE (r, c) after the last cycle.
   Pe At(int64_t r, int64_t c) const;
-  // PE (rows - 1, c)'s sum, which leaves the array.
+  // The sum of PE (rows - 1, c), which leaves the array.
   float bottom(int64_t c) const { return sum_[RowStart(rows_ - 1) + c]; }
 
-  // What enters the grid in the next cycle; kept until written again. They start as +0.
+  // The values that enter the grid in the next cycle, kept until written again. They start as +0.
   float& left(int64_t r) { return a_[RowStart(r) - 1]; }              // Column 0's a.
   float& top_b(int64_t c) { return b_[RowStart(-1) + c]; }            // Row 0's b.
   float& top_shadow(int64_t c) { return shadow_[RowStart(-1) + c]; }  // Row 0's shadow.
@@ -47,8 +47,8 @@ class PeGrid {
   // How many shadow registers of column c, from the top, shift down in the next StreamCycle.
   int32_t& shift_depth(int64_t c) { return shift_depth_[c]; }
 
-  // b = shadow in the PEs with r + c = diagonal, before the next cycle: the first row of a tile
-  // arrives there. Diagonals outside the grid have no PE.
+  // Sets b = shadow in the PEs with r + c = diagonal, before the next cycle: the first row of a
+  // tile arrives there. Diagonals outside the grid have no PE.
   void TakeShadow(int64_t diagonal);
 
   // A stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum), +0 enters from
@@ -56,14 +56,14 @@ class PeGrid {
   void StreamCycle(bool loading);
   // Stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
   void AccumulateCycle();
-  // Stationary sums leave: sums move down, +0 enters from above; a and b move as ever.
+  // Stationary sums leave: sums move down, +0 enters from above; a and b move as before.
   void DrainCycle();
 
-  // Rows of registers are padded: one takes at most this many numbers more than it has columns.
+  // Rows of registers are padded: one has at most this many numbers more than it has columns.
   static constexpr int64_t kMostPadding = 31;
 
-  // Where the registers lie: rows `stride` elements apart, with a row above the first one and
-  // kMargin elements to the left of each for what enters. Public for the kernels only.
+  // Where the registers lie: rows are `stride` elements apart. There is a row above the first one
+  // and kMargin elements left of each row, for the entering values. Public only for the kernels.
   struct Planes {
     float *a, *b, *shadow, *sum;  // PE (0, 0).
     const int32_t* shift_depth;

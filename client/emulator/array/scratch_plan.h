@@ -1,5 +1,5 @@
-// How much scratch memory the products of a matrix unit take, before any is made: a model's text
-// decides their shapes, and a product's operands are packed before they are multiplied.
+// Says how much scratch memory a matrix unit's products take, before any memory is allocated: a
+// model's text decides the products' shapes, and operands are packed before they are multiplied.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_
@@ -23,14 +23,14 @@ class ScratchPlan {
   // MatrixUnit<float>::MultiplyTransposed of [any, m] and [any, n].
   void AddMultiplyTransposed(int64_t m, int64_t n);
 
-  // What a unit holds at most after all of these products, on any CPU. In numerics `fast` oneDNN
-  // takes more for itself; nobody can tell how much before it has planned the product.
+  // The most bytes that a unit holds after all of these products, on any CPU. In numerics `fast`
+  // oneDNN takes more for itself; how much is not known before it has planned the product.
   int64_t bytes() const;
 
  private:
   const Numerics numerics_;
-  // Elements of the unit's arrays; the largest product decides. `widest_` is the longest row of
-  // what numerics `fast` copies.
+  // Elements of the unit's arrays; the largest product decides. `widest_` is the longest row that
+  // numerics `fast` copies.
   int64_t packed_a_ = 0, packed_b_ = 0, row_ = 0, widest_ = 0;
 };
 

@@ -1,19 +1,19 @@
-// A systolic array stepped cycle by cycle: the oracle of the matrix unit's values and of the cycle
-// model. Operands enter at the edges when they are due, every register moves in every cycle, sums
-// leave at the bottom, and a product takes as many cycles as that goes on: no formula decides it.
+// A systolic array stepped cycle by cycle. It checks the matrix unit's values and the cycle model.
+// Operands enter at the edges when they are due, every register moves in every cycle, and sums
+// leave at the bottom. A product takes the cycles that this needs; no formula decides their number.
 //
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
-// from above into the shadow registers, last row first, column c being c cycles behind column 0;
+// from above into the shadow registers, last row first, column c being c cycles behind column 0.
 // R cycles later the first row of a enters from the left, row r of the array being r cycles behind
-// row 0. That row meets PE (r, c) on the diagonal r + c, where the PEs turn their shadow weights
-// into weights as it passes. Sums leave below the last row and are added up in f32 outside.
-//   ws-db        back to back: as soon as a tile's first row enters, the next tile's weights follow
-//                it in, and its rows follow the present ones.
-//   scalesim-ws  a tile's weights enter when the last sum of the tile before has left.
+// row 0. That row meets PE (r, c) on the diagonal r + c. As it passes, the PEs there turn their
+// shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
+//   ws-db        back to back: when a tile's first row has entered, the next tile's weights follow
+//                it, and the next tile's rows follow the rows of this one.
+//   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
 // Input-stationary (scalesim-is): as scalesim-ws of the transposed product, b' * a'.
 // Output-stationary (scalesim-os): [m, n] is cut into tiles. a enters from the left and b from
-// above, skewed alike; PE (r, c) keeps the sum of row r and column c. When the last operands have
-// met in the last PE, the sums move down and out, which takes R cycles more ("drain").
+// above, both skewed in the same way. PE (r, c) keeps the sum of row r and column c. When the last
+// operands have met in the last PE, the sums move down and out in R more cycles ("drain").
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_STEPPED_ARRAY_H_
@@ -39,29 +39,29 @@ class SteppedArray {
     GemmShape shape;              // REQUIRES: all > 0.
     float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
     Dataflow dataflow = Dataflow::kScaleSimWs;
-    // Which of the product's tiles to do, in the order that goes down the array's rows first. By
-    // default all; several arrays can share a product that way.
+    // Which of the product's tiles to do, counted down the array's rows first. By default all; with
+    // these, several arrays can share a product.
     int64_t first_tile = 0;
     int64_t most_tiles = std::numeric_limits<int64_t>::max();
   };
   // Begins a product and clears every register.
   //
-  // Places that a tile does not use hold b = -0 and see a = +0: x + (0 * -0) is x for every x, -0
-  // included, so they change no bit.
+  // Places that a tile does not use hold b = -0 and see a = +0. That changes no bit, because
+  // x + (0 * -0) is x for every x, -0 included.
   void Start(const Product& product);
-  // One cycle. False, without one, if the product is complete. Sets FlushScope.
+  // Runs one cycle. If the product is complete it runs none and returns false. Sets FlushScope.
   bool Step();
 
   struct Cycles {
-    int64_t load = 0;    // In which weights enter and nothing else happens.
-    int64_t stream = 0;  // In which operands from the left are on their way through the array.
-    int64_t drain = 0;   // In which stationary sums leave.
+    int64_t load = 0;    // Cycles in which weights enter and nothing else happens.
+    int64_t stream = 0;  // Cycles in which operands from the left move through the array.
+    int64_t drain = 0;   // Cycles in which stationary sums leave.
 
     int64_t total() const { return load + stream + drain; }
   };
-  // Of the product since Start.
+  // The cycles of this product since Start().
   const Cycles& cycles() const { return cycles_; }
-  // The PEs as the last step left them.
+  // The PEs as they are after the last step.
   const PeGrid& grid() const { return grid_; }
 
   // out = a * b: clears `out`, Start, and all steps.
@@ -76,7 +76,7 @@ class SteppedArray {
     int64_t i_stride = 0, j_stride = 0;
     T& operator()(int64_t i, int64_t j) const { return data[i * i_stride + j * j_stride]; }
   };
-  // The product in the array's terms: two of its dimensions lie on rows and columns, the third one
+  // The product from the array's view: two of its dimensions lie on rows and columns, the third one
   // streams.
   struct Mapping {
     int64_t on_rows = 0, on_columns = 0, streamed = 0;
@@ -90,7 +90,7 @@ class SteppedArray {
     static constexpr int64_t kNotYet = -1;
     int64_t row = 0, column = 0;  // Of its first element in (on_rows, on_columns).
     int64_t load = 0;             // The cycle in which its first weight enters from above,
-    int64_t start = kNotYet;      // and that in which its first operand enters from the left.
+    int64_t start = kNotYet;      // and the cycle in which its first operand enters from the left.
     bool started() const { return start != kNotYet; }
   };
 
@@ -110,7 +110,7 @@ class SteppedArray {
   Mapping map_;
   std::deque<Tile> tiles_;  // On the way in or in the array, oldest first.
   int64_t next_tile_ = 0, end_tile_ = 0;
-  int64_t cycle_ = 0;    // The present one, counted from 0.
+  int64_t cycle_ = 0;    // The current cycle, counted from 0.
   int64_t drained_ = 0;  // Rows of stationary sums that have left.
   Cycles cycles_;
 };

@@ -1,7 +1,7 @@
 // The vector unit: element-wise work and sums over rows, in f32 (or f64 with the rounding off).
 //
-// Plain loops compiled for every instruction set and dispatched at run time. Nothing is fused and
-// every sum has an order that the loops write down, so all targets give the same bits.
+// Plain loops, compiled for every instruction set and chosen at run time. Nothing is fused, and the
+// loops write down the order of every sum, so all targets give the same bits.
 //
 // "Rows" are the places of a batch, [rows, channels] row-major. Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_
@@ -14,8 +14,8 @@
 
 namespace systole::emulator {
 
-// One number per channel, repeated so that loops run over several rows at once: a row of 3 or 16
-// channels is shorter than a vector or the loop's own cost.
+// One number per channel, repeated so that loops can run over several rows at once. A single row of
+// 3 or 16 channels is too short: it fills no vector, or costs less than the loop around it.
 template <typename T>
 class PerChannel {
  public:
@@ -31,7 +31,7 @@ class PerChannel {
 // How many rows of `channels` numbers one PerChannel covers.
 int64_t RowsAtOnce(int64_t channels);
 
-// What Adam's update of one step takes; corrections are 1 - beta^t, t counting from 1.
+// The numbers for one step of Adam; the corrections are 1 - beta^t, t counting from 1.
 template <typename T>
 struct AdamFactors {
   T rate, beta1, beta2, correction1, correction2, epsilon, decay;
@@ -46,10 +46,10 @@ struct VectorUnit {
   // sums[c] += sum over rows of x[r, c]. Order: RowsAtOnce(channels) partial sums, row r into
   // number r % RowsAtOnce, rows ascending; then the partial sums, ascending.
   void (*sum_rows)(int64_t rows, int64_t channels, const T* x, T* sums);
-  // The same of (x[r, c] - mean[c])^2.
+  // The same sum over rows, of (x[r, c] - mean[c])^2.
   void (*sum_squares)(int64_t rows, int64_t channels, const T* x, const PerChannel<T>& mean,
                       T* sums);
-  // The same of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
+  // The same sum over rows, of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
   void (*sum_products)(int64_t rows, int64_t channels, const T* dy, const T* x,
                        const PerChannel<T>& mean, const PerChannel<T>& inverse, T* sums);
   // y = (x - mean) * scale + shift.

@@ -1,14 +1,14 @@
 // How long the chips of a torus take to sum one buffer, so that every chip has the sum: a
-// reduce-scatter along one axis after the other, and the way back as all-gathers.
+// reduce-scatter along one axis after the other, then all-gathers in the reverse order.
 // G bytes; B bytes/s one way on each link; a seconds a hop; axes of n1, n2, .. chips.
 //   b = 2B along a ring (it uses both of the axis's links), B along an open line
 //   one order  2 * ((n1-1)/n1 * G/b1 + (n2-1)/n2 * (G/n1)/b2 + ..) + 2 * (n1-1 + n2-1 + ..) * a
-//   all axes   the buffer is cut into one part for every axis; part i takes the axes in the order
-//              i, i+1, .. and round, all parts at once: every link is busy in every phase. A phase
-//              ends when its slowest part does. For two equal axes, N = n * n:
+//   all axes   the buffer is cut into one part for every axis. Part i takes the axes in the order
+//              i, i+1, .., wrapping around, and all parts run at once: every link is busy in every
+//              phase. A phase ends when its slowest part ends. For two equal axes, N = n * n:
 //              2 * (N-1)/N * G/(2b) + 2 * (n1-1 + n2-1) * a
-// The 2-D form is Ying et al. 2018 (arXiv:1811.06992); that a third axis continues the rotation is
-// our extension of it. The sum over a chip's own cores is not in it.
+// The 2-D form is Ying et al. 2018 (arXiv:1811.06992). We extend it: a third axis continues the
+// rotation. The sum over a chip's own cores is not included.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_ALL_REDUCE_MODEL_H_
@@ -25,7 +25,7 @@ enum class AllReduceOrder { kOneOrder, kAllAxes };
 
 struct TorusAxis {
   int64_t chips = 1;  // 1 to 2^20.
-  bool ring = true;   // The ends are joined. Those of small slices of some chips are not.
+  bool ring = true;   // The ends are joined. On some chips, small slices' ends are not.
 };
 
 struct AllReduceShape {

@@ -1,5 +1,5 @@
-// A chip's data: read, every field checked, and what follows from them. v1::Chip itself is the
-// type; proto/systole/v1/chip.proto says what each field means.
+// Reads a chip's data, checks every field and computes what follows from them. v1::Chip itself is
+// the type; proto/systole/v1/chip.proto says what each field means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_
@@ -17,23 +17,23 @@ namespace systole::emulator {
 
 // `name_or_file`: a shipped chip ("v3") or the path of a textproto; see shipped_files.h.
 //   NotFound         there is neither.
-//   InvalidArgument  not such a text, or CheckChip refuses it; names the file and the field.
+//   InvalidArgument  the text is no v1::Chip, or CheckChip refuses it; names file and field.
 absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
 
 // The same from a text; `file` is for messages only.
 absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file);
 
-// InvalidArgument, naming the field, if a number is out of range or not finite, a slice's name
-// stands twice, or a measurement speaks of a slice that is not there.
+// InvalidArgument, naming the field, if a number is out of range or not finite, two slices have the
+// same name, or a measurement names a slice that does not exist.
 absl::Status CheckChip(const v1::Chip& chip);
 
-// What follows wants a chip that CheckChip lets pass.
+// The functions below need a chip that has passed CheckChip().
 
 // Floating-point operations a second of all the chip's matrix units, two for each
 // multiply-accumulate.
 double PeakFlops(const v1::Chip& chip);
-// Floating-point operations for every byte of memory above which the matrix units, not the memory,
-// are the limit.
+// Floating-point operations per byte of memory. Above this number the matrix units are the limit,
+// below it the memory.
 double RidgeFlopsPerByte(const v1::Chip& chip);
 
 // The slice called `name`, or the first one if `name` is empty. It lives as long as `chip`.

@@ -1,4 +1,4 @@
-// Lowers a model to a Program for one chip: shapes are static, so all of it is known ahead of time.
+// Lowers a model to a Program for one chip. Shapes are static, so everything is known in advance.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_COMPILER_H_
@@ -27,7 +27,7 @@ struct CompileOptions {
   Dataflow dataflow = Dataflow::kWsDb;
   // Absent: the chip's.
   std::optional<double> overlap;
-  // false: the forward pass alone, batch norm folded into its convolution.
+  // false: only the forward pass, with batch norm folded into its convolution.
   bool training = true;
   // The input as the feed delivers it and as the chip stores it.
   DType dtype = DType::kBfloat16;

@@ -6,8 +6,8 @@
 //                           padded to a multiple: XLA's T(8,128), for bfloat16 T(8,128)(2,1), whose
 //                           (2,1) packs two neighbouring rows into one word and changes no size
 //   padded bytes = leading dimensions * roundup(d2, 8) * roundup(d1, 128) * bytes of an element
-// With 3 channels nhwc-tiled pads 3 to 128. Host pipelines therefore transpose to hwcn, where the
-// channels pad to 8 and a batch of 128 fills its lanes.
+// With 3 channels nhwc-tiled pads 3 to 128. So host pipelines transpose to hwcn: there the channels
+// pad to 8, and a batch of 128 fills its lanes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_

@@ -2,9 +2,9 @@
 //   conv2d   forward          M = B*H'*W'   K = kh*kw*Ci   N = Co
 //            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or its transpose
 //            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
-//                             with stride s: no zeros are inserted. The input falls into s*s phases
-//                             of places that meet the same weights; each phase is a product of its
-//                             own with those weights only. (1x1 with stride 2: one phase, the other
+//                             with stride s: no zeros are inserted. The input has s*s phases.
+//                             The places of a phase meet the same weights; a phase is a product
+//                             of its own with only those. (1x1 with stride 2: one phase, the other
 //                             three are zero.)
 //   dense    the same with one place a position: M = B*positions, K = in, N = out
 //   attention, P positions, heads of D channels, each product once for every example and head:
@@ -26,7 +26,7 @@ namespace systole::emulator {
 
 struct Product {
   GemmShape gemm;
-  int64_t repeats = 1;  // So many products of this shape, on different operands.
+  int64_t repeats = 1;  // The number of products of this shape, on different operands.
 };
 
 struct LayerProducts {

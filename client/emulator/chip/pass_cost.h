@@ -1,6 +1,6 @@
 // What the passes of a FusedRow cost: bytes of memory and operations of the vector unit. README.md
-// has the tables. Activations are bfloat16, 2 bytes; y is what the pass's first layer puts out, x
-// what it takes.
+// has the tables. Activations are bfloat16, 2 bytes. y is the output of the pass's first layer, x
+// its input.
 //
 //   first layer         forward           backward
 //   an epilogue         none              none (its tensors are charged to the products)
@@ -12,8 +12,8 @@
 //   add                 inputs + y        none: the gradient is shared
 //   max pool            x + y             y + 2x
 //   average pool        x + y             y + x
-// Layers that join a pass add operations but no bytes; a second operand of a joined add is taken to
-// be there.
+// Layers that join a pass add operations but no bytes. The second operand of a joined add is
+// assumed to be at hand already.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PASS_COST_H_
@@ -27,8 +27,8 @@
 
 namespace systole::emulator {
 
-// Seconds of one core's vector unit: rows of as many elements as it has lanes, `ops` operations for
-// each, some at once: ceil(elements / lanes) * ops / units_per_lane cycles.
+// Seconds of one core's vector unit. It works on rows of as many elements as it has lanes, with
+// `ops` operations each, several at once: ceil(elements / lanes) * ops / units_per_lane cycles.
 double VectorSeconds(double elements, double ops, const v1::Chip& chip);
 
 struct PassCost {
@@ -41,8 +41,8 @@ struct PassCosts {
   PassCost backward;
 };
 
-// Of one core's `batch` examples; the backward costs only count for training. Batch norm's
-// statistics are charged to the pass before it if there is one.
+// For one core's `batch` examples. The backward costs count only in training. Batch norm's
+// statistics are charged to the pass before it, if there is one.
 PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t batch, bool training,
                  const v1::Chip& chip);
 

@@ -12,7 +12,7 @@
 
 namespace systole::emulator {
 
-// An Op of kind kGemm with its tiles, cycles, macs and matrix_s; the rest is the caller's. The
+// An Op of kind kGemm with its tiles, cycles, macs and matrix_s; the caller fills in the rest. The
 // array steps macs_per_place times in a clock cycle. All of the core's matrix units work on the
 // product.
 //   InvalidArgument  as CountCycles, or more than 10^12 cycles.

@@ -1,8 +1,8 @@
 // A model lowered ahead of time for one chip and one batch size: every operation of a training step
 // (or of an inference) in order, with what it costs. README.md gives the rules and their sources.
 //
-// All costs are of one core; cores work alike. A layer's row covers the forward and the backward
-// pass of the layer and of what is fused with it.
+// All costs are of one core; all cores do the same. A layer's row covers the forward and backward
+// pass of the layer and of the layers fused with it.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_H_
@@ -33,19 +33,19 @@ absl::string_view OpKindName(OpKind kind);
 struct Op {
   OpKind kind = OpKind::kVector;
   std::string name;    // "conv1 forward".
-  int64_t layer = -1;  // Place in Program::layers; -1: of the whole step.
+  int64_t layer = -1;  // Index into Program::layers; -1: of the whole step.
 
-  // kGemm. `repeats` products of this shape, one behind the other: heads of an attention.
+  // kGemm. `repeats` products of this shape, one after another: heads of an attention.
   GemmShape gemm;
   int64_t repeats = 1;
   int64_t tiles = 0;   // Fillings of the array, all repeats.
   int64_t cycles = 0;  // Steps of the array, all repeats.
   double macs = 0;
 
-  // Bytes that pass: of the core's memory; for kInfeed over the host's link, padded; for kAllReduce
-  // each chip's buffer.
+  // Bytes moved: of the core's memory; kInfeed: over the host's link, padded; kAllReduce: each
+  // chip's buffer.
   double bytes = 0;
-  // Where the time goes. One of an operation's parts may hide another's: see StepCost.
+  // The time by cause. One part of an operation may hide another: see StepCost.
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
@@ -60,7 +60,7 @@ absl::string_view BoundName(Bound bound);
 struct LayerCost {
   std::string name;
   std::string kind;                // "conv2d"
-  std::vector<std::string> fused;  // Names of the layers that ride on it, in order.
+  std::vector<std::string> fused;  // Names of the layers fused with it, in order.
   // The forward pass's product, `repeats` times; all 0 if there is none.
   GemmShape gemm;
   int64_t repeats = 0;
@@ -74,10 +74,10 @@ struct LayerCost {
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  double seconds = 0;  // matrix_s + memory_s, and what of vector_s they do not cover; overlap is 0.
+  double seconds = 0;  // matrix_s + memory_s + the part of vector_s beyond them; overlap is 0.
   Bound bound = Bound::kMatrix;
 
-  // The roofline's coordinates; 0 where the divisor is.
+  // The roofline's coordinates; 0 if the divisor is 0.
   double flops_per_byte() const { return memory_bytes > 0 ? flops / memory_bytes : 0; }
   double flops_per_s() const { return seconds > 0 ? flops / seconds : 0; }
 };
@@ -85,7 +85,7 @@ struct LayerCost {
 // One step of one core.
 //   compute_s = longer + (1 - overlap) * shorter of (matrix_s, memory_s), + vector_excess_s
 //   seconds   = compute_s + core_sum_s + all_reduce_s + norm_all_reduce_s
-// The infeed of the next step runs meanwhile and is not in it.
+// The infeed of the next step runs at the same time and is not included.
 struct StepCost {
   int64_t tiles = 0;
   int64_t cycles = 0;
@@ -95,7 +95,7 @@ struct StepCost {
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  // What of vector_s does not fit under the same operation's matrix and memory time.
+  // The part of vector_s that the same operation's matrix and memory time does not hide.
   double vector_excess_s = 0;
   double compute_s = 0;
   double core_sum_s = 0;
@@ -135,7 +135,7 @@ struct Program {
   double memory_bytes_per_s = 0;
   double ridge_flops_per_byte = 0;
   // What the step keeps in memory, roughly: parameters, gradients, the optimizer's numbers,
-  // activations for the backward pass, two infeed buffers; and what there is.
+  // activations for the backward pass, two infeed buffers; and the memory that there is.
   double needed_memory_bytes = 0;
   double memory_bytes = 0;
 

@@ -1,4 +1,4 @@
-// A program for people and for machines.
+// Prints a program, as text for people and as JSON for programs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TEXT_H_

@@ -1,4 +1,4 @@
-// What others measured, beside what the emulator says of the same run.
+// Published measurements, and what the emulator says of the same runs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PUBLISHED_H_

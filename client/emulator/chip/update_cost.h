@@ -1,4 +1,4 @@
-// What an optimizer does to each parameter, all of it in f32.
+// What an optimizer's update costs for each parameter, all of it in f32.
 //              bytes                              operations  numbers kept
 //   SGD        12: reads w, g; writes w           2           0
 //   momentum   20: reads w, m, g; writes w, m     3           1 (m)
@@ -6,7 +6,7 @@
 //              for their norms
 //   Adam       28: reads w, m, v, g; writes       12          2 (m, v)
 //              w, m, v
-// The operations of LARS and Adam are counted off their formulas, square roots as one.
+// The operations of LARS and Adam are counted in their formulas; a square root counts as one.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_UPDATE_COST_H_

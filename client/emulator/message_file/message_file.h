@@ -1,7 +1,7 @@
-// Files of protobuf messages, one to a TFRecord record, so that each has its length and CRC-32C;
-// the first one says what the file is. proto/systole/v1/message_file.proto tells other languages.
+// Files of protobuf messages, one in each TFRecord record, so each has a length and a CRC-32C. The
+// first message says what the file is. proto/systole/v1/message_file.proto is for other languages.
 //
-//   FileHeader  message  message ..       which ones, in which order, is the format's business
+//   FileHeader  message  message ..       each format decides which messages, in which order
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MESSAGE_FILE_MESSAGE_FILE_H_
@@ -23,15 +23,15 @@
 
 namespace systole::emulator {
 
-// Largest message of a file. A format cuts what is larger into several, so that a file of any size
-// is written and read in so much memory beside the values themselves, far from protobuf's 2 GiB.
+// The largest message of a file. A format cuts larger values into several messages, so writing and
+// reading take only this much memory beside the values themselves, far below protobuf's 2 GiB.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 struct FileFormat {
   absl::string_view name;  // FileHeader.format: "systole checkpoint".
   absl::string_view noun;  // For messages: "checkpoint".
   uint32_t version = 1;
-  // What files began with that 0.1.0 wrote before it was released. Nothing reads them any more.
+  // The first bytes of files that 0.1.0 wrote before its release. Nothing reads these any more.
   absl::string_view unreleased_magic;
 };
 
@@ -45,7 +45,7 @@ class MessageFileWriter {
   // ResourceExhausted if the message has more than kMaxMessageBytes; errors of the sink. The first
   // one sticks.
   absl::Status Write(const google::protobuf::MessageLite& message);
-  // Must be called for the file to exist.
+  // Without this call there is no file.
   absl::Status Close() { return records_.Close(); }
 
  private:
@@ -58,13 +58,13 @@ class MessageFileWriter {
 class MessageFileReader {
  public:
   // Reads the header. Borrows `source`, which must outlive the reader.
-  //   InvalidArgument  no file of this format, or of a version that is not `format.version`: names
-  //                    the Systole that wrote it.
+  //   InvalidArgument  not a file of this format, or one whose version is not `format.version`:
+  //                    names the Systole that wrote it.
   static absl::StatusOr<MessageFileReader> Open(const ByteSource& source, const FileFormat& format);
 
-  // The next message. `what` is for the error: "an epoch". Takes memory of kMaxMessageBytes and of
-  // what one message of so many bytes holds.
-  //   DataLoss  the file is cut short or damaged there, or has another message.
+  // The next message. `what` names it in errors, such as "an epoch". Takes kMaxMessageBytes of
+  // memory, and the memory that one parsed message of that size holds.
+  //   DataLoss  the file is cut short or damaged there, or holds another kind of message.
   absl::Status Next(absl::string_view what, google::protobuf::MessageLite& message);
   // DataLoss if messages follow.
   absl::Status ExpectEnd();

@@ -1,4 +1,4 @@
-// A model by the name under which it comes with Systole, or by its file.
+// Loads a model, either one that comes with Systole by its name, or one from a file.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LOAD_MODEL_H_
@@ -13,7 +13,7 @@ namespace systole::emulator {
 
 // `name_or_file`: "resnet50", or the path of a textproto (or .json); see shipped_files.h.
 //   NotFound         there is neither; lists the names that exist.
-//   InvalidArgument  not such a text, or CompileModel refuses it; names the file.
+//   InvalidArgument  the text is no v1::Model, or CompileModel refuses it; names the file.
 absl::StatusOr<Model> LoadModel(const std::string& name_or_file);
 
 }  // namespace systole::emulator

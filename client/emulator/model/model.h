@@ -23,7 +23,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// What the values of a model's input may be in a feed.
+// The types that the values of a model's input may have in a feed.
 inline constexpr DType kInputDTypes[] = {DType::kBfloat16, DType::kFloat32, DType::kUint8};
 bool IsInputDType(DType dtype);
 
@@ -53,11 +53,11 @@ struct LayerPlan {
   std::string name;
   // Place among the text's layers; seeds the initialiser and dropout.
   int64_t number = 0;
-  // The layers whose outputs this one takes, as places in Model::layers, all before this one; -1 is
-  // the model's input. kAdd has two or more (one may stand there twice), the others one.
+  // The layers whose outputs this one takes, as indices into Model::layers, all before this one; -1
+  // is the model's input. kAdd has two or more (one may appear twice), the others have one.
   std::vector<int64_t> inputs;
-  // `input` is the first input's shape. Where a flatten stood between, it differs from that layer's
-  // output and has as many elements.
+  // `input` is the first input's shape. If a flatten lies between, it differs from the shape of
+  // that layer's output but has the same number of elements.
   Shape input, output;
   Window window;  // kConv2d, kMaxPool, kAveragePool.
   bool bias = false;
@@ -77,7 +77,7 @@ struct LayerPlan {
   // Multiply-accumulates of one example's forward pass in the matrix unit.
   int64_t forward_macs = 0;
 
-  // The backward pass goes on to some layer before this one.
+  // Whether the backward pass goes on to a layer before this one.
   bool needs_input_gradient() const;
 };
 
@@ -86,28 +86,28 @@ struct Model {
   std::vector<int64_t> input_shape;  // As the file says it, without the batch.
   Shape input;
   float input_scale = 1;
-  // Every layer stands behind its inputs, and all but the last are input of another. Flatten is
-  // gone: the data do not move.
+  // Every layer comes after its inputs, and the output of each but the last is the input of
+  // another. Flatten layers are left out, because they do not move data.
   std::vector<LayerPlan> layers;
   int64_t classes = 0;
   int64_t parameters = 0;
   int64_t statistics = 0;
   float label_smoothing = 0;
   v1::Optimizer optimizer;  // Absent numbers filled in.
-  // Of all that the text says: tells whether a checkpoint belongs to it.
+  // A hash of everything in the text. It shows whether a checkpoint belongs to the model.
   uint64_t fingerprint = 0;
 
   int64_t forward_macs() const;
-  // Forward and backward; a layer that takes the model's input needs no gradient of it.
+  // Forward and backward. A layer that takes the model's input computes no gradient for it.
   int64_t training_macs() const;
-  // The first layer of a kind that can be priced for a chip but not computed (layer_norm, gelu,
-  // attention); null if there is none. Valid while the model is.
+  // The first layer that can be priced for a chip but not computed (layer_norm, gelu, attention);
+  // null if there is none. Valid as long as the model.
   const LayerPlan* first_untrainable() const;
 };
 
 // Reads a textproto of v1::Model and compiles it. `file` is for messages only.
-//   InvalidArgument  not such a text (file, line, column, both from 1), a field unknown to the
-//                    schema, or a model that CompileModel refuses.
+//   InvalidArgument  not such a textproto (names file, line, column, both from 1), a field unknown
+//                    to the schema, or a model that CompileModel refuses.
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 
 //   InvalidArgument  a value out of range (names the field), or a layer that does not fit into the

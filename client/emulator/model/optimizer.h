@@ -1,4 +1,4 @@
-// What a model's text says of its optimizer: is it sound, and which rate does it give a step?
+// Checks the optimizer in a model's text, and says which learning rate it gives a step.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_OPTIMIZER_H_

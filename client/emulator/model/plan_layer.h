@@ -1,4 +1,4 @@
-// One layer's plan, from its text and the shapes that reach it.
+// Makes one layer's plan, from its text and the shapes of its inputs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_PLAN_LAYER_H_
@@ -16,7 +16,7 @@ namespace systole::emulator {
 absl::string_view KindName(v1::Layer::KindCase kind);
 
 // Everything but the layer's name, its place in the graph and where its numbers lie. `inputs` has
-// the shape of each input, at least one. Not for flatten, which is no layer of a Model.
+// the shape of each input, at least one. Not for flatten, which is not a layer of a Model.
 //   InvalidArgument  a value out of range (names the field), or shapes that do not fit the layer.
 absl::StatusOr<LayerPlan> PlanLayer(const v1::Layer& layer, absl::Span<const Shape> inputs);
 

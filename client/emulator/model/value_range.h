@@ -1,4 +1,4 @@
-// Refusing numbers and names of a model's text that are out of range. Thread-safe: no state.
+// Refuses numbers and names in a model's text that are out of range. Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
 #define SYSTOLE_CLIENT_EMULATOR_MODEL_VALUE_RANGE_H_
 
@@ -13,7 +13,7 @@
 
 namespace systole::emulator {
 
-// A file could ask for any size; nothing real comes near these.
+// Limits, because a file could ask for any size. No real model comes near them.
 inline constexpr int64_t kLargestEdge = 1 << 14;
 inline constexpr int64_t kMostElements = int64_t{1} << 28;
 
@@ -25,14 +25,14 @@ inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t sm
       absl::StrCat(what, " is ", value, ", want ", smallest, " to ", largest));
 }
 
-// The same unless smallest <= value < below; a NaN is out of range.
+// The same, unless smallest <= value < below; a NaN is out of range.
 inline absl::Status CheckRange(absl::string_view what, float value, float smallest, float below) {
   if (value >= smallest && value < below) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
 }
 
-// The same unless `name` could stand in a report, a table or a message as it is.
+// The same, unless `name` can be put into a report, a table or a message as it is.
 inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
   const bool known = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';

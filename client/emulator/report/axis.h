@@ -1,4 +1,4 @@
-// One axis of a plot: which values it spans, where they lie on the page, which of them are ticks.
+// One axis of a plot: the values that it spans, where they lie on the page, and its ticks.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_AXIS_H_
@@ -32,7 +32,7 @@ class Axis {
     begin_ = begin;
     end_ = end;
   }
-  // Where `value` lies, in pixels; what is outside the span lies at its nearer end.
+  // Where `value` lies, in pixels. A value outside the span lies at the nearer end.
   double At(double value) const;
 
   double from() const { return from_; }

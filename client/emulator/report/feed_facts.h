@@ -1,4 +1,4 @@
-// What a report says of the feed.
+// What a report says about the feed.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_FEED_FACTS_H_
@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// Without what is not known.
+// Leaves out unknown fields.
 std::vector<Fact> FactsOf(const FeedOrigin& origin);
 
 }  // namespace systole::emulator

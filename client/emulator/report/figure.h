@@ -29,17 +29,17 @@ struct Figure {
   bool wide = false;  // Takes the page's whole width.
 };
 
-// A line has at most this many points, a plot of bars so many bars; what is more is merged.
+// A line has at most kMaxLinePoints points, a bar plot at most kMaxBars bars; more are merged.
 inline constexpr size_t kMaxLinePoints = 480;
 inline constexpr size_t kMaxBars = 240;
-// Of a wide figure's plot.
+// The width of a wide figure's plot, in pixels.
 inline constexpr double kWidePx = 1136;
 
 // The step after the row's last.
 double EndOf(const StepRow& row);
 // "Step 12", "Steps 12 to 15".
 std::string StepsText(const StepRow& row);
-// Over all of `rows`, of which there is one at least.
+// An axis over all of `rows`. REQUIRES: there is at least one.
 Axis StepAxis(const std::vector<StepRow>& rows, int ticks);
 
 }  // namespace systole::emulator

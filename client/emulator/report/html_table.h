@@ -1,5 +1,5 @@
 // The page's numbers and tables. Every number is a <data> element: `data-key` is its path in the
-// JSON ("epochs.0.training.loss"), `value` the JSON's own text, and what it shows is for readers.
+// JSON ("epochs.0.training.loss"), `value` is the JSON's text, and its content is for readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_
@@ -29,7 +29,7 @@ class HtmlTable {
   // `cells` are HTML.
   void AddRow(const std::vector<std::string>& cells);
 
-  // Whether a reader should have to ask for it.
+  // Whether the page should hide the table until the reader opens it.
   bool is_long() const { return rows_ > 16; }
   std::string ToHtml() const;
 

@@ -1,5 +1,5 @@
-// Numbers as a reader wants them: three digits that count, a unit, thousands apart. And text from
-// outside as HTML may hold it.
+// Numbers as text for readers: three significant digits, a unit, commas between thousands. And text
+// from outside, escaped for HTML.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
@@ -23,11 +23,11 @@ enum class Unit {
   kFlopsPerByte,    // 65.7 FLOP/B
 };
 
-// What reads back, by its unit, as `value` to half of its last digit; "n/a" if it is not finite.
+// A text that, with its unit, reads back as `value` to half of its last digit; "n/a" if not finite.
 std::string NumberText(double value, Unit unit);
 
-// The values of an axis whose ticks stand `step` apart: "0 ms", "2.5 ms", "5.0 ms".
-// All of one axis have one prefix, which `largest` decides. REQUIRES: step > 0.
+// A value of an axis whose ticks are `step` apart: "0 ms", "2.5 ms", "5.0 ms". All texts of one
+// axis have the same prefix, which `largest` decides. REQUIRES: step > 0.
 std::string TickText(double value, double step, double largest, Unit unit);
 
 // `text` with & < > " ' as entities: safe between tags and inside a quoted attribute.

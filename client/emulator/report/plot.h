@@ -1,6 +1,6 @@
-// One plot as inline SVG: a frame of two axes with their grid and labels, and marks on it. Drawn
-// twice, for a wide screen and for a phone's: scaled down, the first would be too small to be read.
-// The style sheet shows the one that fits.
+// One plot as inline SVG: a frame of two axes with their grid and labels, and marks on it. It is
+// drawn twice, for a wide screen and for a phone, because the wide plot scaled down would be too
+// small to read. The style sheet shows the one that fits.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_H_
@@ -20,9 +20,9 @@ class Plot {
   // The narrow one's id is `options.id` and "-narrow".
   Plot(const PlotOptions& options, const Axis& x, const Axis& y);
 
-  // Through the points, interrupted where one is not finite. A point between two such is a dot.
+  // A line through the points, broken at points that are not finite. A lone point is a dot.
   void Line(absl::string_view series, absl::Span<const Point> points);
-  // Between lower and upper, which have the same x. Not finite: as above.
+  // A band between lower and upper, which have the same x. Points that are not finite: as above.
   void Band(absl::string_view series, absl::Span<const Point> lower, absl::Span<const Point> upper);
   // From (left, bottom) to (right, top), at least a hair wide.
   void Bar(absl::string_view series, double left, double right, double bottom, double top);
@@ -30,11 +30,11 @@ class Plot {
   // A thin line, such as an epoch's end.
   void Rule(Point from, Point to);
   void Note(Point at, absl::string_view text);  // Right-aligned, above the point.
-  // What to tell a pointer between two x, or near a point. Lines of text apart by \n.
+  // The tooltip between two x, or near a point. \n separates its lines.
   void Tip(double left, double right, absl::string_view text);
   void TipAt(Point at, absl::string_view text);
 
-  // Both.
+  // Both sizes.
   std::string ToSvg() const;
 
  private:

@@ -1,6 +1,6 @@
-// A plot in one size, as inline SVG. Marks carry classes, never colours: the page's style sheet
-// paints them, for light and dark alike. A series is a word such as "compute"; its marks have the
-// class `s-compute`. What each call draws stands at Plot's, which draws on two of these.
+// A plot in one size, as inline SVG. Marks have classes, never colours: the page's style sheet
+// colours them, for light and for dark. A series is a word such as "compute"; its marks have the
+// class `s-compute`. Plot draws on two of these; plot.h says what each call draws.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_
@@ -23,7 +23,7 @@ struct Point {
 
 struct PlotOptions {
   std::string id;           // Of the SVG element; unique on the page.
-  std::string title;        // For who cannot see it: what the plot is ..
+  std::string title;        // For readers who cannot see it: what the plot is ..
   std::string description;  // .. and what there is to see.
   std::string x_label;
   double width = 560;  // In pixels of its own; the page scales it.
@@ -52,7 +52,7 @@ class PlotSheet {
  private:
   bool IsFinite(const Point& point) const;
   std::string AtText(const Point& point) const;  // "12.5,80"
-  // 1 if all labels of the x axis have room, 2 if every second one has, then 5, 10, 20.
+  // Every how many labels of the x axis are shown: the first of 1, 2, 5, 10, 20 that has room.
   size_t LabelsApart() const;
 
   const PlotOptions options_;

@@ -1,5 +1,5 @@
 // The layers of a model under the roof of a chip (Williams, Waterman, Patterson: "Roofline", CACM
-// 52(4), 2009): what they reach, by how much they compute on each byte that they move.
+// 52(4), 2009): the operations per second they reach, over their operations per byte moved.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_
@@ -12,7 +12,7 @@
 
 namespace systole::emulator {
 
-// Empty without a layer. Layers that compute nothing have no place on it; the table lists them.
+// Empty without a layer. Layers that compute nothing are not on the plot; the table lists them.
 std::vector<Figure> RooflineFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -1,5 +1,5 @@
-// Everything that a report of a run shows, whatever the run's mode, and its JSON: what `--json`
-// prints and what the page of html_report.h carries inside.
+// Everything that a report of a run shows, whatever the run's mode, and its JSON, which `--json`
+// prints and the page of html_report.h contains.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_
@@ -40,8 +40,8 @@ struct Fact {
   bool stands_out = false;  // Shown large.
 };
 
-// The facts as fields of the object that is open. Those of one inner object come together, where
-// its first one stands. Keys must differ.
+// The facts as fields of the object that is open. Those of an inner object are grouped, at the
+// place of its first one. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // What one core did over the whole run, its first step left out.
@@ -68,19 +68,19 @@ struct Roofline {
   std::vector<LayerPoint> layers;
 };
 
-// What the run came to, in a line: "highly input-bound: waiting for data 36.0 % of the time".
+// The run's result in a line: "highly input-bound: waiting for data 36.0 % of the time".
 struct Verdict {
   enum class Grade { kNeutral, kGood, kFair, kBad };
   std::string text;
   Grade grade = Grade::kNeutral;
 };
 
-// Sections that a mode lacks are empty, and left out of JSON and page alike.
+// Sections that a mode does not have are empty, and left out of the JSON and the page.
 struct RunReport {
   RunMode mode = RunMode::kFunctional;
   Verdict verdict;
   std::vector<Fact> facts;    // What ran: feed, model, chip, batch, numerics, versions.
-  std::vector<Fact> results;  // What came of it.
+  std::vector<Fact> results;  // What was measured.
   std::vector<EpochReport> epochs;
   StepHistory steps;
   std::vector<CoreTimes> cores;

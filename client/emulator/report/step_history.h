@@ -1,6 +1,6 @@
-// What every step of a run did, in bounded memory: as long as there is room a row is a step; when
-// the rows are full, neighbours are merged two by two and a row is twice as many steps from then
-// on. Sums, smallest and largest survive the merging, so no spike is lost, only its exact step.
+// What every step of a run did, in bounded memory. A row is one step at first. When the rows are
+// full, neighbours are merged in pairs, and from then on a row covers twice as many steps. Sums,
+// smallest and largest values survive this: no spike is lost, only its exact step.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_
@@ -14,8 +14,8 @@
 
 namespace systole::emulator {
 
-// One step. Times without meaning in a mode are zero, values without meaning in it are left out of
-// the report by the report's mode.
+// One step. Times that a mode does not have are zero. Values that it does not have are left out of
+// the report.
 struct StepEntry {
   int64_t step = 0;             // From 0; a run that goes on from a checkpoint begins later.
   absl::Duration start;         // Since the run's start.
@@ -27,7 +27,7 @@ struct StepEntry {
   double learning_rate = 0;
 };
 
-// Of the finite values only, unless there is none: then all three are not a number.
+// Over the finite values only. If there is none, all three are not a number.
 struct Spread {
   double mean = 0;
   double min = 0;

@@ -1,4 +1,4 @@
-// The report of a paced or a replayed run, and the parts of it that others print too.
+// The report of a paced or a replayed run, and the parts that other reports use too.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_TIMED_RUN_H_
@@ -18,8 +18,8 @@
 
 namespace systole::emulator {
 
-// A step as the clock tells of it; its stall and barrier are means over the cores, so that they and
-// the compute are the whole step.
+// The entry of a step. Its stall and barrier are means over the cores, so that they and the compute
+// add up to the whole step.
 StepEntry EntryOf(const StepRecord& record);
 
 // What ran: cores, their step, their slice.
@@ -34,8 +34,8 @@ Verdict VerdictOf(const Utilisation& used);
 // A compiled model's layers under its chip's roof.
 Roofline RooflineOf(const Program& program);
 
-// Of a paced run if it has an emulator's overhead, else of a replayed one. `steps` are those that
-// count: all but the first.
+// A paced run's report if `timing` has the emulator's overhead, else a replayed one's. `steps` are
+// those that count: all but the first.
 RunReport ReportOf(const TimingReport& timing, const StepHistory& steps);
 
 }  // namespace systole::emulator

@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// A table of cores lists at most so many, those that waited longest.
+// A table of cores lists at most this many, those that waited longest.
 inline constexpr size_t kMaxCoreRows = 64;
 
 // Without steps or cores their figure is left out.

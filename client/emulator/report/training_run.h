@@ -13,7 +13,7 @@
 
 namespace systole::emulator {
 
-// A step as the loop tells of it.
+// The entry of a step that the training loop reports.
 StepEntry EntryOf(const TrainingProgress& progress);
 
 // `facts` are what the caller knows of the run beyond its report, such as its seed.

@@ -20,12 +20,12 @@ struct ShippedFile {
   absl::string_view text;
 };
 
-// By name, in the order of its bytes.
+// Sorted by name, byte by byte.
 absl::Span<const ShippedFile> ShippedChips();
 absl::Span<const ShippedFile> ShippedModels();
 
-// Reads a shipped file if `name_or_file` is the name of one, or else the file at that path
-// ("./v3" for a file of that name). The message's values are not checked.
+// Reads the shipped file of this name if there is one, or else the file at that path. (For a file
+// that has the name of a shipped one, write "./v3".) The message's values are not checked.
 //   NotFound         neither; lists the names that exist.
 //   InvalidArgument, ResourceExhausted  as LoadMessage.
 absl::Status ReadChip(const std::string& name_or_file, v1::Chip& chip);

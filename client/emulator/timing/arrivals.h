@@ -29,7 +29,7 @@ struct ArrivalTensor {
 
 enum class RecordedBy { kDrain, kPaced };
 
-// Most times that a recording holds, in half a gigabyte: eight million steps of eight cores.
+// The most times in a recording, half a gigabyte: eight million steps of eight cores.
 inline constexpr int64_t kMaxArrivalTimes = int64_t{1} << 26;
 
 struct Arrivals {
@@ -45,7 +45,7 @@ struct Arrivals {
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-// Whether this could be a recording: what is written is held to it as what is read is.
+// Checks that this can be a recording. Both writing and reading a recording check it.
 // InvalidArgument, naming the tensor or the field, if not.
 absl::Status CheckArrivals(const Arrivals& arrivals);
 

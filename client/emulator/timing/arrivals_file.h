@@ -20,9 +20,9 @@ namespace systole::emulator {
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 
-// Takes what WriteArrivals() takes, in memory of the times that the file has, with at most as many
-// again unused.
-//   InvalidArgument  no recording, one of another version, or one that CheckArrivals() refuses.
+// Reads what WriteArrivals() wrote. Uses memory for the times in the file, and at most the same
+// amount again unused.
+//   InvalidArgument  not a recording, one of another version, or CheckArrivals() refuses it.
 //   DataLoss         cut short or damaged.
 absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);
 

@@ -1,4 +1,4 @@
-// Which feed a run took, from whom and when, for its report and its recording.
+// Which feed a run read, from which servers and when, for its report and its recording.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_
@@ -9,7 +9,7 @@
 
 namespace systole::emulator {
 
-// What is not known is empty or 0. Texts are for people, of at most 64 KiB each.
+// Unknown fields are empty or 0. Texts are for people and have at most 64 KiB each.
 struct FeedOrigin {
   std::string dataset;
   std::string spec;               // The file's name, without its folder.

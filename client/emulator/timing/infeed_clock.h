@@ -1,5 +1,5 @@
-// The virtual clock of a slice of chips that are fed over PCIe: when does each step start, given
-// when the slices of the cores arrived at the host? Turns only when told of the next step.
+// The virtual clock of a slice of chips fed over PCIe. It computes when each step starts from when
+// the cores' slices arrived at the host. Only Step() and Slip() move it.
 //
 // With D steps of room in each core's queue, for step i and core c:
 //   enqueued(i,c) = max(arrived(i,c), start(i-D))        a place is free when step i-D is taken
@@ -9,12 +9,12 @@
 // With one core per chip "link free" is ready(i-1,c), which is the queue model of TensorFlow's
 // infeed.
 //
-// The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed:
-// all of a step before any of the next, as a host hands over whole steps; within a step in the
-// order they were enqueued, the lower core first if at the same time.
+// The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed.
+// All slices of a step cross before any of the next, as a host hands over whole steps. Within a
+// step they cross in the order they were enqueued; at the same time, the lower core is first.
 //
-// Books of core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the
-// rest of the wait. So a core is charged for its own slice alone.
+// Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
+// of the wait. So a core is charged only for its own slice.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_INFEED_CLOCK_H_
@@ -35,12 +35,12 @@ struct InfeedOptions {
   int num_cores = 1;
   // Cores that share a PCIe link; the last chip may have fewer.
   int cores_per_chip = 1;
-  // Steps that wait in front of a core, the one it works on not counted: 1 .. 65536. More hide
-  // longer hiccups.
+  // Steps that wait in front of a core, without the one it works on: 1 .. 65536. A larger number
+  // hides longer hiccups.
   int64_t queue_depth = 2;
   // Of the chip, all-reduce included; > 0 and at most an hour.
   absl::Duration step_time;
-  // Of one core's slice over a PCIe link that nothing else uses; >= 0 and at most an hour.
+  // For one core's slice over a PCIe link that nothing else uses; >= 0 and at most an hour.
   absl::Duration transfer_time;
 };
 
@@ -49,11 +49,11 @@ class InfeedClock {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<InfeedClock> Create(const InfeedOptions& options);
 
-  // Executes the next step. `arrived[c]`: when core c's slice was there, by this clock.
+  // Runs the next step. `arrived[c]`: when core c's slice arrived, by this clock.
   // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 
-  // Moves the clock on by time that only the emulator lost: the next step's `overhead`.
+  // Moves the clock on by time that only the emulator lost; it is the next step's `overhead`.
   void Slip(absl::Duration overhead);
 
   // End of the last step; 0 before the first.
@@ -73,7 +73,7 @@ class InfeedClock {
   absl::Duration overhead_;                // Since the last step.
   std::vector<absl::Duration> starts_;     // Of the last queue_depth steps, a ring.
   std::vector<absl::Duration> link_free_;  // Per chip.
-  std::vector<absl::Duration> ready_;      // Per core, of the present step.
+  std::vector<absl::Duration> ready_;      // Per core, of the current step.
   std::vector<int> order_;                 // Scratch.
 };
 

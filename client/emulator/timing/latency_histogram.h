@@ -12,7 +12,7 @@
 
 namespace systole::emulator {
 
-// Those that reports show.
+// The percentiles that reports show.
 inline constexpr struct {
   const char* name;
   double fraction;

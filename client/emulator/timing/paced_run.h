@@ -1,12 +1,12 @@
 // Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
 // loaded at the rate of the real chip. Nothing is computed.
 //
-// Two clocks. The virtual one (infeed_clock.h) says when steps start and end; deadlines advance
-// from its ends, so lateness of this loop does not add up. The wall clock is only waited for. What
-// the loop itself loses is measured (PacingOverhead) and is never booked as a stall:
-//   * late by less than a step: the next step's deadline takes it up;
-//   * later: the virtual clock is moved on (StepRecord.overhead), for a burst of short steps would
-//     ask more of the feed than the chip does.
+// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. Deadlines
+// are its step ends, so lateness of this loop does not add up. The wall clock is only waited for.
+// The time that the loop itself loses is measured (PacingOverhead) and never booked as a stall:
+//   * late by less than a step: the next step's deadline absorbs it;
+//   * later: the virtual clock is moved on (StepRecord.overhead), because a burst of short steps
+//     would ask more of the feed than the chip does.
 //
 // One thread paces all cores; their barrier is a maximum in the books.
 //
@@ -30,8 +30,8 @@ namespace systole::emulator {
 
 struct PacedOptions {
   InfeedOptions infeed;
-  // The run ends after so many steps, or with the step that ends so long after the first one
-  // started, or with the feed, or when the feed is cancelled; a wait that this breaks off is
+  // The run ends after max_steps steps, or with the first step that ends max_duration after the
+  // first one started, or when the feed ends or is cancelled. A wait that a cancel breaks off is
   // booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
@@ -42,7 +42,7 @@ struct PacedOptions {
 
 // The emulator's own time, over all steps.
 struct PacingOverhead {
-  absl::Duration noticing;      // From a step's being ready until the loop had it: waking, popping.
+  absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
   absl::Duration max_noticing;  // Of one step.
   absl::Duration work;          // Of the loop, between having a step and waiting for its end.
   absl::Duration max_late;      // Past the end of a step, after waiting for it.
@@ -51,12 +51,12 @@ struct PacingOverhead {
 struct PacedResult {
   TimingBooks books;
   PacingOverhead overhead;
-  // Compute time / wall time from the first step's end to the last one's: the AU with the
-  // emulator's overhead taken for the chip's. nullopt for fewer than two steps.
+  // Compute time / wall time from the first step's end to the last one's: the AU if the emulator's
+  // overhead is counted as the chip's. nullopt for fewer than two steps.
   std::optional<double> wall_au;
 };
 
-// An infeed's error is passed on unchanged, but for Cancelled, which is no error here.
+// An infeed's error is passed on unchanged, except Cancelled, which is no error here.
 //   InvalidArgument     an option is out of range.
 //   FailedPrecondition  cores are given different steps, or some a step and some none.
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);

@@ -1,11 +1,11 @@
-// Replay mode: record once when a feed's slices arrive, then compute offline how busy it would have
-// kept any chip. The same file gives the same numbers every time.
+// Replay mode: record once when a feed's slices arrive; then compute offline how busy that feed
+// would have kept any chip. The same file gives the same numbers every time.
 //
-// What a recording at full drain speed says: its reader never made the feed wait, so these are the
-// arrivals of a feed with endless room ahead of the cores. A slower chip's feed could only run
-// ahead by its client's window and queue; a hiccup that the recording hides behind steps made long
-// before may stall the real one. So replayed AU is an upper bound, close for a steady feed. Pacing
-// (paced_run.h) measures the real thing for one chip.
+// A recording at full drain speed never makes the feed wait. So it has the arrivals of a feed with
+// endless room ahead of the cores. A slower chip's feed could only run ahead by its client's window
+// and queue: a hiccup that the recording hides behind early steps may stall the real feed. So the
+// replayed AU is an upper bound, close for a steady feed. Pacing (paced_run.h) measures the real AU
+// for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -22,11 +22,11 @@
 
 namespace systole::emulator {
 
-// `pop`, noting on the way when each slice arrived: nanoseconds since this call, in `arrivals.ns`;
-// what came before counts as there from the beginning. `arrivals.first_step` becomes that of the
-// first step; one that not all cores have got is dropped. `clock` is the one that
-// SliceArrival.arrived_at is by. The result borrows `arrivals`, and its cores must be asked in
-// order. ResourceExhausted beyond kMaxArrivalTimes.
+// Returns `pop`, which now also notes when each slice arrived, in `arrivals.ns`: nanoseconds since
+// this call; earlier slices count as there from the beginning. Sets `arrivals.first_step`. Drops a
+// last step that only some cores got. `clock` is the clock of SliceArrival.arrived_at. The result
+// borrows `arrivals`, and its cores must be asked in order. ResourceExhausted beyond
+// kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`

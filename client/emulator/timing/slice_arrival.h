@@ -1,5 +1,5 @@
-// When the cores' slices of a step arrived: what pacing and recording take from a feed. The feed
-// is a function, so that nothing here knows of queues or a network.
+// When the cores' slices of a step arrived: pacing and recording take this from a feed. The feed is
+// a function, so this code needs no queues and no network.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_SLICE_ARRIVAL_H_

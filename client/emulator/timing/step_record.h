@@ -1,4 +1,4 @@
-// What one step's time went into, core by core. All times are those of the virtual clock
+// How one step's time was spent, core by core. All times are those of the virtual clock
 // (infeed_clock.h), since the run began.
 //
 //   end of the step before                     start                      end
@@ -26,7 +26,7 @@ struct StepRecord {
   // Per core: its own wait for its own slice, at most `wait`.
   std::vector<absl::Duration> infeed_stall;
 
-  // Wait of a core that was fed, for the core that was fed last.
+  // How long a core that was fed waited for the core that was fed last.
   absl::Duration barrier(int core) const { return wait - infeed_stall[static_cast<size_t>(core)]; }
   absl::Duration max_infeed_stall() const {
     return *std::max_element(infeed_stall.begin(), infeed_stall.end());

@@ -1,5 +1,5 @@
-// The books of one run in virtual time: sums, and the waits for each step. Who wants the steps
-// themselves keeps them (report/step_history.h does so in bounded memory).
+// Sums over one run in virtual time, and the waits for each step. It does not keep the steps
+// themselves; report/step_history.h does, in bounded memory.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_
@@ -15,13 +15,13 @@ namespace systole::emulator {
 
 class TimingBooks {
  public:
-  // REQUIRES: records come in order and have equally many cores.
+  // REQUIRES: records come in order and all have the same number of cores.
   void Add(const StepRecord& record);
-  // See UtilisationMeter; also counts among waits(), with the time it had lasted.
+  // See UtilisationMeter. Also adds the wait to waits(), as long as it had lasted.
   void AddOpenWait(absl::Duration wait);
 
   int64_t steps() const { return steps_; }
-  // Of the first step, which the utilisation leaves out.
+  // The wait of the first step, which utilisation() leaves out.
   absl::Duration first_wait() const { return first_wait_; }
   Utilisation utilisation() const { return meter_.result(); }
   // From the moment the cores wanted a step (the end of the step before) until the last of them had

@@ -1,5 +1,5 @@
-// What a paced or a replayed run came to, and its text. It names the mode, for a functional run
-// (training/) makes no claim about a chip's time. JSON and page are made by report/timed_run.h.
+// The results of a paced or a replayed run, and their text. It names the mode, since a functional
+// run (training/) says nothing of a chip's time. report/timed_run.h makes JSON and page.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
@@ -16,7 +16,7 @@
 
 namespace systole::emulator {
 
-// The cores whose time was kept, and what each takes in a step.
+// The cores that were timed, and what each takes in a step.
 struct TimedCores {
   std::string model;  // Empty if the step's time was given as a number.
   std::string slice;  // "v3-8"; empty likewise.
@@ -35,7 +35,7 @@ struct TimedCores {
 struct TimingReport {
   TimedCores cores;
   TimingBooks books;
-  // Of a paced run; absent, it is a replay.
+  // Set for a paced run, absent for a replay.
   std::optional<PacingOverhead> overhead;
   std::optional<double> wall_au;
   // What to know when reading the numbers; a sentence each.

@@ -1,4 +1,4 @@
-// How well the cores were used, over a run's steps, the first one left out: it waits for
+// How well the cores were used over a run's steps. The first step is left out: it waits for
 // connections and for the pipeline to fill.
 //
 // * AU, accelerator utilization, is MLPerf Storage's: compute time / total time. Its benchmark
@@ -44,10 +44,10 @@ struct InfeedFraction {
 
 struct Utilisation {
   int64_t steps = 0;       // Counted: without the first.
-  absl::Duration compute;  // Of each core: all compute alike.
+  absl::Duration compute;  // Of one core; it is the same for all.
   absl::Duration total;    // compute + waits + open_wait.
-  // The wait that the run's end broke off. Whose slice was missing is not known, so it is in no
-  // core's books.
+  // The wait that the run's end broke off. It is not known whose slice was missing, so the wait is
+  // in no core's books.
   absl::Duration open_wait;
   absl::Duration overhead;  // The emulator's, not in `total`.
   std::vector<CoreBooks> cores;
@@ -60,8 +60,8 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
-  // The run has ended while the cores had been waiting for so long. Before the first step this does
-  // not count.
+  // The run has ended after the cores had waited for `wait`. This does not count before the first
+  // step has come.
   void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 
