@@ -28,12 +28,15 @@ std::string ArrivedChunk::WhyNotShared(const ServerLink& link) const {
 
 absl::Status ArrivedChunk::PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
                                    const StepFinisher* finisher) const {
-  const int64_t bytes = in_slot_ ? shape.layout.slice_bytes() : chunk_->data_bytes();
-  const absl::Span<uint8_t> destination =
-      absl::MakeSpan(step + place.offset, static_cast<size_t>(bytes));
-  const absl::Status put = in_slot_              ? slots_->CopyOut(header().slot, destination)
-                           : finisher != nullptr ? finisher->Place(*chunk_, step)
-                                                 : chunk_->CopyTo(destination);
+  if (in_slot_) {
+    return slots_->CopyOut(header().slot, shape.layout.slice_bytes(), [&](const uint8_t* slice) {
+      PutSlice(shape, header().core, slice, step);
+    });
+  }
+  const absl::Status put =
+      finisher != nullptr ? finisher->Place(*chunk_, step)
+                          : chunk_->CopyTo(absl::MakeSpan(
+                                step + place.offset, static_cast<size_t>(chunk_->data_bytes())));
   if (finisher != nullptr && put.ok() && place.ends_step) finisher->Complete(step);
   return put;
 }

@@ -1,7 +1,7 @@
-// A message of a stream on its way into a step: a piece of a tensor, which comes with the message,
-// or a whole slice, which lies in memory that the server shares.
+// One message of a stream, to be put into its step. It carries a piece of a tensor, or it stands
+// for a whole slice in memory that the server shares.
 //
-// Thread-compatible. Borrows what it is made of.
+// Thread-compatible. Borrows the constructor's arguments.
 #ifndef SYSTOLE_CLIENT_FEED_ARRIVED_CHUNK_H_
 #define SYSTOLE_CLIENT_FEED_ARRIVED_CHUNK_H_
 
@@ -24,22 +24,22 @@ class ArrivedChunk {
   // `slots` as for ChunkListener::OnChunk().
   ArrivedChunk(const absl::StatusOr<ReceivedChunk>& chunk, SlotReader* slots);
 
-  // Whether it is a chunk, and its header what the server wrote. REQUIRED by all below.
+  // OK if the message is a chunk and its header arrived undamaged. REQUIRED by all below.
   const absl::Status& intact() const { return intact_; }
   const ChunkHeader& header() const { return chunk_->header(); }
-  // Whether it stands for a slice in shared memory.
+  // Whether the chunk stands for a slice in shared memory.
   bool in_slot() const { return in_slot_; }
 
-  // Moves `cursor` over it; see LaneCursor.
+  // Moves `cursor` over the chunk; see LaneCursor.
   absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;
-  // Bytes of tensors that it brings to a step of `shape`, padding between tensors not counted.
+  // Bytes of tensors in the chunk, for a step of `shape`. Padding between tensors does not count.
   int64_t payload_bytes(const StepShape& shape) const;
-  // Why it came with the message though its server is on this machine, with the server's address;
-  // empty if the server is elsewhere. A server gives its reason with the first chunk of a slice.
+  // Why the data came with the message although the server is on this machine, with its address.
+  // Empty if the server is elsewhere. The first chunk of a slice has the server's reason.
   std::string WhyNotShared(const ServerLink& link) const;
-  // Puts what it brings into `step`, a step of `shape`. `finisher` is that of a stream that travels
-  // compactly, else null; it also completes the step. Errors of SlotReader::CopyOut() and of
-  // ReceivedChunk::CopyTo().
+  // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is set if the
+  // stream travels compactly, else null; it also completes the step after the step's last chunk.
+  // Errors of SlotReader::CopyOut() and of ReceivedChunk::CopyTo().
   absl::Status PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
                        const StepFinisher* finisher) const;
 

@@ -1,5 +1,5 @@
-// One StreamSteps call through gRPC's callback interface: messages come as slices, not parsed and
-// not copied, on gRPC's threads, and the next one is asked for only when the listener says so.
+// One StreamSteps call through gRPC's callback interface. Messages arrive on gRPC's threads as
+// slices, neither parsed nor copied. The next one is asked for only when the listener says so.
 //
 // Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
 // server_link.h), after OnStreamEnd().
@@ -32,8 +32,8 @@ enum class ReadVerdict {
 class ChunkListener {
  public:
   virtual ~ChunkListener() = default;
-  // A message has come; InvalidArgument if it is no chunk. `slots` are those that it may refer to;
-  // null if the stream has none.
+  // A message has arrived; `chunk` is InvalidArgument if it is not a chunk. It may refer to one of
+  // `slots`, which is null if the stream has no shared memory.
   virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
                               SlotReader* slots) = 0;
   // The last call. The stream is not touched any more and may be destroyed.
@@ -42,16 +42,16 @@ class ChunkListener {
 
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // `listener` is told of `lane` with each call.
+  // Passes `lane` to `listener` with each call.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
-  // Begins, with slots if the link has some, and asks for the first chunk. REQUIRES: no lock is
-  // held that a listener takes.
+  // Starts the call, with slots if the link has some, and asks for the first chunk. REQUIRES: the
+  // caller holds no lock that a listener takes.
   void Start(ServerLink& link);
   // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
   void Read() { StartRead(&message_); }
-  // Makes OnStreamEnd() come soon. `paused`: the last verdict was kPause and Read() was not called
-  // since, so that no chunk is asked for.
+  // Ends the stream: OnStreamEnd() is called soon. `paused`: the last verdict was kPause and Read()
+  // was not called since, so no chunk is asked for.
   void Cancel(bool paused);
 
  private:
@@ -62,7 +62,7 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   ChunkListener& listener_;
   grpc::ClientContext context_;
   v1::StreamStepsRequest request_;
-  // Of this stream alone: with it all that the server has lent goes back.
+  // For this stream alone. Destroying it gives back everything that the server has lent.
   std::unique_ptr<SlotReader> slots_;
   GuardedMessage guarded_request_;
   grpc::ByteBuffer message_;

@@ -5,9 +5,9 @@
 //   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
 //   ..           K servers, K lanes          --+    (client/feed/step_window.h)
 //
-// A lane whose server is lost goes on with the next server at its first incomplete step, so the
-// steps are the same whatever happens on the way. No thread waits on a socket, and nothing is read
-// from one that has no place in the window: a trainer that stops taking steps stops the servers.
+// A lane that loses its server goes on with the next one, at its first incomplete step. So the
+// steps are the same whatever fails. No thread waits on a socket, and a lane reads only steps for
+// which the window has room: when the trainer stops taking steps, the servers stop too.
 //
 // Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "client/feed/feed.h"
 #include "client/feed/feed_client_options.h"
 #include "client/feed/feed_client_stats.h"
 #include "client/feed/step.h"
@@ -28,7 +29,7 @@
 
 namespace systole {
 
-class FeedClient {
+class FeedClient final : public Feed {
  public:
   // Waits until a server has answered what the spec yields.
   //   InvalidArgument     an option is out of range, or the server refuses the spec.
@@ -44,48 +45,36 @@ class FeedClient {
                                                             const ResumeToken& token,
                                                             FeedClientOptions options);
 
-  // Gives up what was on the way. Does not wait for a server.
-  ~FeedClient();
-  FeedClient(const FeedClient&) = delete;
-  FeedClient& operator=(const FeedClient&) = delete;
+  // Drops the steps that are still on the way. Does not wait for a server.
+  ~FeedClient() override;
 
-  // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
-  // before it are still handed out.
-  //   DataLoss            a record is damaged and the spec says FAIL, or three times in a row a
-  //                       chunk of one step, or the request for it, was damaged on the way.
-  //   FailedPrecondition  a server's data are not those the feed began with.
+  // Feed. The errors of Next():
+  //   DataLoss            a record is damaged and the spec says FAIL, or a chunk of one step, or
+  //                       the request for it, was damaged on the way three times in a row.
+  //   FailedPrecondition  a server's data are not the data that the feed began with.
   //   Unavailable         no server has sent the step for retry_for.
   //   Internal            a server broke the protocol; names the server and the field.
   //   ResourceExhausted   no memory for a step.
   //   Cancelled           after Cancel().
-  // and what the server says of its own.
-  absl::StatusOr<std::optional<Step>> Next();
+  // and any other error that the server returns.
+  absl::StatusOr<std::optional<Step>> Next() override;
+  bool WaitForNext(absl::Duration timeout) override;
+  void Cancel() override;
+  ResumeToken TokenAt(int64_t next_step) const override;
+  int64_t next_step() const override;
+  int64_t end_step() const override;
+  bool has_end() const override;
+  int64_t steps_per_epoch() const override;
+  int64_t num_records() const override;
+  const StepShape& shape() const override;
+  FeedClientStats stats() const override;
 
-  // Makes Next() return Cancelled, now and from now on.
-  void Cancel();
-
-  // A checkpoint: every step that Next() has returned counts as consumed.
-  ResumeToken Token() const { return TokenAt(next_step()); }
-  // The same for a trainer that holds back steps: `next_step` is the first it has not consumed.
-  ResumeToken TokenAt(int64_t next_step) const;
-  // The number of the step that Next() returns next.
-  int64_t next_step() const;
-  // The first step that is not wanted; without meaning unless has_end().
-  int64_t end_step() const;
-  bool has_end() const;
-
-  // The slice of one core. Valid as long as the client.
-  const SliceLayout& layout() const;
-  int core_begin() const;
-  int core_end() const;
-  // What the server said of the spec.
+  // The server's answer about the spec.
   const v1::ResolveFeedResponse& info() const;
-  // Whether the spec asks for it and has an output that can travel compactly (v1::Wire).
+  // Whether the spec allows compact travel and an output can travel compactly (v1::Wire).
   bool can_be_compact() const;
-  // Steps that may wait to be taken: W.
+  // W, the number of steps that may wait to be taken.
   int64_t window_steps() const;
-
-  FeedClientStats stats() const;
 
  private:
   class Impl;

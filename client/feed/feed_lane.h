@@ -1,4 +1,4 @@
-// A lane of a FeedClient: the taking of every K-th step, from one server at a time.
+// A lane of a FeedClient. It takes every K-th step, from one server at a time.
 //
 //   idle -> resolving (is the server's data the same?) -> streaming -> idle ..
 //
@@ -41,46 +41,46 @@ struct FeedLane {
   int64_t step;    // The first one that is not complete.
   const int home;  // The server it prefers.
   int server;      // The one it uses.
-  int lost = 0;    // While `retry` is failing: the one whose loss began it.
+  int lost = 0;    // While `retry` is failing: the server that was lost first.
   LaneRetry retry;
   WireChooser wire;
   absl::Duration not_before = absl::ZeroDuration();
 
-  // Set while resolving. `resolved` tells that its callback has come.
+  // Set while resolving. `resolved` is set once the call's callback has run.
   std::unique_ptr<ResolveCall> call;
-  bool asks_for_compact = false;  // What the call is about.
+  bool asks_for_compact = false;  // Whether the call is about the compact form.
   std::optional<absl::Status> resolved;
 
-  // Set while streaming. `ended` tells that OnStreamEnd() has come.
+  // Set while streaming. `ended` is set once OnStreamEnd() was called.
   std::unique_ptr<ChunkStream> stream;
   std::optional<LaneCursor> cursor;
-  bool compact = false;    // The form in which it was asked for.
-  bool changing = false;   // Was stopped by us, to go on in the other form.
-  bool paused = false;     // Has no chunk asked for, waits for room in the window.
+  bool compact = false;    // Whether the compact form was asked for.
+  bool changing = false;   // We stopped it, to go on in the other form.
+  bool paused = false;     // Asks for no chunk, waits for room in the window.
   bool held = false;       // Was paused in the step under way.
   bool cancelled = false;  // By the keeper.
   absl::Duration heard_at = absl::ZeroDuration();
-  std::optional<LaneEnding> reason;  // Found by us; goes before what gRPC says.
+  std::optional<LaneEnding> reason;  // Found by us; takes precedence over gRPC's status.
   std::optional<absl::Status> ended;
 
   bool idle() const { return call == nullptr && stream == nullptr; }
-  // What to do after a chunk that ends the stream, for this reason.
+  // Notes why the lane ends its stream; returns the verdict that ends it.
   ReadVerdict Stop(FailureKind kind, absl::Status status) {
     reason = {kind, std::move(status)};
     return ReadVerdict::kStop;
   }
-  // What to ask the servers for: `count` steps, each `stride` behind the one before.
+  // The request to send: `count` steps from `step` on, each `stride` behind the one before.
   v1::StreamStepsRequest Request(const v1::FeedSpec& spec, const v1::FeedIdentity& expected,
                                  const StepShape& shape, int64_t count, int64_t stride) const;
-  // What the feed ends with, now that `retry` gives up. `limit` is how long it has tried.
+  // The status that ends the feed once `retry` gives up. `limit` is how long it has tried.
   absl::Status GaveUp(const LaneEnding& ending, absl::Span<const KnownServer> servers,
                       absl::Duration limit) const;
-  // What the lane waits for; nullopt if it holds up nobody. `started`: a step of the feed has come
-  // before; `next_step` is the one that the trainer takes next.
+  // What the lane waits for; nullopt if it delays nobody. `started`: the feed has received a step
+  // before. `next_step`: the step that the trainer takes next.
   std::optional<FeedWaiting> Waiting(absl::Span<const KnownServer> servers,
                                      const FeedClientOptions& options, absl::Duration now,
                                      bool started, int64_t next_step) const;
-  // The lane is idle again; what it had is for the caller to destroy.
+  // Makes the lane idle again. Returns what it had, for the caller to destroy.
   std::unique_ptr<ResolveCall> TakeCall();
   std::unique_ptr<ChunkStream> TakeStream();
 };

@@ -1,9 +1,9 @@
-// The moving part of a FeedClient: lanes (client/feed/feed_lane.h) that fill a window of steps, and
+// The machinery of a FeedClient: lanes (client/feed/feed_lane.h) that fill a window of steps, and
 // the keeper, the one thread that opens and ends their streams.
 //
-// gRPC's threads only copy chunks and note what happened; every decision about a failure is the
-// keeper's (client/feed/lane_retry.h says when). All waits are for the keeper's or the trainer's
-// condition.
+// gRPC's threads only copy chunks and note what happened. The keeper makes every decision about a
+// failure (client/feed/lane_retry.h has the rules). The keeper and the trainer wait on one
+// condition each; nothing else waits.
 //
 // Next() is for one thread; the other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_LANES_H_
@@ -43,19 +43,19 @@
 
 namespace systole {
 
-// A stream is asked for so many steps at most and then opened anew: a server that came back gets
-// its lane back, and one that wants to go need not wait for long.
+// The most steps that one stream is asked for; then the lane opens a new one. So a server that came
+// back gets its lane back, and a server that wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
-// WireChooser counts anew in each stream, without its first step: else AUTO would decide no more
-// once it wants the most steps.
+// WireChooser starts to count anew in each stream, and skips its first step. With shorter streams
+// AUTO could never decide again once it wants kMaxWantedSteps steps.
 static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
 
 class FeedLanes : public ChunkListener {
  public:
-  // Starts asking the servers. REQUIRES: `options` were checked, their first_step is the first one
-  // wanted.
+  // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
+  // first step wanted.
   FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options);
-  // Cancels what is under way and waits until gRPC has let go of it.
+  // Cancels all calls and streams, and waits until gRPC has let go of them.
   ~FeedLanes() override;
 
   // Waits for a server's answer. See FeedClient::Create().
@@ -69,10 +69,11 @@ class FeedLanes : public ChunkListener {
 
   // See FeedClient.
   absl::StatusOr<std::optional<Step>> Next() ABSL_LOCKS_EXCLUDED(mu_);
+  bool WaitForNext(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int64_t next_step() const ABSL_LOCKS_EXCLUDED(mu_);
   FeedClientStats stats() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The longest wait of a lane that holds up the trainer, or will. See FeedWatch.
+  // The longest wait of the lanes that hold up the trainer now or will soon. See FeedWatch.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -92,26 +93,28 @@ class FeedLanes : public ChunkListener {
   void WatchStream(FeedLane& lane, absl::Duration now, KeeperWork& work, absl::Duration& wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Begin(int index, absl::Duration now, KeeperWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Asks the lane's server what the spec yields, or what is asked of it instead if that is to
-  // travel compactly.
+  // Asks the lane's server what the spec yields. `compact`: asks about StepFinisher::spec()
+  // instead, the spec whose tensors travel compactly.
   void Ask(int index, bool compact, KeeperWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(FeedLane& lane, absl::Duration now, const LaneEnding& ending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The same with what a server or gRPC says.
+  // Fail() with a status that a server or gRPC gave.
   void FailWith(FeedLane& lane, absl::Duration now, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The lane goes on with `server`, whose way is another one: begins with the form of the spec.
+  // The lane goes on with `server`. It chooses the form anew, because the way there is another one.
   void UseServer(FeedLane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Counts a complete step. What the stream does next.
+  // Counts a complete step. Returns what the stream does next.
   ReadVerdict StepComplete(FeedLane& lane, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // FailedPrecondition if `answer` is not of the feed that the first answer began; Internal if it
-  // cannot be. `compact`: it is about what travels compactly.
+  // FailedPrecondition if `answer` is about another feed than the first answer; Internal if the
+  // spec cannot yield it. `compact`: `answer` is about what travels compactly.
   absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The feed ends before `step` with `status`, if it does not end earlier.
+  // Ends the feed before `step` with `status`, unless it ends earlier.
   void EndFeed(int64_t step, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether Next() has an answer.
+  bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || !cancelled_.ok(); }
   // Steps from here on are not wanted.
   int64_t limit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -137,7 +140,7 @@ class FeedLanes : public ChunkListener {
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   std::optional<StepWindow> window_ ABSL_GUARDED_BY(mu_);
   int64_t end_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();
-  // How the feed ends early: steps below are still handed out.
+  // Set if an error ends the feed early: steps below error_step_ are still handed out.
   int64_t error_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mu_);

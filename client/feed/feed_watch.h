@@ -1,5 +1,5 @@
-// What a feed waits for, told to whoever looks: a progress bar, a monitoring thread. Given in
-// FeedClientOptions::watch, so that it can be looked at while FeedClient::Create() still waits.
+// Says what a feed waits for, for example to a progress bar or a monitoring thread. The caller puts
+// it into FeedClientOptions::watch and can ask it even while FeedClient::Create() still waits.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_WATCH_H_
@@ -19,31 +19,31 @@ class FeedLanes;
 
 // A wait for one server.
 struct FeedWaiting {
-  // The address of the server whose loss began the wait; empty: none was lost, `asking` has not
-  // sent anything yet.
+  // The address of the server whose loss began the wait. Empty: no server was lost, but `asking`
+  // has not sent anything yet.
   std::string lost;
   // The last error of `lost`. That server may have written it: escape it before it is printed.
   std::string error;
   // The address of the server that is asked now.
   std::string asking;
-  // Since when, and how long it may take: then the feed ends as Unavailable or, if none was lost,
-  // `asking` counts as lost.
+  // How long the wait has lasted, and how long it may last. After `limit` the feed ends as
+  // Unavailable or, if no server was lost, `asking` counts as lost.
   absl::Duration waited;
   absl::Duration limit;
-  // Whether a step has come before.
+  // Whether the feed has received a step before.
   bool started = false;
 };
 
 class FeedWatch {
  public:
-  // The longest wait of the feeds that were given this watch; nullopt if all of them move. One that
-  // began just now is told too: servers need some time for a step.
+  // The longest wait of the feeds that were given this watch; nullopt if none of them waits. A wait
+  // that has just begun is reported too, because servers need some time for a step.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend class FeedLanes;
   void Add(const FeedLanes* feed) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for a waiting() under way.
+  // Waits until a waiting() that is running has returned.
   void Remove(const FeedLanes* feed) ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable Mutex mu_;

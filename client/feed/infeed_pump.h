@@ -5,8 +5,8 @@
 //
 // The slices of a step share its memory, which goes back to the client when the last is dropped.
 //
-// Thread-compatible. Borrows the client, which nothing else may use (but for Cancel() and stats()),
-// and the queues.
+// Thread-compatible. Borrows the client and the queues. Nothing else may use the client, except for
+// Cancel() and stats().
 #ifndef SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
 #define SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
 
@@ -21,9 +21,9 @@ namespace systole {
 
 class InfeedPump {
  public:
-  // Starts. queues[i] gets the slices of core client.core_begin() + i. At the end of the feed every
-  // queue is closed, after an error with that error; a queue that is cancelled stops the pump and
-  // cancels the others. REQUIRES: as many queues as the client has cores.
+  // Starts. queues[i] gets the slices of core client.core_begin() + i. When the feed ends, the pump
+  // closes every queue; after an error, with that error. If a queue is cancelled, the pump stops
+  // and cancels the others. REQUIRES: as many queues as the client has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
   // Cancels the client and the queues (what they still hold is dropped) and waits for the thread.
   ~InfeedPump();

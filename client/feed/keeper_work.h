@@ -1,5 +1,5 @@
-// What the keeper of a FeedClient's lanes does once it has let go of the lock: everything that
-// calls gRPC.
+// The work that the keeper of a FeedClient's lanes does after it has released the lock: everything
+// that calls gRPC.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_FEED_KEEPER_WORK_H_
@@ -24,8 +24,8 @@ struct KeeperWork {
   std::vector<std::pair<ChunkStream*, ServerLink*>> start_streams;
 
   bool empty() const;
-  // Does it all; what has ended is destroyed with this object. REQUIRES: no lock is held that a
-  // ChunkListener or a ResolveCall's callback takes, here and when this object is destroyed.
+  // Does all of it. The ended streams and calls are destroyed with this object. REQUIRES: no lock
+  // is held that a ChunkListener or a ResolveCall's callback takes, here and in the destructor.
   void Do();
 };
 

@@ -18,10 +18,10 @@ namespace systole {
 
 struct KnownServer {
   std::unique_ptr<ServerLink> link;
-  // Its answer, if that fits the feed; forgotten when a stream breaks, since another process may
-  // listen there afterwards.
+  // The identity that it answered, if that fits the feed. Forgotten when a stream breaks, because
+  // another process may listen there afterwards.
   std::optional<v1::FeedIdentity> identity;
-  // The same of what travels compactly, asked for when it is wanted first.
+  // The same for the compact form. The client asks for it when it first needs it.
   std::optional<v1::FeedIdentity> compact_identity;
   std::optional<absl::Duration> failed_at;
   absl::Status last_error;
@@ -30,11 +30,11 @@ struct KnownServer {
   void Failed(absl::Duration now, const absl::Status& error);
   // Whether it failed a short time ago, so that others are preferred.
   bool IsAvoided(absl::Duration now) const;
-  // `status`, whose message names the server.
+  // `status` with the server's address added to its message.
   absl::Status Named(const absl::Status& status) const;
 };
 
-// Of an attempt that went nowhere: `what`, then every server with its last error.
+// Unavailable. The message is `what`, then every server with its last error.
 absl::Status Unreachable(absl::string_view what, absl::Span<const KnownServer> servers);
 
 }  // namespace systole

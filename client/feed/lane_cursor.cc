@@ -48,9 +48,7 @@ absl::StatusOr<ChunkPlace> LaneCursor::Accept(const ChunkHeader& header, int64_t
         "a chunk of step ", step_, ", core ", core_, " holds ", data_bytes, " bytes at offset ",
         offset_, " of ", tensor.spec.DebugString(), ", want 1 to ", tensor_bytes - offset_));
   }
-  ChunkPlace place = {
-      .step = step_,
-      .offset = layout.slice_bytes() * (core_ - shape_->core_begin) + tensor.offset + offset_};
+  ChunkPlace place = {.step = step_, .offset = shape_->OffsetOf(core_, tensor_) + offset_};
   offset_ += data_bytes;
   if (offset_ < tensor_bytes) return place;
   offset_ = 0;
@@ -71,7 +69,7 @@ absl::StatusOr<ChunkPlace> LaneCursor::AcceptSlice(const ChunkHeader& header) {
   if (header.slot_bytes != slice_bytes) {
     return Misplaced("slot_bytes", header.slot_bytes, slice_bytes, header);
   }
-  ChunkPlace place = {.step = step_, .offset = slice_bytes * (core_ - shape_->core_begin)};
+  ChunkPlace place = {.step = step_, .offset = shape_->OffsetOf(core_, 0)};
   place.ends_step = NextCore();
   return place;
 }

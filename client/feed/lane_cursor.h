@@ -20,18 +20,18 @@ struct ChunkPlace {
   int64_t step = 0;
   // From the start of the step's memory, in bytes.
   int64_t offset = 0;
-  // Whether the step is complete with it.
+  // Whether this chunk completes the step.
   bool ends_step = false;
 };
 
 class LaneCursor {
  public:
-  // Begins at the first byte of `first_step`; the stream is to hold first_step, first_step +
-  // stride, .. below `end_step`. REQUIRES: stride > 0.
+  // Begins at the first byte of `first_step`. The stream must hold the steps first_step,
+  // first_step + stride, .. below `end_step`. REQUIRES: stride > 0.
   LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
              int64_t stride);
 
-  // The step of the next chunk; at_end() if no chunk is to come any more.
+  // The step of the next chunk. at_end(): no further chunk is expected.
   int64_t step() const { return step_; }
   bool at_end() const { return step_ >= end_step_; }
 
@@ -39,12 +39,12 @@ class LaneCursor {
   //   Internal  it does not belong here; names the field, what came and what was wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
   // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
-  // the slice's first byte. The same error.
+  // the slice's first tensor. The same error.
   absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:
   absl::Status CheckPlace(const ChunkHeader& header) const;
-  // Whether that ends the step.
+  // Moves to the next core. Returns whether that ends the step.
   bool NextCore();
 
   const std::shared_ptr<const StepShape> shape_;

@@ -1,5 +1,5 @@
-// When to try again after a lane has lost its server, and when to give up. Knows no clock: the time
-// is handed in.
+// Decides when a lane that has lost its server tries again, and when it gives up. It has no clock:
+// the caller passes the time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_FEED_LANE_RETRY_H_
@@ -15,9 +15,9 @@ namespace systole {
 
 // Why a stream ended before its time.
 enum class FailureKind {
-  // The server is not there, or said that it goes: another one may be.
+  // The server cannot be reached, or said that it is draining. Another server may help.
   kLost,
-  // What a torn connection looks like, but so does a bug of the server's: few attempts.
+  // A torn connection looks like this, but a bug in the server does too: few attempts.
   kSuspect,
   // A request, an answer or a chunk was damaged on the way: few attempts.
   kDamaged,
@@ -28,7 +28,7 @@ enum class FailureKind {
 // The kind of an error that a server or the connection gave.
 FailureKind KindOf(absl::StatusCode code);
 
-// Attempts without a complete step between them, after which these kinds end a feed.
+// After this many failures of one kind, with no complete step between them, the feed ends.
 inline constexpr int kMaxSuspectFailures = 5;
 inline constexpr int kMaxDamagedFailures = 3;
 
@@ -45,7 +45,7 @@ class LaneRetry {
 
   // A step is complete: failures before it do not count any more.
   void Progress();
-  // Whether an attempt has failed since, and when the first one did.
+  // Whether an attempt has failed since the last complete step, and when the first one did.
   bool is_failing() const { return failing_since_.has_value(); }
   std::optional<absl::Duration> failing_since() const { return failing_since_; }
 

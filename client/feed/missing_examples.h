@@ -1,6 +1,6 @@
-// The places of a step that hold no example: `valid` is 0 there. Where the epoch's order has a
-// record, it was damaged and the feed masks such records (on_corrupt: MASK); where it has none, the
-// place is padding behind the epoch's last record (tail: PAD).
+// Finds the places of a step that hold no example: `valid` is 0 there. If the epoch's order has a
+// record for the place, that record is damaged and the feed masks it (on_corrupt: MASK). If it has
+// none, the place is padding behind the epoch's last record (tail: PAD).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_FEED_MISSING_EXAMPLES_H_
@@ -25,11 +25,11 @@ struct MissingExamples {
   bool empty() const { return masked == 0 && padded == 0; }
 };
 
-// Costs a look at each byte of `valid`, and some hundred nanoseconds for each place that is
-// missing. Without an `order` all of them count as masked: they are not to go unseen.
+// Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
+// Without an `order` all of them count as masked, so that none goes unseen.
 MissingExamples FindMissing(const Step& step, const std::optional<Order>& order);
 
-// Counts and lists them in `stats`.
+// Adds `missing` to the counts and the list in `stats`.
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats);
 
 }  // namespace systole

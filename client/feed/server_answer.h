@@ -1,5 +1,5 @@
-// The one place where what a server says is checked before anything here relies on it. A server may
-// be broken, hostile, or none of ours: no answer may crash the client, decide an allocation, or
+// The one place that checks a server's answers before the client relies on them. A server may be
+// broken, hostile or a foreign program: no answer may crash the client, decide an allocation, or
 // reach a terminal as it came. (Chunks are checked one by one: proto/framing/chunk.h and
 // client/feed/lane_cursor.h. Error messages are made fit to print by
 // proto/framing/status_bridge.h.)
@@ -17,20 +17,20 @@
 
 namespace systole {
 
-// Largest answer to ResolveFeed that gRPC takes in, in bytes: room for the 65 tensors of a feed
-// many times over. Lists of shards and of damaged records may be as large as a chunk's message.
+// The largest answer to ResolveFeed that gRPC accepts, in bytes: many times what the 65 tensors of
+// a feed need. Lists of shards and of damaged records may be as large as a chunk's message.
 inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 
-// Counts and sizes above this are mistaken; sums of some of them do not overflow.
+// Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
-// Whether `answer` can be what `spec` yields: the spec's outputs and `valid`, of their types, in
-// slices of the spec's batch; numbers that agree; an identity that fits a resume token.
-//   Internal  it cannot; names the field, what came and what was wanted.
+// Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
+// with their types and the spec's batch; its numbers agree; its identity fits a resume token.
+//   Internal  it cannot be; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
-// Whether `answer` is of the feed that began with the answer `first`. Both are good by themselves.
-// `layout` is what a slice of `answer` is to be. `allow_mixed_content` as in FeedClientOptions.
+// Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
+// CheckFeedAnswer(). `layout` is the one wanted. `allow_mixed_content` as in FeedClientOptions.
 //   FailedPrecondition  it is not; says what was seen and what was wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, const SliceLayout& layout,

@@ -1,7 +1,7 @@
-// The way to one server: a connection of its own, and the question what a spec yields there.
+// A connection of its own to one server, and the call that asks what a spec yields there.
 //
-// Thread-safe. Must be destroyed on one of our own threads, never in a callback of gRPC's: the last
-// reference to a channel waits for the threads that call back.
+// Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback: destroying
+// the last reference to a channel waits for the threads that run callbacks.
 #ifndef SYSTOLE_CLIENT_FEED_SERVER_LINK_H_
 #define SYSTOLE_CLIENT_FEED_SERVER_LINK_H_
 
@@ -29,12 +29,12 @@ absl::Status CheckServerAddress(absl::string_view address);
 
 class ServerLink {
  public:
-  // Connects when first used. `share_memory`: take slices out of the server's memory if that can
-  // be. REQUIRES: CheckServerAddress(address) is OK.
+  // Connects when first used. `share_memory`: read slices from the server's memory if possible.
+  // REQUIRES: CheckServerAddress(address) is OK.
   explicit ServerLink(std::string address, bool share_memory = false);
 
   const std::string& address() const { return address_; }
-  // Whether the server is reached without a network, by what its address says.
+  // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Systole::Stub& stub() { return *stub_; }
@@ -44,7 +44,7 @@ class ServerLink {
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on everything comes as bytes, because of `why`.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
-  // Why the last OpenSlots() gave none; empty if it gave one.
+  // Why the last OpenSlots() returned null; empty if it did not.
   std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -56,7 +56,7 @@ class ServerLink {
   std::string not_shared_ ABSL_GUARDED_BY(mu_);
 };
 
-// One question to one server. Thread-compatible; Cancel() may be called while it runs.
+// One ResolveFeed call to one server. Thread-compatible; Cancel() may be called while it runs.
 class ResolveCall {
  public:
   // `done` gets the answer's status on one of gRPC's threads, once, after Start(). The call may be
@@ -65,7 +65,7 @@ class ResolveCall {
               std::function<void(absl::Status)> done);
 
   void Start();
-  // Makes the answer come soon, as Cancelled.
+  // Makes `done` run soon, with Cancelled.
   void Cancel() { context_.TryCancel(); }
   // REQUIRES: `done` was called with OK.
   const v1::ResolveFeedResponse& response() const { return response_; }

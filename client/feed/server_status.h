@@ -1,5 +1,5 @@
-// What a server says of itself and of its datasets: its counters, and what it serves. Texts in the
-// answers are fit to print, and numbers are counts (client/feed/server_answer.h).
+// Asks a server about itself and its datasets: its counters, and what it serves. Texts in the
+// answers are fit to print, and counts are in range (client/feed/server_answer.h).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_FEED_SERVER_STATUS_H_
@@ -14,10 +14,10 @@
 namespace systole {
 
 // Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
-//   InvalidArgument   `address` is no server's address.
+//   InvalidArgument   `address` has neither form.
 //   Unavailable, DeadlineExceeded  no answer within `timeout`; names the server.
 //   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.
-//   Internal          the answer cannot be; names the field.
+//   Internal          the answer holds an impossible number; names the field.
 absl::StatusOr<v1::ServerStatusResponse> AskServerStatus(const std::string& address,
                                                          absl::Duration timeout);
 absl::StatusOr<v1::ListDatasetsResponse> AskDatasets(const std::string& address,

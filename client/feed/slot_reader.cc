@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
   return absl::WrapUnique(new SlotReader(std::move(socket), std::move(session)));
 }
 
-absl::Status SlotReader::CopyOut(uint64_t slot, absl::Span<uint8_t> destination) {
-  const auto slot_bytes = static_cast<int64_t>(destination.size());
+absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
+                                 absl::FunctionRef<void(const uint8_t* slice)> copy) {
   // The server sends an offer before it names the slot for the first time, so it is here already.
   // With every other slice there is nothing, or slots whose pages wait to be unmapped.
   SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
@@ -37,7 +37,7 @@ absl::Status SlotReader::CopyOut(uint64_t slot, absl::Span<uint8_t> destination)
     return BadOffer(
         absl::StrCat("slot ", slot, " holds ", found->second.bytes(), " bytes, want ", slot_bytes));
   }
-  std::memcpy(destination.data(), found->second.data(), destination.size());
+  copy(found->second.data());
   // The server hangs up before it takes back what it lent. So if this can be sent, the slot was
   // ours all the time.
   return socket_.Send(EncodeSlotReturn(slot));

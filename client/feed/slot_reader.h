@@ -1,10 +1,10 @@
 // The client's side of shared memory: takes the slices of one stream out of a server's slots.
 //
-// The server writes a slice into memory that both have mapped, and sends only where it lies. It is
-// copied out once, into the step's own memory, and the slot is given back at once: what the trainer
-// holds is its own, whatever the server does afterwards.
+// The server writes a slice into memory that both have mapped, and sends only which slot it is in.
+// The reader copies the slice into the step's own memory and gives the slot back at once. So
+// nothing that the server does afterwards changes the trainer's step.
 //
-// Single-thread, but the thread may change: one stream's callbacks.
+// Single-thread, but the thread may change: gRPC runs one stream's callbacks one at a time.
 #ifndef SYSTOLE_CLIENT_FEED_SLOT_READER_H_
 #define SYSTOLE_CLIENT_FEED_SLOT_READER_H_
 
@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "core/memory/sealed_memory.h"
 #include "proto/slots/slot_socket.h"
 
@@ -27,21 +27,22 @@ class SlotReader {
   // Connects to the server that listens on `path` and says hello. Errors of SlotSocket::Connect().
   static absl::StatusOr<std::unique_ptr<SlotReader>> Connect(const std::string& path);
 
-  // What StreamStepsRequest.slot_session says, for the server to find this connection.
+  // The id for StreamStepsRequest.slot_session, by which the server finds this connection.
   const std::string& session() const { return session_; }
 
-  // Copies the slice in `slot`, all of destination.size() bytes, and gives the slot back.
+  // Has `copy` copy the slice in `slot`, `slot_bytes` long, and gives the slot back.
   //   Unavailable        the server is gone; what was copied may be damaged.
-  //   ResourceExhausted  this process lacks descriptors or memory, or the server hears nothing now.
-  //   Internal           the server offered what cannot be trusted (size, seals), or did not offer
-  //                      this slot; names the field. Nothing was copied.
-  // After an error the reader is of no use any more.
-  absl::Status CopyOut(uint64_t slot, absl::Span<uint8_t> destination);
+  //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read.
+  //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
+  //                      offer this slot; names the field. Nothing was copied.
+  // After an error the reader must not be used again.
+  absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
+                       absl::FunctionRef<void(const uint8_t* slice)> copy);
 
  private:
   SlotReader(SlotSocket socket, std::string session)
       : socket_(std::move(socket)), session_(std::move(session)) {}
-  // Maps what the server has offered since, each of `slot_bytes`, and unmaps what it has retired.
+  // Maps the slots offered since the last call, `slot_bytes` each. Unmaps the retired ones.
   absl::Status TakeOffers(int64_t slot_bytes);
   absl::Status TakeOffer(const SlotSocket::Packet& packet, int64_t slot_bytes);
 

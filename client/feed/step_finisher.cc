@@ -63,8 +63,10 @@ std::shared_ptr<const StepFinisher> StepFinisher::Create(
   if (!any) return nullptr;
   absl::StatusOr<SliceLayout> layout = SliceLayout::Create(std::move(travelling));
   if (!layout.ok()) return nullptr;
-  auto shape = std::make_shared<const StepShape>(StepShape{
-      .layout = *layout, .core_begin = finished->core_begin, .core_end = finished->core_end});
+  auto shape = std::make_shared<const StepShape>(StepShape{.layout = *layout,
+                                                           .core_begin = finished->core_begin,
+                                                           .core_end = finished->core_end,
+                                                           .placement = finished->placement});
   return std::shared_ptr<const StepFinisher>(new StepFinisher(
       std::move(compact), std::move(shape), std::move(finished), std::move(normalisers)));
 }
@@ -78,9 +80,7 @@ absl::Status StepFinisher::Place(const ReceivedChunk& chunk, uint8_t* step) cons
   const ChunkHeader& header = chunk.header();
   const auto index = static_cast<size_t>(header.tensor);
   const SliceTensor& tensor = finished_->layout.tensors()[index];
-  uint8_t* const begin = step +
-                         finished_->layout.slice_bytes() * (header.core - finished_->core_begin) +
-                         tensor.offset;
+  uint8_t* const begin = step + finished_->OffsetOf(header.core, header.tensor);
   const std::optional<TensorNormaliser>& normaliser = normalisers_[index];
   if (!normaliser.has_value()) {
     return chunk.CopyTo(
@@ -96,16 +96,17 @@ absl::Status StepFinisher::Place(const ReceivedChunk& chunk, uint8_t* step) cons
 
 void StepFinisher::Complete(uint8_t* step) const {
   const SliceLayout& layout = finished_->layout;
-  const int64_t valid_offset = layout.tensors()[static_cast<size_t>(layout.valid_index())].offset;
   const auto batch = static_cast<size_t>(layout.per_core_batch());
-  for (int core = 0; core < finished_->num_cores(); ++core) {
-    uint8_t* const slice = step + layout.slice_bytes() * core;
-    const uint8_t* const valid = slice + valid_offset;
+  for (int core = finished_->core_begin; core < finished_->core_end; ++core) {
+    const uint8_t* const valid = step + finished_->OffsetOf(core, layout.valid_index());
     for (const uint8_t* place = valid;
          (place = static_cast<const uint8_t*>(
               std::memchr(place, 0, batch - static_cast<size_t>(place - valid)))) != nullptr;
          ++place) {
-      ClearExample(layout, place - valid, slice);
+      for (int index = 0; index < static_cast<int>(layout.tensors().size()); ++index) {
+        ClearExample(layout.tensors()[static_cast<size_t>(index)], place - valid,
+                     step + finished_->OffsetOf(core, index));
+      }
     }
   }
 }

@@ -1,11 +1,11 @@
-// Finishes tensors that travel compactly: derives from a feed spec what to ask the servers for
-// instead, and makes of what comes the bytes that a server would have sent, straight in their place
-// in the step.
+// Finishes tensors that travel compactly. It derives from a feed spec the spec to ask servers for
+// instead. It turns the chunks that come into the bytes that a server would have sent for the feed
+// spec, straight in their place in the step.
 //
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> wire
 //   client: chunk -> normalise, cast -> its place; places that are not valid -> zeros
 //
-// The bits are the server's, because both ends use core/numeric/normalise.h.
+// The bits are those that a server makes, because both ends use core/numeric/normalise.h.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CLIENT_FEED_STEP_FINISHER_H_
@@ -27,26 +27,26 @@ namespace systole {
 
 class StepFinisher {
  public:
-  // `finished` is the shape that a server described for `spec`. Null if nothing of it can travel
-  // compactly; see v1::Wire for what can.
+  // `finished` is the shape that a server described for `spec`. Returns null if no output can
+  // travel compactly; see v1::Wire for what can.
   static std::shared_ptr<const StepFinisher> Create(const v1::FeedSpec& spec,
                                                     std::shared_ptr<const StepShape> finished);
 
-  // What to ask the servers for: as the spec, but the outputs that travel compactly end as uint8.
+  // The spec to ask servers for: as the feed's, but outputs that travel compactly end as uint8.
   const v1::FeedSpec& spec() const { return spec_; }
-  // Of that.
+  // The shape of that spec's steps.
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
-  // Bytes of a finished step for each one that travels; more than 1.
+  // Bytes of a finished step divided by the bytes that travel; more than 1.
   double ratio() const;
 
   // Puts a chunk of shape() where it belongs in a finished step, and checks its CRC.
-  //   DataLoss  it does not match; that place then holds anything.
+  //   DataLoss  the CRC does not match; the chunk's place then holds unspecified bytes.
   // REQUIRES: a LaneCursor of shape() accepted its header; `step` holds a step of the finished
   // shape.
   absl::Status Place(const ReceivedChunk& chunk, uint8_t* step) const;
 
-  // To be called when every chunk of a step was placed: what padding and masked records came as
-  // zeros is zeros again.
+  // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros,
+  // which Place() has normalised too; this makes them zeros again.
   void Complete(uint8_t* step) const;
 
  private:
@@ -61,7 +61,7 @@ class StepFinisher {
   const v1::FeedSpec spec_;
   const std::shared_ptr<const StepShape> shape_;
   const std::shared_ptr<const StepShape> finished_;
-  // By tensor; none: it travels as it is.
+  // By tensor; nullopt: the tensor travels as it is.
   const std::vector<std::optional<TensorNormaliser>> normalisers_;
 };
 

@@ -18,7 +18,7 @@ namespace systole {
 
 class StepShelf : public std::enable_shared_from_this<StepShelf> {
  public:
-  // Buffers of `bytes`; at most `keep` lie unused.
+  // Buffers of `bytes` bytes. At most `keep` unused ones are kept.
   static std::shared_ptr<StepShelf> Create(int64_t bytes, int64_t keep, StepMemory memory);
   ~StepShelf();
   StepShelf(const StepShelf&) = delete;
@@ -29,7 +29,7 @@ class StepShelf : public std::enable_shared_from_this<StepShelf> {
   //   InvalidArgument    the caller's memory is not on a 64-byte boundary.
   absl::StatusOr<StepBuffer> Acquire() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // From now on what comes back is freed at once.
+  // From now on every buffer that comes back is freed at once.
   void StopKeeping() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

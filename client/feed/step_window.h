@@ -27,12 +27,14 @@ class StepWindow {
   // Whether there is a place for `step` now. Steps already taken have none.
   bool Allows(int64_t step) const { return step >= next_ && step - next_ < size(); }
 
-  // The memory of `step`, which has none to begin with. REQUIRES: Allows(step).
+  // The memory of `step`, null until the caller sets it. REQUIRES: Allows(step).
   StepBuffer& BufferOf(int64_t step) { return SlotOf(step).buffer; }
   // REQUIRES: Allows(step), BufferOf(step) is set.
   void SetComplete(int64_t step) { SlotOf(step).complete = true; }
 
-  // The memory of the next step if it is complete, which makes room for another one.
+  // Whether the next step is complete.
+  bool IsNextComplete() const { return slots_[static_cast<size_t>(next_ % size())].complete; }
+  // The memory of the next step, if it is complete. Taking it makes room for another step.
   std::optional<StepBuffer> TakeNext();
 
  private:

@@ -1,12 +1,12 @@
-// Decides for one lane in which form its tensors travel (v1::Wire), from what the server says of
-// each slice: how long the stream waited for the making, and how long it took to send.
+// Decides for one lane in which form its tensors travel (v1::Wire). The server tells two times for
+// each slice: how long the stream waited for it, and how long sending it took.
 //
-//   waited |#####|       sent |###############|      the way limits: COMPACT
-//   waited |###############|  sent |#####|           the making limits: FINISHED would do
+//   waited |#####|       sent |###############|      the network limits: COMPACT
+//   waited |###############|  sent |#####|           the server limits: FINISHED would do
 //
-// A change costs what was under way, so it takes several steps in a row, and twice as many after
-// each change: a feed at the edge between the two settles. Decided by counts of steps and the
-// server's numbers alone, never by a clock of its own.
+// A change drops what is on the way. So it takes several steps in a row, and twice as many after
+// each change: a feed at the edge between the two forms settles. Only counts of steps and the
+// server's numbers decide. The chooser has no clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_FEED_WIRE_CHOOSER_H_
@@ -20,7 +20,7 @@ namespace systole {
 
 class WireChooser {
  public:
-  // A decision takes so many steps at most. A stream must have more, its first not counted.
+  // A decision takes at most this many steps. A stream must be longer: its first does not count.
   static constexpr int64_t kMaxWantedSteps = 512;
 
   // Always FINISHED.
@@ -32,16 +32,16 @@ class WireChooser {
   // The form for the next stream.
   bool compact() const { return compact_; }
 
-  // A stream begins: what is known of the one before does not hold for it, nor does its first step,
-  // for which everything has to start up.
+  // A stream begins. What is known of the one before does not hold for it. Its first step does not
+  // count either, because everything has to start up for it.
   void StreamBegins();
 
-  // The first chunk of a slice says so.
+  // The two times in the first chunk of a slice, in microseconds.
   void SliceBegins(int64_t waited_us, int64_t sent_us);
 
-  // A step is complete. `held`: meanwhile the client itself did not read, having no room, so that
-  // neither this step's times nor the next one's say anything about the way. True if compact() has
-  // changed.
+  // A step is complete. `held`: the client itself stopped reading during the step, because it had
+  // no room. Then the times of this step and of the next one say nothing about the network. Returns
+  // true if compact() has changed.
   bool StepEnds(bool held);
 
  private:

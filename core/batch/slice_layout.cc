@@ -132,13 +132,17 @@ TensorView SliceLayout::View(int index, const uint8_t* slice) const {
   return {.dtype = tensor.spec.dtype, .shape = tensor.spec.shape, .data = slice + tensor.offset};
 }
 
+void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values) {
+  const ExamplePieces pieces = tensor.PiecesOf(slot);
+  uint8_t* at = values + pieces.offset;
+  for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride) {
+    std::memset(at, 0, static_cast<size_t>(pieces.bytes));
+  }
+}
+
 void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice) {
   for (const SliceTensor& tensor : layout.tensors()) {
-    const ExamplePieces pieces = tensor.PiecesOf(slot);
-    uint8_t* at = slice + tensor.offset + pieces.offset;
-    for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride) {
-      std::memset(at, 0, static_cast<size_t>(pieces.bytes));
-    }
+    ClearExample(tensor, slot, slice + tensor.offset);
   }
 }
 

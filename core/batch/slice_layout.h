@@ -64,9 +64,9 @@ class SliceLayout {
   int IndexOf(absl::string_view name) const;
   int valid_index() const { return valid_index_; }
   int64_t per_core_batch() const { return tensors_[0].per_core_batch(); }
-  // Of one slice in memory, padding included.
+  // Bytes of one slice in memory, padding included.
   int64_t slice_bytes() const { return slice_bytes_; }
-  // Of the tensors of one slice, without the padding: what travels.
+  // Bytes of the tensors of one slice, without the padding: what travels.
   int64_t payload_bytes() const { return payload_bytes_; }
 
   // Tensor `index` of the slice that starts at `slice`. Borrows this layout and `slice`.
@@ -81,14 +81,16 @@ class SliceLayout {
   int64_t payload_bytes_ = 0;
 };
 
-// The 64 outputs that a feed can have, and `valid`. Whoever keeps or sends a slice's tensors goes
-// by this number.
+// The 64 outputs that a feed can have, and `valid`. All code that keeps or sends a slice's tensors
+// uses this limit.
 inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
 void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice);
+// The same in one tensor, whose values begin at `values`.
+void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 
 // Copies the dense bytes of one example into its place. REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);

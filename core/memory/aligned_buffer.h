@@ -30,7 +30,7 @@ class AlignedBuffer {
 
   // `bytes` of uninitialised memory.
   //   InvalidArgument    bytes < 0.
-  //   ResourceExhausted  the system has not that much.
+  //   ResourceExhausted  the system does not have that much memory.
   static absl::StatusOr<AlignedBuffer> Create(int64_t bytes);
   // The same in SealedMemory, which other processes can map. Errors of SealedMemory::Create().
   static absl::StatusOr<AlignedBuffer> CreateSealed(int64_t bytes);
@@ -44,7 +44,7 @@ class AlignedBuffer {
   }
 
   // What a peer needs to map this memory; null unless it was made by CreateSealed(). Shared, so
-  // that a list of what peers have mapped can tell when it is gone.
+  // that a list of the memory that peers have mapped can tell when it is freed.
   const std::shared_ptr<const SealedMemory>& sealed() const { return data_.get_deleter().sealed; }
 
  private:

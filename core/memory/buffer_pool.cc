@@ -84,10 +84,26 @@ void BufferPool::Free(Kept::iterator kept) {
 }
 
 void BufferPool::Release(AlignedBuffer buffer) {
-  const int64_t cost = CostOf(buffer.size());
+  GiveAway(buffer.size());
+  Keep(std::move(buffer));
+}
+
+void BufferPool::GiveAway(int64_t bytes) {
+  const int64_t cost = CostOf(bytes);
   SYSTOLE_CHECK(used_bytes_ >= cost);
   used_bytes_ -= cost;
-  kept_bytes_ += cost;
+}
+
+void BufferPool::TakeBack(AlignedBuffer buffer) {
+  if (used_bytes_ + kept_bytes_ + CostOf(buffer.size()) <= budget_bytes()) {
+    Keep(std::move(buffer));
+  } else if (buffer.sealed() != nullptr) {
+    --sealed_;
+  }
+}
+
+void BufferPool::Keep(AlignedBuffer buffer) {
+  kept_bytes_ += CostOf(buffer.size());
   kept_.push_back(std::move(buffer));
   const auto kept = std::prev(kept_.end());
   by_size_[KeyOf(*kept)].push_back(kept);

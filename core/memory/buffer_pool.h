@@ -1,8 +1,8 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// Never waits: a full budget is an answer, and the caller's scheduler decides who goes next. Calls
-// cost O(log of the buffers kept), and what they free.
+// Never waits: if the budget is used up it says so, and the caller's scheduler decides who goes
+// next. A call costs O(log of the buffers kept), plus what it frees.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
@@ -23,17 +23,17 @@ enum class BufferKind {
   // For this process alone.
   kPrivate,
   // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left
-  // and the pool may make one more; otherwise private memory after all.
+  // and the pool may make one more. Otherwise the buffer is private after all.
   kSealed,
 };
 
 struct BufferPoolOptions {
   // Bound on the buffers handed out plus those kept for reuse.
   int64_t budget_bytes = 0;
-  // How many of them may be sealed, because each of those is a file descriptor too.
+  // Most buffers that may be sealed. Each of those is a file descriptor too.
   int max_sealed = std::numeric_limits<int>::max();
-  // What each buffer counts for beside its bytes: what its owner keeps around it. Many tiny ones
-  // would take far more memory than the budget otherwise.
+  // Bytes that each buffer counts for beside its own: what its owner keeps around it. Otherwise
+  // many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
 };
 
@@ -49,12 +49,18 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
+  // A buffer of `bytes` that TryAcquire() gave is its owner's from now on. It no longer counts.
+  void GiveAway(int64_t bytes);
+  // Takes back a buffer that was given away: keeps it for reuse if the budget has room, else frees
+  // it.
+  void TakeBack(AlignedBuffer buffer);
+
   int64_t budget_bytes() const { return options_.budget_bytes; }
   // Bytes handed out and not yet given back, each buffer with its overhead.
   int64_t used_bytes() const { return used_bytes_; }
 
  private:
-  // Oldest first: that one is freed first when room is short.
+  // Oldest first: the oldest is freed first when room is short.
   using Kept = std::list<AlignedBuffer>;
   // Whether it is sealed, and its bytes.
   using KindAndBytes = std::pair<bool, int64_t>;
@@ -68,6 +74,8 @@ class BufferPool {
   absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
   // Whether one more sealed buffer may be made; frees a kept one for that if need be.
   bool MaySeal();
+  // Puts a buffer into the lists.
+  void Keep(AlignedBuffer buffer);
   // Takes a kept buffer out of the lists.
   AlignedBuffer Remove(Kept::iterator kept);
   // Frees a kept buffer.

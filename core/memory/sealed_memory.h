@@ -7,9 +7,9 @@
 // The seals, which no one can take off again:
 //   SHRINK        a reader of a file that is cut short would die of SIGBUS
 //   GROW          the size that a reader was told stays true
-//   FUTURE_WRITE  no write() and no new writable mapping: of several readers none can change what
-//                 the others see. WRITE itself cannot be set while the owner's mapping is there.
-//   SEAL          these and no others
+//   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what the others
+//                 see. WRITE itself cannot be set while the owner's mapping is there.
+//   SEAL          no further seal can be set
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SEALED_MEMORY_H_
@@ -42,15 +42,15 @@ class MappedPages {
 
 class SealedMemory {
  public:
-  // `bytes` zeros on a page boundary. All pages are taken at once: to lack one later would be a
-  // SIGBUS, here it is an error. Costs about 0.2 ms per MiB.
+  // `bytes` zeros on a page boundary. All pages are taken at once, so a lack of memory is an error
+  // here and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      a system that has no such memory (Linux before 5.1). Known only when all
-  //                      the rest is done, so ask once, for one byte, before relying on it.
+  //   Unimplemented      a system that has no such memory (Linux before 5.1). Known only at the
+  //                      last step, so call this once, for one byte, before relying on it.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
-  // Counts from 1, unlike any other one's in this process.
+  // Counts from 1. Different for every object in this process.
   uint64_t id() const { return id_; }
   uint8_t* data() const { return pages_.data(); }
   int64_t bytes() const { return pages_.bytes(); }
@@ -65,7 +65,7 @@ class SealedMemory {
   MappedPages pages_;
 };
 
-// Another process' SealedMemory.
+// The SealedMemory of another process.
 class SealedView {
  public:
   // Maps the memory that `fd` refers to; `fd` is not needed afterwards.

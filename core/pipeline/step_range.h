@@ -25,7 +25,7 @@ struct StepRange {
   int num_cores() const { return core_end - core_begin; }
 };
 
-// The slices that the range holds of this feed, 0 if it begins at the feed's end.
+// How many slices of this feed the range holds; 0 if it begins at the feed's end.
 //   InvalidArgument  a range that is empty, negative, beyond the cores or beyond the feed's end;
 //                    names the field.
 absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range);
@@ -33,10 +33,13 @@ absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range
 // Where a stream's slices lie, and how many of them its consumer may hold.
 struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
-  // While the consumer holds slices of so many bytes, two at least, it gets no other until it drops
-  // one. For a consumer that nothing else slows down: what it was given cannot be taken back for
-  // others.
+  // A consumer that holds slices of this many bytes, and two at least, gets no other until it drops
+  // one. This is for a consumer that nothing else slows down: what it was given cannot be taken
+  // back for others.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
+  // Whether a slice leaves the budget when the consumer gets it. For a consumer in this process
+  // that may keep as many as it likes; what is made ahead for it is bounded all the same.
+  bool gives_away = false;
 };
 
 }  // namespace systole

@@ -119,6 +119,10 @@ std::optional<Delivery> StepScheduler::Next(ScheduledStream& stream) {
   if (!front.is_done() || WindowIsFull(stream)) return std::nullopt;
   MadeSlice made = {.step = front.step(), .core = front.core(), .buffer = front.TakeBuffer()};
   stream.pending_.pop_front();
+  if (stream.memory_.gives_away) {
+    buffers_.GiveAway(made.buffer.size());
+    --stream.held_slices_;
+  }
   return Delivery(std::move(made));
 }
 
@@ -128,6 +132,10 @@ void StepScheduler::Wait(ScheduledStream& stream, DeliveryWaiter waiter) {
 }
 
 StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream, AlignedBuffer buffer) {
+  if (stream.memory_.gives_away) {
+    buffers_.TakeBack(std::move(buffer));
+    return {};
+  }
   --stream.held_slices_;
   buffers_.Release(std::move(buffer));
   return AnswerOf(stream);

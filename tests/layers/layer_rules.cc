@@ -64,6 +64,8 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/concurrency", "core/batch", "core/operations", "core/order", "proto/framing",
               "proto/order", "proto/slots", "client/infeed"}})},
+      // The same steps without a server.
+      {"client/local", 7, Join({core, messages, {"client/feed"}})},
       {"client/json", 6, status},
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
@@ -97,7 +99,9 @@ std::vector<Room> SystoleRooms() {
              {"core/program", "proto/framing/grpc_log.h", "client/infeed", "client/feed",
               "client/json", "client/texture", "client/cli/flowers", "client/emulator/report"},
              emulator})},
-      {"client/python", 11, {"client/feed"}},
+      // The C++ below the Python package; nothing of C++ stands on it.
+      {"client/python/extension", 11,
+       Join({core, messages, {"proto/framing/grpc_log.h", "client/feed", "client/local"}})},
   };
 }
 
@@ -125,6 +129,7 @@ std::vector<Library> ForeignLibraries() {
       // One .cc per program: each reads its own command line.
       {"CLI11", {"CLI/"}, {"client/cli/command_line.cc", "server/main.cc"}, {}},
       {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},
+      {"nanobind", {"nanobind/", "Python.h"}, {"client/python/extension/"}, {}},
   };
 }
 

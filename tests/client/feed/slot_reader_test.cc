@@ -76,7 +76,8 @@ class SlotReaderTest : public testing::Test {
 
   absl::Status CopyOut(uint64_t slot) {
     copied_.assign(kBytes, 0);
-    return reader_->CopyOut(slot, absl::MakeSpan(copied_));
+    return reader_->CopyOut(
+        slot, kBytes, [this](const uint8_t* slice) { std::memcpy(copied_.data(), slice, kBytes); });
   }
 
   const TempFolder folder_;
@@ -207,8 +208,7 @@ TEST_F(BadOfferTest, AnotherSizeThanASlices) {
 TEST_F(BadOfferTest, ASliceOfAnotherSizeThanTheSlot) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
-  std::vector<uint8_t> larger(kBytes + 1);
-  EXPECT_THAT(reader_->CopyOut(1, absl::MakeSpan(larger)),
+  EXPECT_THAT(reader_->CopyOut(1, kBytes + 1, [](const uint8_t*) { ADD_FAILURE(); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("holds 5000 bytes, want 5001")));
 }
 

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/feed/feed_client.h"
-#include "core/batch/slice_layout.h"
 #include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,7 +35,7 @@ std::string ShardWithDamage() {
   return WithFlippedBit(builder.Build(), middle * 8);
 }
 
-std::unique_ptr<Server> StartServer(const TempFolder& folder) {
+std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string& listen) {
   v1::ServerConfig config;
   v1::DatasetConfig& dataset = *config.add_datasets();
   dataset.set_name("test");
@@ -44,7 +43,7 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder) {
   absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
   EXPECT_THAT(catalogue, IsOk());
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0"});
+      Server::Start(*std::move(catalogue), {.listen = listen});
   EXPECT_THAT(server, IsOk());
   return *std::move(server);
 }
@@ -83,11 +82,11 @@ std::string Outputs() {
   return outputs;
 }
 
-v1::FeedSpec Spec(v1::Wire wire) {
+v1::FeedSpec Spec(v1::Wire wire, const std::string& outputs = Outputs()) {
   v1::FeedSpec spec = SpecFromText(
       absl::StrCat("dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 8 num_cores: 2 "
                    "epochs: 2 tail: PAD on_corrupt: MASK ",
-                   Outputs()));
+                   outputs));
   spec.set_wire(wire);
   return spec;
 }
@@ -101,7 +100,7 @@ Digests Drain(FeedClient& client) {
     EXPECT_THAT(step, IsOk());
     if (!step.ok() || !step->has_value()) return digests;
     for (int core = (*step)->core_begin(); core < (*step)->core_end(); ++core) {
-      digests[{(*step)->number(), core}] = SliceDigest((*step)->layout(), (*step)->slice(core));
+      digests[{(*step)->number(), core}] = StepDigest(**step, core);
     }
   }
 }
@@ -117,7 +116,7 @@ class WireDigestTest : public testing::Test {
  protected:
   WireDigestTest() {
     folder_.Write("a-0.tfrecord", ShardWithDamage());
-    server_ = StartServer(folder_);
+    server_ = StartServer(folder_, "127.0.0.1:0");
   }
   ~WireDigestTest() override { EXPECT_THAT(ForceSimdTarget(""), IsOk()); }
 
@@ -139,6 +138,44 @@ TEST_F(WireDigestTest, EveryFormGivesTheSameBytesOnEverySimdTarget) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     EXPECT_EQ(DigestsOf(v1::COMPACT), finished) << target;
     EXPECT_EQ(DigestsOf(v1::AUTO), finished) << target;
+  }
+}
+
+TEST_F(WireDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyCome) {
+  // Large enough to be shared, where memory can be.
+  const std::string outputs = absl::StrCat(Outputs(), R"pb(
+    outputs {
+      name: "large"
+      feature: "image"
+      transforms { decode_jpeg {} }
+      transforms { resize { height: 200 width: 200 } }
+      dtype: FLOAT32
+    })pb");
+  const auto open = [&](v1::Wire wire, const std::string& address, StepPlacement placement) {
+    absl::StatusOr<std::unique_ptr<FeedClient>> client =
+        FeedClient::Create(Spec(wire, outputs), {.servers = {address}, .placement = placement});
+    EXPECT_THAT(client, IsOk());
+    return *std::move(client);
+  };
+  const Digests finished =
+      Drain(*open(v1::FINISHED, server_->address(), StepPlacement::kCoreMajor));
+  const auto neighbour = StartServer(folder_, "unix:" + folder_ / "socket");
+  for (const std::string& address : {server_->address(), neighbour->address()}) {
+    for (const v1::Wire wire : {v1::FINISHED, v1::COMPACT}) {
+      SCOPED_TRACE(absl::StrCat(address, " ", v1::Wire_Name(wire)));
+      const auto client = open(wire, address, StepPlacement::kTensorMajor);
+      EXPECT_EQ(Drain(*client), finished);
+      EXPECT_EQ(client->stats().shared_payload_bytes > 0, address != server_->address())
+          << client->stats().not_shared;
+    }
+  }
+  const auto client = open(v1::FINISHED, server_->address(), StepPlacement::kTensorMajor);
+  const absl::StatusOr<std::optional<Step>> step = client->Next();
+  ASSERT_THAT(step, IsOk());
+  for (int index = 0; index < static_cast<int>((*step)->layout().tensors().size()); ++index) {
+    const TensorView first = (*step)->Tensor(0, index);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first.data) % 64, 0u);
+    EXPECT_EQ((*step)->Tensor(1, index).data, first.data + first.num_bytes());
   }
 }
 

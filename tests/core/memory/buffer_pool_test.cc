@@ -123,6 +123,24 @@ TEST(BufferPoolTest, AKeptBufferIsHandedOutForItsOwnKindOnly) {
   EXPECT_EQ(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed()->id(), id);
 }
 
+TEST(BufferPoolTest, ABufferGivenAwayCountsNoMoreAndMayComeBack) {
+  BufferPool pool({.budget_bytes = 100});
+  AlignedBuffer first = MustAcquire(pool, 100);
+  const uint8_t* const memory = first.data();
+  pool.GiveAway(first.size());
+  EXPECT_EQ(pool.used_bytes(), 0);
+  AlignedBuffer second = MustAcquire(pool, 100);
+  EXPECT_NE(second.data(), memory);
+  pool.TakeBack(std::move(first));  // There is no room to keep it.
+  pool.Release(std::move(second));
+  pool.GiveAway(MustAcquire(pool, 100).size());  // Freed by its owner.
+  AlignedBuffer third = MustAcquire(pool, 60);
+  const uint8_t* const kept = third.data();
+  pool.GiveAway(third.size());
+  pool.TakeBack(std::move(third));
+  EXPECT_EQ(MustAcquire(pool, 60).data(), kept);
+}
+
 TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
   BufferPool pool({.budget_bytes = 100'000});
   AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);

@@ -1,0 +1,234 @@
+#include "client/local/local_feed.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/feed/missing_examples.h"
+#include "client/feed/step_shelf.h"
+#include "client/local/slice_source.h"
+#include "core/concurrency/mutex.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// As many steps as an engine is asked for at once; beyond any run.
+constexpr int64_t kMostSteps = int64_t{1} << 40;
+// A stream may hold this part of an engine's budget.
+constexpr int64_t kBudgetParts = 4;
+// What the engine counts for a slice beside its bytes, rounded up.
+constexpr int64_t kSliceOverhead = 4096;
+// Buffers kept for steps that are put together from slices.
+constexpr int64_t kStepsKept = 2;
+
+absl::Status CheckOptions(const LocalFeedOptions& options) {
+  if (options.threads < 1 || options.threads > kMaxThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", want 1 to ", kMaxThreads));
+  }
+  if (options.prefetch_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prefetch_bytes is ", options.prefetch_bytes, ", want 0 or more"));
+  }
+  return CheckWantedSteps(options.wanted);
+}
+
+ResumeToken TokenOf(const FeedPlan& plan, int64_t next_step) {
+  return {.dataset_fingerprint = plan.dataset().fingerprint(),
+          .order_fingerprint = plan.order_fingerprint(),
+          .content_version = ContentVersion(),
+          .next_step = next_step};
+}
+
+// The plan of the same feed for larger cores, one of which is all the cores wanted: its slice is
+// the step, ready in its place. Null if there is none.
+std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
+                                               const std::shared_ptr<const Dataset>& dataset) {
+  const int cores = shape.num_cores();
+  if (plan.num_cores() % cores != 0 || shape.core_begin % cores != 0) return nullptr;
+  for (const SliceTensor& tensor : shape.layout.tensors()) {
+    if (tensor.batch_axis != 0) return nullptr;
+  }
+  v1::FeedSpec merged = plan.spec();
+  merged.set_num_cores(plan.num_cores() / cores);
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> one = FeedPlan::Create(merged, dataset);
+  // Too large for a slice: then in pieces.
+  return one.ok() ? *std::move(one) : nullptr;
+}
+
+}  // namespace
+
+class LocalFeed::Impl {
+ public:
+  Impl(std::shared_ptr<const FeedPlan> plan, StepShape shape,
+       const std::shared_ptr<const Dataset>& dataset, int64_t end_step,
+       const LocalFeedOptions& options)
+      : plan_(std::move(plan)),
+        shape_(std::make_shared<const StepShape>(std::move(shape))),
+        end_step_(end_step),
+        threads_(options.threads),
+        ahead_bytes_(std::max(options.prefetch_bytes,
+                              2 * (shape_->bytes() + kSliceOverhead * shape_->num_cores()))),
+        next_step_(options.wanted.first_step),
+        made_(PlanOfOneSlice(*plan_, *shape_, dataset)) {
+    if (made_ == nullptr) shelf_ = StepShelf::Create(shape_->bytes(), kStepsKept, {});
+  }
+
+  absl::StatusOr<bool> WaitForNext(absl::Duration timeout) {
+    if (next_step_ >= end_step_) return true;
+    SYSTOLE_RETURN_IF_ERROR(Start());
+    return slices_->WaitFor(timeout);
+  }
+
+  absl::StatusOr<std::optional<Step>> Next() {
+    if (cancelled()) return absl::CancelledError("the feed was cancelled by its trainer");
+    if (next_step_ >= end_step_) return std::optional<Step>();
+    SYSTOLE_RETURN_IF_ERROR(Start());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SlicePtr> slices, slices_->Take());
+    SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, BufferOf(slices));
+    std::optional<Step> step(std::in_place, next_step_++, shape_, std::move(buffer));
+    const MissingExamples missing = FindMissing(*step, plan_->order());
+    MutexLock lock(mu_);
+    ++stats_.steps_received;
+    stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
+    if (!missing.empty()) AddMissing(missing, stats_);
+    return step;
+  }
+
+  void Cancel() {
+    MutexLock lock(mu_);
+    cancelled_ = true;
+    if (started_ != nullptr) started_->Cancel();
+  }
+
+  FeedClientStats stats() const {
+    MutexLock lock(mu_);
+    return stats_;
+  }
+
+  const FeedPlan& plan() const { return *plan_; }
+  const StepShape& shape() const { return *shape_; }
+  int64_t next_step() const { return next_step_; }
+  int64_t end_step() const { return end_step_; }
+
+ private:
+  // Starts the threads, unless they run. Before, the feed takes no time of the trainer's.
+  absl::Status Start() {
+    if (slices_ != nullptr) return absl::OkStatus();
+    const int parts = made_ == nullptr ? 1 : shape_->num_cores();
+    const StepRange range = {.first_step = next_step_,
+                             .count = std::min(end_step_ - next_step_, kMostSteps),
+                             .core_begin = shape_->core_begin / parts,
+                             .core_end = shape_->core_end / parts};
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / kBudgetParts;
+    engine_ = std::make_unique<StepEngine>(StepEngineOptions{
+        .threads = threads_, .memory_budget_bytes = std::min(ahead_bytes_, kMost) * kBudgetParts});
+    SYSTOLE_ASSIGN_OR_RETURN(
+        std::unique_ptr<StepStream> stream,
+        engine_->Open(made_ == nullptr ? plan_ : made_, range, {.gives_away = true}));
+    slices_ = std::make_unique<SliceSource>(std::move(stream), range.num_cores());
+    MutexLock lock(mu_);
+    if (cancelled_) slices_->Cancel();
+    started_ = slices_.get();
+    return absl::OkStatus();
+  }
+
+  bool cancelled() const {
+    MutexLock lock(mu_);
+    return cancelled_;
+  }
+
+  // The memory of the step that the slices are.
+  absl::StatusOr<StepBuffer> BufferOf(const std::vector<SlicePtr>& slices) {
+    if (shelf_ == nullptr) {
+      // The engine has let go of the slice, so the trainer may write there.
+      return StepBuffer(slices[0], const_cast<uint8_t*>(slices[0]->data()));
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, shelf_->Acquire());
+    for (const SlicePtr& slice : slices) {
+      PutSlice(*shape_, slice->core(), slice->data(), buffer.get());
+    }
+    return buffer;
+  }
+
+  const std::shared_ptr<const FeedPlan> plan_;
+  const std::shared_ptr<const StepShape> shape_;
+  const int64_t end_step_;
+  const int threads_;
+  const int64_t ahead_bytes_;  // Of the steps made before they are asked for.
+  int64_t next_step_;
+  const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.
+  std::shared_ptr<StepShelf> shelf_;            // For steps put together; null if made_ is not.
+  std::unique_ptr<StepEngine> engine_;          // Null before the first step is asked for.
+  std::unique_ptr<SliceSource> slices_;         // Likewise.
+  mutable Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  SliceSource* started_ ABSL_GUARDED_BY(mu_) = nullptr;  // slices_, for Cancel().
+  FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
+};
+
+absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& spec,
+                                                           std::shared_ptr<const Dataset> dataset,
+                                                           const ResumeToken* token,
+                                                           LocalFeedOptions options) {
+  if (token != nullptr) options.wanted.first_step = token->next_step;
+  SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));
+  if (token != nullptr) {
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckToken(*token, TokenOf(*plan, token->next_step), options.allow_mixed_content));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t end_step,
+                           EndOfWantedSteps(options.wanted, plan->order().total_steps().value_or(0),
+                                            plan->order().steps_per_epoch()));
+  StepShape shape = {.layout = plan->layout(),
+                     .core_begin = options.core_begin,
+                     .core_end = options.core_end == 0 ? plan->num_cores() : options.core_end,
+                     .placement = StepPlacement::kTensorMajor};
+  return std::unique_ptr<LocalFeed>(new LocalFeed(
+      std::make_unique<Impl>(std::move(plan), std::move(shape), dataset, end_step, options)));
+}
+
+absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Create(const v1::FeedSpec& spec,
+                                                             std::shared_ptr<const Dataset> dataset,
+                                                             const LocalFeedOptions& options) {
+  return Make(spec, std::move(dataset), nullptr, options);
+}
+
+absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Resume(const v1::FeedSpec& spec,
+                                                             std::shared_ptr<const Dataset> dataset,
+                                                             const ResumeToken& token,
+                                                             const LocalFeedOptions& options) {
+  return Make(spec, std::move(dataset), &token, options);
+}
+
+LocalFeed::LocalFeed(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LocalFeed::~LocalFeed() = default;
+
+absl::StatusOr<std::optional<Step>> LocalFeed::Next() { return impl_->Next(); }
+bool LocalFeed::WaitForNext(absl::Duration timeout) {
+  // An error is an answer too.
+  return impl_->WaitForNext(timeout).value_or(true);
+}
+void LocalFeed::Cancel() { impl_->Cancel(); }
+ResumeToken LocalFeed::TokenAt(int64_t next_step) const {
+  return TokenOf(impl_->plan(), next_step);
+}
+int64_t LocalFeed::next_step() const { return impl_->next_step(); }
+int64_t LocalFeed::end_step() const { return impl_->end_step(); }
+bool LocalFeed::has_end() const { return impl_->end_step() < kNoEnd; }
+int64_t LocalFeed::steps_per_epoch() const { return impl_->plan().order().steps_per_epoch(); }
+int64_t LocalFeed::num_records() const { return impl_->plan().dataset().num_records(); }
+const StepShape& LocalFeed::shape() const { return impl_->shape(); }
+FeedClientStats LocalFeed::stats() const { return impl_->stats(); }
+
+}  // namespace systole

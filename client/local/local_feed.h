@@ -1,0 +1,94 @@
+// A feed made in the trainer's own process: the server's engine without a server. Bytes, digests
+// and tokens are those of a FeedClient, so a token taken here resumes against servers, and the
+// other way round.
+//
+// No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
+// the process: no malloc setting, no limit, no signal.
+//
+// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+#ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
+#define SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "client/feed/feed.h"
+#include "client/feed/feed_range.h"
+#include "core/order/resume_token.h"
+#include "core/pipeline/dataset.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+struct LocalFeedOptions {
+  // Threads that read, decode and transform.
+  int threads = 1;
+  // Memory for steps that are made before they are asked for, in bytes. Room for two is always
+  // taken. Steps that Next() has returned do not count.
+  int64_t prefetch_bytes = int64_t{256} << 20;
+
+  WantedSteps wanted;
+  // The cores wanted, core_begin .. core_end - 1. Both 0: all.
+  int core_begin = 0;
+  int core_end = 0;
+  // Accept a resume token of another content version: steps may differ in a few bits from those of
+  // its run.
+  bool allow_mixed_content = false;
+};
+
+class LocalFeed final : public Feed {
+ public:
+  // Steps have placement kTensorMajor. They are made where they stay if the cores wanted are an
+  // aligned part of all cores (their number divides that of all cores and the first of them), and
+  // no output has the examples in its last dimension. Otherwise each slice is copied once.
+  //   InvalidArgument  an option is out of range, or the spec is wrong; names the field.
+  //   NotFound         the spec names another dataset.
+  static absl::StatusOr<std::unique_ptr<LocalFeed>> Create(const v1::FeedSpec& spec,
+                                                           std::shared_ptr<const Dataset> dataset,
+                                                           const LocalFeedOptions& options);
+
+  // The same, from where `token` was taken; `options.wanted.first_step` is not used.
+  //   FailedPrecondition  the dataset, the order or the content version is not the token's.
+  static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
+                                                           std::shared_ptr<const Dataset> dataset,
+                                                           const ResumeToken& token,
+                                                           const LocalFeedOptions& options);
+
+  // Stops the threads. Steps may outlive the feed.
+  ~LocalFeed() override;
+
+  // Feed. The errors of Next():
+  //   DataLoss            a record is damaged and the spec says FAIL; names shard and record.
+  //   FailedPrecondition  a shard was changed.
+  //   Unavailable         a shard cannot be read, or there is no memory for a step.
+  //   Cancelled           after Cancel().
+  absl::StatusOr<std::optional<Step>> Next() override;
+  bool WaitForNext(absl::Duration timeout) override;
+  void Cancel() override;
+  ResumeToken TokenAt(int64_t next_step) const override;
+  int64_t next_step() const override;
+  int64_t end_step() const override;
+  bool has_end() const override;
+  int64_t steps_per_epoch() const override;
+  int64_t num_records() const override;
+  const StepShape& shape() const override;
+  // streams_lost, wire and damage on the way stay 0: there is no way.
+  FeedClientStats stats() const override;
+
+ private:
+  class Impl;
+  explicit LocalFeed(std::unique_ptr<Impl> impl);
+  // `token` may be null.
+  static absl::StatusOr<std::unique_ptr<LocalFeed>> Make(const v1::FeedSpec& spec,
+                                                         std::shared_ptr<const Dataset> dataset,
+                                                         const ResumeToken* token,
+                                                         LocalFeedOptions options);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_

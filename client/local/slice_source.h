@@ -1,0 +1,50 @@
+// The slices of an engine's stream, a step's worth at a time, for a consumer that waits with a time
+// limit.
+//
+// Thread-compatible, but for Cancel(), which any thread may call.
+#ifndef SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
+#define SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/pipeline/step_engine.h"
+
+namespace systole {
+
+class SliceSource {
+ public:
+  // `stream` has `slices_per_step` slices a step.
+  SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step);
+  ~SliceSource();
+
+  // Waits until Take() would not wait, for at most `timeout`. False if it still would.
+  bool WaitFor(absl::Duration timeout);
+  // The next step's slices, by core. Waits. The stream's error sticks. REQUIRES: the stream has
+  // another step.
+  absl::StatusOr<std::vector<SlicePtr>> Take();
+  void Cancel();
+
+ private:
+  struct Inbox;
+
+  // Asks for a slice unless one is asked for, there is an error, or the step is complete.
+  void Ask();
+  bool IsReady() const;
+
+  const MonotonicClock clock_ = SteadyClock();
+  const size_t slices_per_step_;
+  // Shared: the thread that answers may still hold it when this is gone.
+  const std::shared_ptr<Inbox> inbox_;
+  const std::unique_ptr<StepStream> stream_;
+  std::vector<SlicePtr> slices_;
+  absl::Status error_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_

@@ -1,0 +1,242 @@
+#include "client/local/local_feed.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::FeedSpec SpecOf(const std::string& more, const std::string& outputs = AllOutputs()) {
+  return SpecFromText(
+      absl::StrCat("dataset: 'test' seed: 3 shuffle { mode: GLOBAL } ", more, outputs));
+}
+
+constexpr char kEightCores[] = "global_batch: 16 num_cores: 8 epochs: 2 tail: PAD ";
+
+// Outputs whose first dimension counts the examples.
+std::string BatchFirstOutputs() {
+  return R"pb(
+    outputs {
+      name: "image"
+      feature: "image"
+      transforms { decode_jpeg {} }
+      transforms { random_resized_crop { height: 9 width: 7 } }
+      dtype: FLOAT32
+    }
+    outputs { name: "id" feature: "record_id" dtype: INT64 }
+  )pb";
+}
+
+// A digest for each (step, core), as an engine makes the slices one by one.
+std::vector<std::string> EngineDigests(const v1::FeedSpec& spec,
+                                       const std::shared_ptr<const Dataset>& dataset,
+                                       int core_begin, int core_end) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset);
+  EXPECT_THAT(plan, IsOk());
+  StepEngine engine({.threads = 2});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(*plan, {.count = 1000, .core_begin = core_begin, .core_end = core_end});
+  EXPECT_THAT(stream, IsOk());
+  std::vector<std::string> digests;
+  while (true) {
+    StepStream::Result slice = (*stream)->Next();
+    EXPECT_THAT(slice, IsOk());
+    if (!slice.ok() || !slice->has_value()) return digests;
+    digests.push_back(SliceDigest((**slice)->layout(), (**slice)->data()));
+  }
+}
+
+std::unique_ptr<LocalFeed> MustCreate(const v1::FeedSpec& spec,
+                                      const std::shared_ptr<const Dataset>& dataset,
+                                      const LocalFeedOptions& options = {}) {
+  absl::StatusOr<std::unique_ptr<LocalFeed>> feed = LocalFeed::Create(spec, dataset, options);
+  EXPECT_THAT(feed, IsOk());
+  return *std::move(feed);
+}
+
+std::vector<std::string> Drain(Feed& feed) {
+  std::vector<std::string> digests;
+  while (true) {
+    absl::StatusOr<std::optional<Step>> step = feed.Next();
+    EXPECT_THAT(step, IsOk());
+    if (!step.ok() || !step->has_value()) return digests;
+    for (int core = feed.core_begin(); core < feed.core_end(); ++core) {
+      digests.push_back(StepDigest(**step, core));
+    }
+  }
+}
+
+TEST(LocalFeedTest, StepsAreThoseOfTheEngineForEveryRangeOfCores) {
+  const auto dataset = OpenTestDataset(TestShards({20, 0, 17}));
+  for (const std::string& outputs : {AllOutputs(), BatchFirstOutputs()}) {
+    const v1::FeedSpec spec = SpecOf(kEightCores, outputs);
+    for (const auto& [begin, end] :
+         std::vector<std::pair<int, int>>{{0, 8}, {0, 4}, {6, 8}, {7, 8}, {1, 3}, {2, 5}}) {
+      SCOPED_TRACE(absl::StrCat(begin, ":", end));
+      const auto feed =
+          MustCreate(spec, dataset, {.threads = 2, .core_begin = begin, .core_end = end});
+      EXPECT_EQ(Drain(*feed), EngineDigests(spec, dataset, begin, end));
+    }
+  }
+}
+
+TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {
+  const auto feed = MustCreate(SpecOf(kEightCores, BatchFirstOutputs()),
+                               OpenTestDataset(TestShards({37})), {.core_begin = 4, .core_end = 8});
+  absl::StatusOr<std::optional<Step>> step = feed->Next();
+  ASSERT_THAT(step, IsOk());
+  for (int index = 0; index < 3; ++index) {
+    const TensorView first = (*step)->Tensor(4, index);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first.data) % 64, 0);
+    for (int core = 5; core < 8; ++core) {
+      EXPECT_EQ((*step)->Tensor(core, index).data, first.data + (core - 4) * first.num_bytes());
+    }
+  }
+}
+
+TEST(LocalFeedTest, TheTrainerMayKeepEveryStep) {
+  const v1::FeedSpec spec = SpecOf(kEightCores, BatchFirstOutputs());
+  const auto dataset = OpenTestDataset(TestShards({160}));
+  // Room for two steps ahead, and no more.
+  const auto feed = MustCreate(spec, dataset, {.prefetch_bytes = 0});
+  std::vector<Step> kept;
+  while (true) {
+    absl::StatusOr<std::optional<Step>> step = feed->Next();
+    ASSERT_THAT(step, IsOk());
+    if (!step->has_value()) break;
+    kept.push_back(**std::move(step));
+  }
+  ASSERT_EQ(kept.size(), 20);
+  std::vector<std::string> digests;
+  for (const Step& step : kept) {
+    for (int core = 0; core < 8; ++core) digests.push_back(StepDigest(step, core));
+  }
+  EXPECT_EQ(digests, EngineDigests(spec, dataset, 0, 8));
+}
+
+TEST(LocalFeedTest, StepsOutliveTheFeed) {
+  const v1::FeedSpec spec = SpecOf(kEightCores, BatchFirstOutputs());
+  const auto dataset = OpenTestDataset(TestShards({20}));
+  auto feed = MustCreate(spec, dataset);
+  absl::StatusOr<std::optional<Step>> step = feed->Next();
+  ASSERT_THAT(step, IsOk());
+  feed.reset();
+  EXPECT_EQ(StepDigest(**step, 0), EngineDigests(spec, dataset, 0, 1)[0]);
+}
+
+TEST(LocalFeedTest, ATokenGoesOnWhereItWasTaken) {
+  const v1::FeedSpec spec = SpecOf(kEightCores);
+  const auto dataset = OpenTestDataset(TestShards({37}));
+  const auto first = MustCreate(spec, dataset, {.wanted = {.steps = 2}});
+  std::vector<std::string> digests = Drain(*first);
+  EXPECT_EQ(first->Token().next_step, 2);
+  absl::StatusOr<std::unique_ptr<LocalFeed>> second =
+      LocalFeed::Resume(spec, dataset, first->Token(), {});
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ((*second)->next_step(), 2);
+  for (std::string& digest : Drain(**second)) digests.push_back(std::move(digest));
+  EXPECT_EQ(digests, EngineDigests(spec, dataset, 0, 8));
+}
+
+TEST(LocalFeedTest, ATokenOfOtherDataOrAnotherOrderIsRefused) {
+  const v1::FeedSpec spec = SpecOf(kEightCores);
+  const ResumeToken token = MustCreate(spec, OpenTestDataset(TestShards({37})))->Token();
+  EXPECT_THAT(LocalFeed::Resume(spec, OpenTestDataset(TestShards({38})), token, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("its records are not")));
+  v1::FeedSpec other = spec;
+  other.set_seed(4);
+  EXPECT_THAT(LocalFeed::Resume(other, OpenTestDataset(TestShards({37})), token, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("seed")));
+}
+
+TEST(LocalFeedTest, KnowsItsNumbers) {
+  const auto feed =
+      MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({37})), {.wanted = {.epochs = 1}});
+  EXPECT_EQ(feed->steps_per_epoch(), 3);
+  EXPECT_EQ(feed->num_records(), 37);
+  EXPECT_TRUE(feed->has_end());
+  EXPECT_EQ(feed->end_step(), 3);
+  Drain(*feed);
+  EXPECT_EQ(feed->stats().steps_received, 3);
+  EXPECT_EQ(feed->stats().padded_examples, 3 * 16 - 37);
+  EXPECT_EQ(feed->stats().delivered_bytes, 3 * 8 * feed->layout().payload_bytes());
+  const auto endless = MustCreate(SpecOf("global_batch: 8 num_cores: 8 epochs: 0 "),
+                                  OpenTestDataset(TestShards({37})));
+  EXPECT_FALSE(endless->has_end());
+}
+
+TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
+  std::vector<std::string> shards = TestShards({16});
+  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // In the first record.
+  const auto dataset = OpenTestDataset(shards);
+  const auto masked =
+      MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 on_corrupt: MASK"), dataset);
+  EXPECT_EQ(Drain(*masked).size(), 2);
+  EXPECT_EQ(masked->stats().masked_examples, 1);
+  EXPECT_THAT(masked->stats().masked_records, ElementsAre(0));
+  const auto failing = MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 "), dataset);
+  for (int i = 0; i < 2; ++i) {  // The error sticks.
+    EXPECT_THAT(failing->Next(),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 0"),
+                               HasSubstr("on_corrupt: MASK"))));
+  }
+}
+
+TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {
+  const auto feed = MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({16})));
+  EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));
+  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // It is still there.
+  Drain(*feed);
+  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The end is an answer too.
+  EXPECT_EQ(feed->next_step(), 2);
+}
+
+TEST(LocalFeedTest, AfterCancelThereIsNothingMore) {
+  const auto feed = MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({160})));
+  ASSERT_THAT(feed->Next(), IsOk());
+  feed->Cancel();
+  EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));
+  EXPECT_THAT(feed->Next(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  EXPECT_THAT(feed->Next(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+}
+
+TEST(LocalFeedTest, OptionsOutOfRangeAreRefusedByName) {
+  const auto dataset = OpenTestDataset(TestShards({16}));
+  const v1::FeedSpec spec = SpecOf(kEightCores);
+  const std::pair<LocalFeedOptions, const char*> cases[] = {
+      {{.threads = 0}, "threads is 0"},
+      {{.threads = 1025}, "threads is 1025"},
+      {{.prefetch_bytes = -1}, "prefetch_bytes is -1"},
+      {{.wanted = {.first_step = -1}}, "first_step is -1"},
+      {{.wanted = {.first_step = 3}}, "the feed has 2 steps"},
+      {{.wanted = {.steps = 1, .epochs = 1}}, "one of them 0"},
+      {{.core_begin = 3, .core_end = 3}, "cores 3:3"},
+      {{.core_end = 9}, "cores 0:9"},
+  };
+  for (const auto& [options, message] : cases) {
+    EXPECT_THAT(LocalFeed::Create(spec, dataset, options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  }
+}
+
+}  // namespace
+}  // namespace systole
