@@ -1,0 +1,56 @@
+// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html): how array libraries hand memory to
+// each other. The part that host tensors need; the layout is the standard's and never changes.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_
+
+#include <cstdint>
+
+namespace systole::python {
+
+struct DLDevice {
+  int32_t device_type = 1;  // kDLCPU
+  int32_t device_id = 0;
+};
+
+struct DLDataType {
+  uint8_t code = 0;
+  uint8_t bits = 0;
+  uint16_t lanes = 1;
+};
+
+struct DLTensor {
+  void* data = nullptr;
+  DLDevice device;
+  int32_t ndim = 0;
+  DLDataType dtype;
+  int64_t* shape = nullptr;
+  int64_t* strides = nullptr;  // In elements.
+  uint64_t byte_offset = 0;
+};
+
+// What a capsule "dltensor" holds.
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx = nullptr;
+  void (*deleter)(DLManagedTensor* self) = nullptr;
+};
+
+struct DLPackVersion {
+  uint32_t major = 1;
+  uint32_t minor = 0;
+};
+
+// What a capsule "dltensor_versioned" holds.
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx = nullptr;
+  void (*deleter)(DLManagedTensorVersioned* self) = nullptr;
+  uint64_t flags = 0;  // Bit 0: read-only.
+  DLTensor dl_tensor;
+};
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_

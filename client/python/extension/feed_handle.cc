@@ -1,0 +1,284 @@
+#include "client/python/extension/feed_handle.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/feed/feed_client.h"
+#include "client/feed/step.h"
+#include "client/local/local_feed.h"
+#include "client/python/extension/raise.h"
+#include "core/checksum/xxh3.h"
+#include "core/order/resume_token.h"
+#include "core/pipeline/dataset.h"
+#include "core/status/status_macros.h"
+#include "core/tensor/dtype.h"
+#include "nanobind/stl/optional.h"
+#include "nanobind/stl/pair.h"
+#include "nanobind/stl/shared_ptr.h"
+#include "nanobind/stl/string.h"
+#include "nanobind/stl/unique_ptr.h"
+#include "nanobind/stl/vector.h"
+
+namespace nb = nanobind;
+
+namespace systole::python {
+namespace {
+
+// How often a wait comes back for signals.
+constexpr absl::Duration kWaitAtMost = absl::Milliseconds(50);
+
+absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
+
+// Runs `work`, which returns a StatusOr, while other threads run Python.
+template <typename Work>
+auto WithoutGil(Work work) {
+  const nb::gil_scoped_release release;
+  return work();
+}
+
+// For waits inside `Create`: whether a signal's handler raised, such as KeyboardInterrupt.
+bool SignalRaised() {
+  const nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+v1::FeedSpec SpecOf(const nb::bytes& serialized) {
+  v1::FeedSpec spec;
+  if (!spec.ParseFromArray(serialized.data(), static_cast<int>(serialized.size()))) {
+    RaiseIfError(absl::InvalidArgumentError("these bytes are no serialized FeedSpec"));
+  }
+  return spec;
+}
+
+std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
+  if (!text.has_value()) return std::nullopt;
+  return ValueOrRaise(ResumeToken::Decode(*text));
+}
+
+std::unique_ptr<FeedHandle> OpenClient(
+    const nb::bytes& serialized, std::vector<std::string> servers,
+    const std::optional<std::string>& token, int64_t first_step, std::pair<int, int> cores,
+    int64_t prefetch_bytes, int64_t max_step_bytes, double connect_timeout, double retry_for,
+    double silence_timeout, double backoff, double max_backoff, bool share_memory,
+    bool allow_mixed_content) {
+  const v1::FeedSpec spec = SpecOf(serialized);
+  const std::optional<ResumeToken> resumed = TokenOf(token);
+  const FeedClientOptions options = {
+      .servers = std::move(servers),
+      .same_host = share_memory ? SameHost::kAuto : SameHost::kOff,
+      .first_step = first_step,
+      .core_begin = cores.first,
+      .core_end = cores.second,
+      .prefetch_bytes = prefetch_bytes,
+      .max_step_bytes = max_step_bytes,
+      .placement = StepPlacement::kTensorMajor,
+      .connect_timeout = absl::Seconds(connect_timeout),
+      .retry_for = absl::Seconds(retry_for),
+      .silence_timeout = absl::Seconds(silence_timeout),
+      .backoff = absl::Seconds(backoff),
+      .max_backoff = absl::Seconds(max_backoff),
+      .start_at_once = false,
+      .interrupted = SignalRaised,
+      .allow_mixed_content = allow_mixed_content,
+  };
+  auto client = WithoutGil([&] {
+    return resumed.has_value() ? FeedClient::Resume(spec, *resumed, options)
+                               : FeedClient::Create(spec, options);
+  });
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)));
+}
+
+std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
+                                      const std::shared_ptr<Dataset>& dataset,
+                                      const std::optional<std::string>& token, int64_t first_step,
+                                      std::pair<int, int> cores, int threads,
+                                      int64_t prefetch_bytes, bool allow_mixed_content) {
+  const v1::FeedSpec spec = SpecOf(serialized);
+  const std::optional<ResumeToken> resumed = TokenOf(token);
+  const LocalFeedOptions options = {.threads = threads,
+                                    .prefetch_bytes = prefetch_bytes,
+                                    .wanted = {.first_step = first_step},
+                                    .core_begin = cores.first,
+                                    .core_end = cores.second,
+                                    .allow_mixed_content = allow_mixed_content};
+  auto feed = WithoutGil([&] {
+    return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, options)
+                               : LocalFeed::Create(spec, dataset, options);
+  });
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)));
+}
+
+std::shared_ptr<Dataset> OpenDataset(const std::string& name,
+                                     const std::vector<std::string>& patterns,
+                                     const std::string& index_dir) {
+  return ValueOrRaise(
+      WithoutGil([&] { return Dataset::Open(name, patterns, {.index_dir = index_dir}); }));
+}
+
+nb::list DamageOf(const Dataset& dataset) {
+  nb::list damaged;
+  for (const DamageLog::Entry& entry : dataset.damage().entries()) {
+    nb::dict record;
+    record["shard"] = entry.shard;
+    record["record"] = entry.record;
+    record["offset"] = entry.offset;
+    record["cause"] = entry.cause;
+    damaged.append(record);
+  }
+  return damaged;
+}
+
+}  // namespace
+
+FeedHandle::FeedHandle(std::unique_ptr<Feed> feed)
+    : process_(getpid()),
+      shape_(std::make_shared<const StepShape>(feed->shape())),
+      end_step_(feed->has_end() ? std::make_optional(feed->end_step()) : std::nullopt),
+      steps_per_epoch_(feed->steps_per_epoch()),
+      num_records_(feed->num_records()),
+      feed_(std::move(feed)),
+      running_(feed_.get()) {}
+
+FeedHandle::~FeedHandle() {
+  if (getpid() == process_) {
+    Close();
+  } else {
+    const MutexLock lock(mu_);
+    feed_.release();
+  }
+}
+
+void FeedHandle::CheckProcess() const {
+  if (getpid() == process_) return;
+  PyErr_SetString(PyExc_RuntimeError,
+                  "this feed was opened in the process that forked this one, and its threads are "
+                  "there: open the feed in the process that reads it, or start processes by "
+                  "'spawn'");
+  throw nb::python_error();
+}
+
+std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
+  CheckProcess();
+  while (true) {
+    const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
+      const MutexLock lock(mu_);
+      if (feed_ == nullptr) return Closed();
+      if (!feed_->WaitForNext(kWaitAtMost)) return std::nullopt;
+      return feed_->Next();
+    });
+    if (next.has_value()) {
+      RaiseIfError(next->status());
+      const std::optional<Step>& step = **next;
+      if (!step.has_value()) return std::nullopt;
+      return std::make_pair(step->number(), Memory(step->memory(), shape_->bytes()));
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void FeedHandle::Close() {
+  CheckProcess();
+  WithoutGil([this] {
+    {
+      const MutexLock lock(cancel_mu_);
+      if (running_ != nullptr) {
+        running_->Cancel();
+        stats_ = running_->stats();
+      }
+      running_ = nullptr;
+    }
+    const MutexLock lock(mu_);
+    feed_.reset();
+  });
+}
+
+std::string FeedHandle::TokenAt(int64_t next_step) {
+  CheckProcess();
+  return ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::string> {
+    const MutexLock lock(mu_);
+    if (feed_ == nullptr) return Closed();
+    return feed_->TokenAt(next_step).Encode();
+  }));
+}
+
+nb::dict FeedHandle::Stats() {
+  CheckProcess();
+  const FeedClientStats stats = WithoutGil([this] {
+    const MutexLock lock(cancel_mu_);
+    return running_ != nullptr ? running_->stats() : stats_;
+  });
+  nb::dict dict;
+  dict["steps_received"] = stats.steps_received;
+  dict["delivered_bytes"] = stats.delivered_bytes;
+  dict["payload_bytes"] = stats.payload_bytes;
+  dict["shared_payload_bytes"] = stats.shared_payload_bytes;
+  dict["not_shared"] = stats.not_shared;
+  dict["compact_steps"] = stats.compact_steps;
+  dict["wire_changes"] = stats.wire_changes;
+  dict["streams_lost"] = stats.streams_lost;
+  dict["masked_examples"] = stats.masked_examples;
+  dict["padded_examples"] = stats.padded_examples;
+  dict["masked_records"] = stats.masked_records;
+  dict["damaged_chunks"] = stats.damaged_chunks;
+  dict["damaged_requests"] = stats.damaged_requests;
+  dict["damaged_answers"] = stats.damaged_answers;
+  return dict;
+}
+
+nb::dict FeedHandle::Shape() const {
+  nb::list tensors;
+  int index = 0;
+  for (const SliceTensor& tensor : shape_->layout.tensors()) {
+    nb::dict described;
+    described["name"] = tensor.spec.name;
+    described["dtype"] = std::string(DTypeName(tensor.spec.dtype));
+    described["shape"] = tensor.spec.shape;
+    described["batch_axis"] = tensor.batch_axis;
+    described["offset"] = shape_->OffsetOf(shape_->core_begin, index++);
+    tensors.append(described);
+  }
+  nb::dict dict;
+  dict["tensors"] = tensors;
+  dict["cores"] = std::make_pair(shape_->core_begin, shape_->core_end);
+  dict["end_step"] = end_step_;
+  dict["steps_per_epoch"] = steps_per_epoch_;
+  dict["num_records"] = num_records_;
+  return dict;
+}
+
+std::string FeedHandle::Digest(const Memory& memory, int core) const {
+  if (memory.size() != shape_->bytes() || core < shape_->core_begin || core >= shape_->core_end) {
+    RaiseIfError(absl::InvalidArgumentError("no step of this feed, or none of its cores"));
+  }
+  const Step step(0, shape_, StepBuffer(memory.bytes(), memory.data()));
+  return StepDigest(step, core);
+}
+
+void DeclareFeeds(nb::module_& module) {
+  nb::class_<Dataset>(module, "Dataset", "Shards of one dataset, opened.")
+      .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
+                  nb::arg("index_dir") = "")
+      .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
+      .def_prop_ro("num_records", &Dataset::num_records)
+      .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
+  nb::class_<FeedHandle>(module, "FeedHandle", "A feed from servers, or made in this process.")
+      .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
+                  nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
+                  nb::arg("prefetch_bytes"), nb::arg("max_step_bytes"), nb::arg("connect_timeout"),
+                  nb::arg("retry_for"), nb::arg("silence_timeout"), nb::arg("backoff"),
+                  nb::arg("max_backoff"), nb::arg("share_memory"), nb::arg("allow_mixed_content"))
+      .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
+                  nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
+                  nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("allow_mixed_content"))
+      .def("next", &FeedHandle::Next)
+      .def("close", &FeedHandle::Close)
+      .def("token_at", &FeedHandle::TokenAt, nb::arg("next_step"))
+      .def("stats", &FeedHandle::Stats)
+      .def("shape", &FeedHandle::Shape)
+      .def("digest", &FeedHandle::Digest, nb::arg("memory"), nb::arg("core"));
+}
+
+}  // namespace systole::python

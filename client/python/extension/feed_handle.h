@@ -1,0 +1,70 @@
+// A feed for Python: a FeedClient or a LocalFeed behind one class, whose waits let other threads
+// run Python and come back for signals.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "client/feed/feed.h"
+#include "client/feed/feed_client_stats.h"
+#include "client/feed/step.h"
+#include "client/python/extension/memory.h"
+#include "core/concurrency/mutex.h"
+#include "nanobind/nanobind.h"
+
+namespace systole::python {
+
+class FeedHandle {
+ public:
+  explicit FeedHandle(std::unique_ptr<Feed> feed);
+  // In a child of fork() the feed is left alone: its threads are the parent's.
+  ~FeedHandle();
+  FeedHandle(const FeedHandle&) = delete;
+  FeedHandle& operator=(const FeedHandle&) = delete;
+
+  // The number and the memory of the next step, nullopt at the end. Raises what the feed returns,
+  // and what a signal's handler raises.
+  std::optional<std::pair<int64_t, Memory>> Next();
+  // Ends a Next() under way on another thread, and the feed. Again and again is once.
+  void Close();
+
+  std::string TokenAt(int64_t next_step);
+  // Those of FeedClientStats, by name. After Close(), the last ones.
+  nanobind::dict Stats();
+  // What every step has in common, and how long the feed is.
+  nanobind::dict Shape() const;
+  // StepDigest of one core's slice of the step in `memory`.
+  std::string Digest(const Memory& memory, int core) const;
+
+ private:
+  // RuntimeError in a child of fork().
+  void CheckProcess() const;
+
+  const pid_t process_;
+  const std::shared_ptr<const StepShape> shape_;
+  const std::optional<int64_t> end_step_;
+  const int64_t steps_per_epoch_;
+  const int64_t num_records_;
+  // Guards the feed against Close(). Taken without the GIL, because Next() holds it while it waits.
+  Mutex mu_;
+  std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);
+  // For what may be called while Next() waits.
+  Mutex cancel_mu_;
+  Feed* running_ ABSL_GUARDED_BY(cancel_mu_);  // Null before the feed goes.
+  FeedClientStats stats_ ABSL_GUARDED_BY(cancel_mu_);
+};
+
+void DeclareFeeds(nanobind::module_& module);
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_

@@ -1,0 +1,31 @@
+// From a status to the Python exception that stands for it (systole/_errors.py).
+//
+// Single-thread: call with the GIL held.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_RAISE_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_RAISE_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nanobind/nanobind.h"
+
+namespace systole::python {
+
+// Throws the exception for `status`, unless it is OK. A Python exception that is under way, such as
+// KeyboardInterrupt, goes first.
+void RaiseIfError(const absl::Status& status);
+
+template <typename T>
+T ValueOrRaise(absl::StatusOr<T> value) {
+  RaiseIfError(value.status());
+  return *std::move(value);
+}
+
+// Takes a dict from the name of a status code, such as "NOT_FOUND", to the class to raise; "" is
+// for all others.
+void DeclareErrors(nanobind::module_& module);
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_RAISE_H_

@@ -1,0 +1,242 @@
+"""Makes systole/_spec.py, the classes for feed specs, from the messages of feed.proto and their
+comments. A new message, field or operation needs no line here.
+
+usage: generate_spec.py DESCRIPTORS OUT    (DESCRIPTORS: protoc --include_source_info)
+"""
+
+import re
+import sys
+import textwrap
+
+from google.protobuf import descriptor_pb2
+
+FIELD = descriptor_pb2.FieldDescriptorProto
+INTEGERS = {FIELD.TYPE_INT32, FIELD.TYPE_INT64, FIELD.TYPE_UINT32, FIELD.TYPE_UINT64}
+FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
+# The message whose oneof lists the operations, and the one that has them.
+OPERATION = "Transform"
+OUTPUT = "Output"
+WIDTH = 96
+
+HEADER = '''"""Feed specs as typed Python. Made from feed.proto by generate_spec.py: edit that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from systole._message import Message, Operation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+'''
+
+
+class File:
+    """feed.proto: its messages, enums and their comments."""
+
+    def __init__(self, file):
+        self.messages = {}  # Short name -> (descriptor, path in the file).
+        self.enums = {}
+        for i, enum in enumerate(file.enum_type):
+            self.enums[enum.name] = (enum, (5, i))
+        for i, message in enumerate(file.message_type):
+            self._add(message, (4, i))
+        self._comments = {
+            tuple(place.path): place.leading_comments for place in file.source_code_info.location
+        }
+
+    def _add(self, message, path):
+        self.messages[message.name] = (message, path)
+        for i, enum in enumerate(message.enum_type):
+            self.enums[enum.name] = (enum, (*path, 4, i))
+        for i, inner in enumerate(message.nested_type):
+            self._add(inner, (*path, 3, i))
+
+    def comment(self, path):
+        text = self._comments.get(tuple(path), "")
+        return re.sub(r"(?m)^ ", "", text).strip().replace("\\", "\\\\")
+
+    def operations(self):
+        message, path = self.messages[OPERATION]
+        return [
+            (field.name, short(field.type_name))
+            for field in message.field
+            if field.HasField("oneof_index")
+        ]
+
+    def shared_fields(self):
+        """Fields of every operation, such as `key`."""
+        message, path = self.messages[OPERATION]
+        return [
+            (field, (*path, 2, i))
+            for i, field in enumerate(message.field)
+            if not field.HasField("oneof_index")
+        ]
+
+
+def short(type_name):
+    return type_name.rsplit(".", 1)[-1]
+
+
+def annotation(file, field):
+    if field.type == FIELD.TYPE_MESSAGE:
+        name = short(field.type_name)
+        if name == OPERATION:
+            name = "Operation"
+        names = [
+            f.name for f in file.messages.get(name, (descriptor_pb2.DescriptorProto(), ()))[0].field
+        ]
+        if field.label == FIELD.LABEL_REPEATED and "name" in names:
+            return f"Mapping[str, {name}] | Sequence[{name}]"
+    elif field.type == FIELD.TYPE_ENUM:
+        name = short(field.type_name) + "Name"
+    elif field.type in INTEGERS:
+        name = "int"
+    elif field.type in FLOATS:
+        name = "float"
+    elif field.type == FIELD.TYPE_BOOL:
+        name = "bool"
+    else:
+        name = "str"
+    if field.label == FIELD.LABEL_REPEATED:
+        return f"{name} | Sequence[{name}]" if name in ("int", "float") else f"Sequence[{name}]"
+    return name
+
+
+def wrap(text, indent):
+    lines = []
+    for line in text.splitlines():
+        lines.append((" " * indent + line).rstrip())
+    return "\n".join(lines)
+
+
+def docstring(text, fields, indent):
+    parts = [text] if text else []
+    if fields:
+        parts.append(
+            "\n".join(
+                f"{name}:\n{textwrap.indent(about or '(see above)', '    ')}"
+                for name, about in fields
+            )
+        )
+    body = wrap("\n\n".join(parts), indent)
+    return f'{" " * indent}"""{body.strip()}\n{" " * indent}"""\n'
+
+
+def write_enum(file, name, out):
+    enum, path = file.enums[name]
+    names = [value.name for value in enum.value if not value.name.endswith("_UNSPECIFIED")]
+    literals = ", ".join(f'"{n}"' for n in [*names, *[n.lower() for n in names]])
+    about = file.comment(path)
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
+    out.append(f"\n{comment}{name}Name = Literal[{literals}]\n")
+
+
+def write_message(file, name, out):
+    message, path = file.messages[name]
+    is_operation = name in dict((b, a) for a, b in file.operations())
+    fields = [(field, (*path, 2, i)) for i, field in enumerate(message.field)]
+    shared = file.shared_fields() if is_operation else []
+    base = "Operation" if is_operation else "Message"
+    out.append(f"\n\nclass {name}({base}):\n")
+    about = [(field.name, file.comment(p)) for field, p in [*fields, *shared]]
+    out.append(docstring(file.comment(path), about, 4))
+    if is_operation:
+        kind = next(a for a, b in file.operations() if b == name)
+        out.append(f'\n    _kind = "{kind}"\n')
+    enums = [f.name for f, _ in fields if f.type == FIELD.TYPE_ENUM]
+    lists = [f.name for f, _ in fields if annotation(file, f).startswith(("int |", "float |"))]
+    if enums:
+        out.append(f"\n    _enums = frozenset({enums})\n")
+    if lists:
+        out.append(f"\n    _lists = frozenset({lists})\n")
+    # Scalars in order may be given by position; what has a dozen fields only by name.
+    star = [] if is_operation or len(fields) < 4 else ["*"]
+    signature = ["self", *star]
+    for field, _ in fields:
+        signature.append(f"{field.name}: {annotation(file, field)} | None = None")
+    if shared and "*" not in signature:
+        signature.append("*")
+    for field, _ in shared:
+        signature.append(f"{field.name}: {annotation(file, field)} | None = None")
+    out.append(
+        "\n    def __init__(\n        " + ",\n        ".join(signature) + ",\n    ) -> None:\n"
+    )
+    names = [field.name for field, _ in fields]
+    given = ", ".join(f"{n}={n}" for n in names)
+    out.append(f"        super().__init__({given})\n")
+    for field, _ in shared:
+        out.append(f"        self._shared({field.name}={field.name})\n")
+
+
+def positional(file, name):
+    """The type of an operation's fields given as a tuple."""
+    message, _ = file.messages[name]
+    kinds = sorted({annotation(file, field) for field in message.field})
+    return " | ".join(kinds) or "object"
+
+
+def write_image(file, out):
+    out.append("\n\nclass ImageOperations(TypedDict, total=False):\n")
+    out.append('    """The operations of Image(), by name."""\n\n')
+    for kind, name in file.operations():
+        out.append(
+            f"    {kind}: bool | Mapping[str, object] | "
+            f"Sequence[{positional(file, name)}] | {name}\n"
+        )
+    out.append("    flip: bool\n")
+    message, path = file.messages[OUTPUT]
+    names = {field.name: field for field in message.field}
+    out.append(
+        f'''
+
+def Image(
+    feature: str,
+    *,
+    dtype: {annotation(file, names["dtype"])} = "float32",
+    layout: {annotation(file, names["layout"])} | None = None,
+    transforms: Sequence[Operation] = (),
+    **operations: Unpack[ImageOperations],
+) -> Output:
+    """An output that is decoded from a JPEG in `feature`.
+
+    The operations are applied in the order in which they are written, after decode_jpeg, which
+    need not be written, and before `transforms`. An operation is True (as it comes), a tuple of its
+    fields in their order, a dict of its fields, or an instance of its class:
+
+        Image("image/encoded", random_resized_crop=(224, 224), flip=True,
+              normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")
+
+    `flip` is random_flip.
+    """
+    return Output(
+        feature=feature,
+        transforms=[*image_operations(OPERATIONS, operations), *transforms],
+        dtype=dtype,
+        layout=layout,
+    )
+'''
+    )
+
+
+def main(argv):
+    descriptors = descriptor_pb2.FileDescriptorSet.FromString(open(argv[1], "rb").read())
+    file = File(descriptors.file[-1])
+    out = [HEADER.replace("Operation\n", "Operation, image_operations\n", 1)]
+    for name in file.enums:
+        write_enum(file, name, out)
+    for name in file.messages:
+        if name != OPERATION:
+            write_message(file, name, out)
+    rows = "".join(f'    "{kind}": {name},\n' for kind, name in file.operations())
+    out.append(f"\n\nOPERATIONS: dict[str, type[Operation]] = {{\n{rows}}}\n")
+    write_image(file, out)
+    names = [*(n for n in file.messages if n != OPERATION), "Image", "Operation"]
+    out.append("\n\n__all__ = [\n" + "".join(f'    "{n}",\n' for n in sorted(names)) + "]\n")
+    with open(argv[2], "w", encoding="utf-8") as to:
+        to.write("".join(out))
+
+
+if __name__ == "__main__":
+    main(sys.argv)

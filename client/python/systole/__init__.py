@@ -1,0 +1,73 @@
+"""Ready batches for accelerators: deterministic to the bit, exact on resume.
+
+feed = systole.LocalFeed({"photos": "/data/photos-*.tfrecord"}, "spec.textproto")
+feed = systole.Feed("feeds-0:8470,feeds-1:8470", "spec.textproto")
+for batch in feed:                        # one epoch
+    train_step(batch["image"], batch["label"])
+"""
+
+from __future__ import annotations
+
+
+def _load() -> None:
+    """Loads the extension so that it keeps to its own libraries: what TensorFlow, which has
+    protobuf and gRPC of its own, has put into the process is not mistaken for them.
+    """
+    import os
+    import sys
+
+    flags = sys.getdlopenflags()
+    # AddressSanitizer refuses RTLD_DEEPBIND.
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+    try:
+        from systole import _systole  # noqa: F401
+    finally:
+        sys.setdlopenflags(flags)
+
+
+_load()
+
+from systole import _systole  # noqa: E402
+from systole._array import Array  # noqa: E402
+from systole._batch import ArraySpec, Batch  # noqa: E402
+from systole._errors import (  # noqa: E402
+    Cancelled,
+    DataLoss,
+    Error,
+    FailedPrecondition,
+    Internal,
+    InvalidSpec,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+)
+from systole._feed import Feed, LocalFeed  # noqa: E402
+from systole._serve import serve  # noqa: E402
+from systole._spec import *  # noqa: E402, F403
+from systole._spec import __all__ as _spec_names  # noqa: E402
+
+__version__: str = _systole.version
+content_version = _systole.content_version
+
+__all__ = [
+    "Array",
+    "ArraySpec",
+    "Batch",
+    "Cancelled",
+    "DataLoss",
+    "Error",
+    "FailedPrecondition",
+    "Feed",
+    "Internal",
+    "InvalidSpec",
+    "LocalFeed",
+    "NotFound",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "Unavailable",
+    "content_version",
+    "serve",
+    *_spec_names,
+]

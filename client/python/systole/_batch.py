@@ -1,0 +1,134 @@
+"""One step of a feed, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from systole import _systole
+from systole._array import DTYPES, Array, array_at
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What a feed's arrays of one name have in common."""
+
+    name: str
+    dtype: np.dtype[Any]
+    # Of batch[name]: of all cores that the feed has. None if they cannot be one array.
+    shape: tuple[int, ...] | None
+    # Of one core's part.
+    per_core_shape: tuple[int, ...]
+    # Which dimension counts the examples: 0, or the last.
+    batch_axis: int
+    # Of the first core's part, from the start of the step's memory; the others follow without gap.
+    offset: int
+
+    @property
+    def per_core_bytes(self) -> int:
+        return int(np.prod(self.per_core_shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+class Layout:
+    """What the steps of a feed have in common."""
+
+    def __init__(self, described: dict[str, Any], total_cores: int) -> None:
+        self.total_cores = total_cores
+        self.cores: tuple[int, int] = tuple(described["cores"])
+        self.end_step: int | None = described["end_step"]
+        self.steps_per_epoch: int = described["steps_per_epoch"]
+        self.num_records: int = described["num_records"]
+        self.num_cores = self.cores[1] - self.cores[0]
+        self.tensors: dict[str, ArraySpec] = {}
+        for tensor in described["tensors"]:
+            per_core = tuple(tensor["shape"])
+            axis = tensor["batch_axis"]
+            joined: tuple[int, ...] | None = None
+            if axis == 0:
+                joined = (per_core[0] * self.num_cores, *per_core[1:])
+            elif self.num_cores == 1:
+                joined = per_core
+            self.tensors[tensor["name"]] = ArraySpec(
+                tensor["name"], DTYPES[tensor["dtype"]], joined, per_core, axis, tensor["offset"]
+            )
+
+
+class Batch(Mapping[str, Array]):
+    """One step: a mapping from names to arrays, `valid` among them.
+
+    batch["image"]      the examples of all cores that this feed has, in order, as one array
+    batch.per_core()    the same, one mapping for each core; views, no copies
+    batch.step          counts global batches from 0 over all epochs
+    batch.epoch         the epoch that the step belongs to
+    """
+
+    def __init__(self, step: int, memory: _systole.Memory, layout: Layout) -> None:
+        self.step = step
+        self.epoch = step // layout.steps_per_epoch
+        self._memory = memory
+        self._layout = layout
+        self._arrays: dict[str, Array] = {}
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The cores it holds, [first, last + 1)."""
+        return self._layout.cores
+
+    @property
+    def total_cores(self) -> int:
+        """The cores of the whole feed, those of other processes included."""
+        return self._layout.total_cores
+
+    @property
+    def element_spec(self) -> dict[str, ArraySpec]:
+        """What the arrays are, by name."""
+        return dict(self._layout.tensors)
+
+    def __getitem__(self, name: str) -> Array:
+        array = self._arrays.get(name)
+        if array is None:
+            spec = self._layout.tensors.get(name)
+            if spec is None:
+                raise KeyError(f"{name!r}: the batch has {', '.join(self._layout.tensors)}")
+            if spec.shape is None:
+                raise ValueError(
+                    f"{name!r} has the examples in its last dimension, so the parts of "
+                    f"{self._layout.num_cores} cores are no one array: take batch.per_core()"
+                )
+            array = array_at(self._memory, spec.offset, spec.dtype, spec.shape)
+            self._arrays[name] = array
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layout.tensors)
+
+    def __len__(self) -> int:
+        return len(self._layout.tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._layout.tensors
+
+    def per_core(self) -> list[dict[str, Array]]:
+        """A mapping from names to arrays for each core, in order."""
+        return [
+            {name: self.core_array(name, core) for name in self._layout.tensors}
+            for core in range(*self._layout.cores)
+        ]
+
+    def core_array(self, name: str, core: int) -> Array:
+        """One core's part of `name`. `core` is absolute: one of range(*batch.cores)."""
+        spec = self._layout.tensors[name]
+        if core not in range(*self._layout.cores):
+            raise IndexError(f"core {core}: the batch has cores {self._layout.cores}")
+        at = spec.offset + (core - self._layout.cores[0]) * spec.per_core_bytes
+        return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(
+            f"{spec.name} {spec.dtype}{list(spec.shape or spec.per_core_shape)}"
+            for spec in self._layout.tensors.values()
+        )
+        return f"<systole.Batch step {self.step}, epoch {self.epoch}: {arrays}>"

@@ -1,0 +1,389 @@
+"""Feeds: the steps of a spec, from servers or made in this process."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Union
+
+from systole import _errors, _systole
+from systole._batch import ArraySpec, Batch, Layout
+from systole._hosts import share_of_cores
+from systole._message import SpecLike, spec_bytes
+
+_STATE_VERSION = 1
+_open_feeds: weakref.WeakSet[BaseFeed] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_feeds() -> None:
+    # Before modules are torn down: a feed's threads end while Python still runs.
+    for feed in list(_open_feeds):
+        try:
+            feed.close()
+        except Exception:
+            pass  # In a child of fork(): the feed is the parent's.
+
+
+class BaseFeed(Iterator[Batch]):
+    """What Feed and LocalFeed have in common: an iterator of batches with a state.
+
+    `for batch in feed` gives one epoch, or what is left of it; the next loop goes on with the next
+    epoch, and is empty after the feed's last one. len(feed) is the number of steps of an epoch.
+    """
+
+    # `open_at(token, first_step)` opens the feed behind.
+    def __init__(
+        self,
+        spec: bytes,
+        said_by: str,
+        open_at: Callable[[str | None, int], _systole.FeedHandle],
+    ) -> None:
+        self._spec = spec
+        self._said_by = said_by
+        self._open_at = open_at
+        self._process = os.getpid()
+        self._handle = open_at(None, 0)
+        self._layout = Layout(self._handle.shape(), _num_cores(spec))
+        self._next_step = 0
+        self._epoch_end: int | None = None
+        self._peeked: Batch | None = None
+        self._closed = False
+        self._waited = 0.0
+        self._began: float | None = None
+        _open_feeds.add(self)
+
+    # ---- Batches ----
+
+    def __iter__(self) -> BaseFeed:
+        """This feed, for what is left of the epoch it stands in."""
+        epoch = self._next_step // self._layout.steps_per_epoch
+        self._epoch_end = (epoch + 1) * self._layout.steps_per_epoch
+        return self
+
+    def __next__(self) -> Batch:
+        """The next batch. Ends with the epoch; Ctrl-C ends the wait.
+
+        Raises DataLoss, FailedPrecondition, Unavailable and the others of systole.Error.
+        """
+        if self._epoch_end is None:
+            iter(self)
+        assert self._epoch_end is not None
+        if self._next_step >= self._epoch_end:
+            raise StopIteration
+        batch = self._peeked or self._take()
+        self._peeked = None
+        if batch is None:
+            raise StopIteration
+        self._next_step = batch.step + 1
+        return batch
+
+    def _take(self) -> Batch | None:
+        begin = time.monotonic()
+        if self._began is None:
+            self._began = begin
+        try:
+            step = self._handle.next()
+        finally:
+            self._waited += time.monotonic() - begin
+        return None if step is None else Batch(step[0], step[1], self._layout)
+
+    def peek(self) -> Batch:
+        """The batch that comes next, of whatever epoch; it still counts as not consumed."""
+        if self._peeked is None:
+            self._peeked = self._take()
+        if self._peeked is None:
+            raise StopIteration("the feed has no step after its last one")
+        return self._peeked
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        return self._layout.steps_per_epoch
+
+    # ---- Where it stands ----
+
+    @property
+    def step(self) -> int:
+        """The number of the batch that comes next, counted over all epochs."""
+        return self._next_step
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the batch that comes next."""
+        return self._next_step // self._layout.steps_per_epoch
+
+    def skip_to(self, step: int) -> None:
+        """Goes on with step number `step`, forwards or back. Costs what opening the feed costs."""
+        if step < 0:
+            raise ValueError(f"step is {step}, want 0 or more")
+        self._go_to(self._handle.token_at(step), step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes on after the last batch that was taken: the same on every host of a job, and
+        good for another number of hosts, for servers and for a LocalFeed. Readable before the first
+        batch. PyTorch's Stateful.
+        """
+        return self.state_at(self._next_step)
+
+    def state_at(self, step: int) -> dict[str, Any]:
+        """The state that goes on with step `step`: for whoever holds batches back."""
+        return {"version": _STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on where state_dict() was taken.
+
+        Raises FailedPrecondition if the data, their order or the content version differ, and says
+        which.
+        """
+        if state_dict.get("version") != _STATE_VERSION or "token" not in state_dict:
+            raise _errors.InvalidSpec(
+                f"this is no state of a feed, or one of a newer release: want version "
+                f"{_STATE_VERSION} and a token, got {dict(state_dict)!r:.200}"
+            )
+        self._go_to(str(state_dict["token"]), int(state_dict["step"]))
+
+    def get_state(self) -> bytes:
+        """state_dict() as JSON. Grain's and Orbax's protocol."""
+        return json.dumps(self.state_dict()).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """load_state_dict() of JSON."""
+        self.load_state_dict(json.loads(state))
+
+    def _go_to(self, token: str, step: int) -> None:
+        handle = self._open_at(token, step)
+        self._handle.close()
+        self._handle = handle
+        self._next_step = step
+        self._epoch_end = None
+        self._peeked = None
+
+    # ---- What it is ----
+
+    @property
+    def element_spec(self) -> dict[str, ArraySpec]:
+        """What every batch holds, by name."""
+        return dict(self._layout.tensors)
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The cores that this feed has, [first, last + 1)."""
+        return self._layout.cores
+
+    @property
+    def num_steps(self) -> int | None:
+        """Steps of the whole feed; None if it has no end."""
+        return self._layout.end_step
+
+    @property
+    def spec(self) -> str:
+        """The spec, as textproto."""
+        return _systole.spec_to_text(self._spec)
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the feed was opened, or went elsewhere by skip_to() or a state.
+
+        `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
+        first one was asked for. If the two are close, the feed is what limits the training.
+        """
+        total = 0.0 if self._began is None else time.monotonic() - self._began
+        return {
+            **self._handle.stats(),
+            "waited_seconds": self._waited,
+            "total_seconds": total,
+        }
+
+    def digest(self, batch: Batch) -> list[str]:
+        """The digest of each core's part: what `systole feed --digest` prints for the step."""
+        return [self._handle.digest(batch._memory, core) for core in range(*batch.cores)]
+
+    def close(self) -> None:
+        """Ends the feed; a wait on another thread raises Cancelled. Batches stay good."""
+        self._closed = True
+        self._peeked = None
+        self._handle.close()
+        _open_feeds.discard(self)
+
+    def __enter__(self) -> BaseFeed:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _source(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        layout = self._layout
+        arrays = ", ".join(
+            f"{spec.name} {spec.dtype}{list(spec.shape or spec.per_core_shape)}"
+            for spec in layout.tensors.values()
+        )
+        steps = "no end" if layout.end_step is None else f"{layout.end_step} steps"
+        first, end = layout.cores
+        where = "closed" if self._closed else f"at step {self._next_step}"
+        slow = ""
+        if self._began is not None and not self._closed:
+            share = self._waited / max(time.monotonic() - self._began, 1e-9)
+            slow = f", {share:.0%} of the time spent waiting for it"
+        return (
+            f"<systole.{type(self).__name__} {self._source()}: {arrays}; "
+            f"{layout.steps_per_epoch} steps an epoch, {steps}; cores {first} to {end - 1} "
+            f"({self._said_by}); {where}{slow}>"
+        )
+
+
+class Feed(BaseFeed):
+    """A feed from servers, which share the work and stand in for each other.
+
+    servers:            "host:port" or "unix:path"; several as a list, or separated by commas
+    spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
+    cores:              (first, end), the cores of this process; or
+    process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
+                        WORLD_SIZE, where these are set; else all cores. repr() says which
+    prefetch_bytes:     memory for steps that arrive before they are asked for; two always fit
+    max_step_bytes:     the largest step accepted; guards memory against a wrong answer
+    connect_timeout:    seconds to try for the first answer, and then for the first step
+    retry_for:          seconds to try for the next step after servers were lost
+    silence_timeout:    seconds without a byte after which a server counts as lost
+    backoff, max_backoff: seconds between attempts after all servers failed, doubled each time
+    share_memory:       take batches through memory that a unix: server shares
+    allow_mixed_content: accept servers or a state of another content version
+
+    Opening asks a server what the spec yields, and fails early: InvalidSpec, NotFound, Unavailable.
+    Steps are asked for from the first batch on.
+    """
+
+    def __init__(
+        self,
+        servers: str | Sequence[str],
+        spec: SpecLike,
+        *,
+        cores: tuple[int, int] | None = None,
+        process_index: int | None = None,
+        process_count: int | None = None,
+        prefetch_bytes: int = 256 << 20,
+        max_step_bytes: int = 8 << 30,
+        connect_timeout: float = 10,
+        retry_for: float = 600,
+        silence_timeout: float = 60,
+        backoff: float = 0.05,
+        max_backoff: float = 2,
+        share_memory: bool = True,
+        allow_mixed_content: bool = False,
+    ) -> None:
+        serialized = spec_bytes(spec)
+        addresses = servers.split(",") if isinstance(servers, str) else list(servers)
+        self._servers = addresses
+        share, said_by = share_of_cores(_num_cores(serialized), cores, process_index, process_count)
+
+        def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
+            return _systole.FeedHandle.open_client(
+                serialized,
+                addresses,
+                token=token,
+                first_step=first_step,
+                cores=share,
+                prefetch_bytes=prefetch_bytes,
+                max_step_bytes=max_step_bytes,
+                connect_timeout=connect_timeout,
+                retry_for=retry_for,
+                silence_timeout=silence_timeout,
+                backoff=backoff,
+                max_backoff=max_backoff,
+                share_memory=share_memory,
+                allow_mixed_content=allow_mixed_content,
+            )
+
+        super().__init__(serialized, said_by, open_at)
+
+    def _source(self) -> str:
+        return ",".join(self._servers)
+
+
+# Name -> glob or globs of its shards; or the globs alone, of the dataset that the spec names.
+Datasets = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, str | Sequence[str]]]
+
+
+class LocalFeed(BaseFeed):
+    """A feed that is made in this process, by the same engine that servers run: the same bytes, the
+    same state.
+
+    datasets:           {name: glob or globs}; or the globs alone, whatever name the spec has
+    spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
+    threads:            threads that read, decode and transform; default: one for each CPU
+    cores, process_index, process_count: as for Feed
+    prefetch_bytes:     memory for steps that are made before they are asked for; two always fit
+    index_dir:          folder for the shards' indexes; default: beside each shard
+    allow_mixed_content: accept a state of another content version
+    """
+
+    def __init__(
+        self,
+        datasets: Datasets,
+        spec: SpecLike,
+        *,
+        threads: int | None = None,
+        cores: tuple[int, int] | None = None,
+        process_index: int | None = None,
+        process_count: int | None = None,
+        prefetch_bytes: int = 256 << 20,
+        index_dir: str | os.PathLike[str] = "",
+        allow_mixed_content: bool = False,
+    ) -> None:
+        serialized = spec_bytes(spec)
+        fields = json.loads(_systole.spec_to_json(serialized))
+        name = str(fields["dataset"])
+        share, said_by = share_of_cores(
+            int(fields["num_cores"]), cores, process_index, process_count
+        )
+        dataset = _systole.Dataset.open(name, _globs(datasets, name), os.fspath(index_dir))
+        self._dataset = dataset
+        workers = len(os.sched_getaffinity(0)) if threads is None else threads
+
+        def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
+            return _systole.FeedHandle.open_local(
+                serialized,
+                dataset,
+                token=token,
+                first_step=first_step,
+                cores=share,
+                threads=workers,
+                prefetch_bytes=prefetch_bytes,
+                allow_mixed_content=allow_mixed_content,
+            )
+
+        super().__init__(serialized, said_by, open_at)
+
+    def masked_records(self) -> list[dict[str, Any]]:
+        """The damaged records that were met and masked: shard, record, offset and cause of each."""
+        return list(self._dataset.masked_records)
+
+    def _source(self) -> str:
+        return f"{self._dataset.name} ({self._dataset.num_records} records)"
+
+
+def _num_cores(spec: bytes) -> int:
+    return int(json.loads(_systole.spec_to_json(spec))["num_cores"])
+
+
+def _globs(datasets: Datasets, name: str) -> list[str]:
+    if isinstance(datasets, Mapping):
+        if name not in datasets:
+            raise _errors.NotFound(
+                f"the spec wants dataset {name!r}; there is {', '.join(datasets) or 'none'}"
+            )
+        datasets = datasets[name]
+    if isinstance(datasets, (str, os.PathLike)):
+        return [os.fspath(datasets)]
+    return [os.fspath(one) for one in datasets]

@@ -1,0 +1,121 @@
+"""A server process for a while, on this machine and for this user alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from systole import _errors
+from systole._programs import path_of
+
+_LOG_BYTES = 4000
+
+
+class serve:
+    """A `systole-server` of the shards on this machine, for other processes of this user:
+
+        with systole.serve({"photos": "/data/photos-*.tfrecord"}, threads=4) as server:
+            feed = systole.Feed(server.address, spec)
+
+    datasets:      {name: glob or globs}
+    threads:       threads that read, decode and transform; default: one for each CPU
+    memory_budget: bytes of batches in flight
+    index_dir:     folder for the shards' indexes; default: beside each shard
+    start_timeout: seconds to wait until it serves; building indexes of large shards takes longer
+
+    It listens on a private Unix socket and shares memory with its clients. It ends with the block,
+    or with this process, also if that is killed, and leaves no file behind. If it does not start,
+    systole.Error has the server's own words.
+    """
+
+    def __init__(
+        self,
+        datasets: Mapping[str, str | os.PathLike[str] | Sequence[str]],
+        *,
+        threads: int | None = None,
+        memory_budget: int = 1 << 30,
+        index_dir: str | os.PathLike[str] | None = None,
+        start_timeout: float = 600,
+    ) -> None:
+        arguments = [f"--memory-budget={memory_budget}"]
+        for name, globs in datasets.items():
+            for one in [globs] if isinstance(globs, (str, os.PathLike)) else globs:
+                arguments += ["--dataset", f"{name}={os.fspath(one)}"]
+        if threads is not None:
+            arguments += ["--threads", str(threads)]
+        if index_dir is not None:
+            arguments += ["--index-dir", os.fspath(index_dir)]
+        self._arguments = arguments
+        self._start_timeout = start_timeout
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._folder = ""
+
+    @property
+    def address(self) -> str:
+        """Where it listens: "unix:..."."""
+        if self._guard is None:
+            raise _errors.FailedPrecondition("the server runs only inside the `with` block")
+        return f"unix:{self._folder}/socket"
+
+    def __enter__(self) -> serve:
+        # Only this user may enter the folder.
+        self._folder = tempfile.mkdtemp(prefix="systole-")
+        served = os.path.join(self._folder, "port")
+        command = [
+            path_of("systole-server"),
+            "--listen",
+            f"unix:{self._folder}/socket",
+            "--port-file",
+            served,
+            *self._arguments,
+        ]
+        guard = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
+        self._log = tempfile.TemporaryFile()
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard, self._folder, *command],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+        )
+        try:
+            deadline = time.monotonic() + self._start_timeout
+            while not os.path.exists(served):
+                if self._guard.poll() is not None:
+                    raise _errors.Error(f"the server did not start:\n{self.log()}")
+                if time.monotonic() > deadline:
+                    raise _errors.Unavailable(
+                        f"the server does not serve after {self._start_timeout:g} s; it says:\n"
+                        f"{self.log()}"
+                    )
+                time.sleep(0.01)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def log(self) -> str:
+        """The last lines that the server wrote."""
+        size = os.fstat(self._log.fileno()).st_size
+        begin = max(0, size - _LOG_BYTES)
+        # Beside the file's position, which the server writes at.
+        text = os.pread(self._log.fileno(), _LOG_BYTES, begin)
+        return text.decode(errors="replace").strip()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        guard, self._guard = self._guard, None
+        if guard is None:
+            return
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()
+        self._log.close()

@@ -1,0 +1,150 @@
+"""Feeds for JAX: each batch as global `jax.Array`s over a sharding.
+
+sharding = NamedSharding(mesh, PartitionSpec("data"))
+for batch in systole.jax.device_prefetch(feed, sharding):
+    state = train_step(state, batch["image"], batch["label"])
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from systole._batch import ArraySpec, Batch
+from systole._feed import BaseFeed
+
+# One for all arrays, or by name; names that are not there are left out of the batch.
+Shardings = jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding]
+
+
+class DeviceBatch(Mapping[str, jax.Array]):
+    """A batch on devices: a mapping from names to global arrays, with its step and epoch."""
+
+    def __init__(self, step: int, epoch: int, arrays: dict[str, jax.Array]) -> None:
+        self.step = step
+        self.epoch = epoch
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> jax.Array:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
+    """Puts a batch on devices. Returns before the transfers are done and holds the memory till then.
+
+    The sharding's own index map says which examples go to which device. Each device gets a view of
+    the batch, so nothing is joined or copied first; devices that the sharding gives the same
+    examples get equal data. Several processes: each puts what its feed has on its own devices.
+
+    Raises ValueError if a device of this process wants examples that its feed does not have.
+    """
+    arrays = {}
+    for name, spec in batch.element_spec.items():
+        sharding = shardings if not isinstance(shardings, Mapping) else shardings.get(name)
+        if sharding is not None:
+            arrays[name] = _global_array(batch, spec, sharding)
+    return DeviceBatch(batch.step, batch.epoch, arrays)
+
+
+def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding) -> jax.Array:
+    axis = spec.batch_axis
+    per_core = spec.per_core_shape[axis]
+    shape = list(spec.per_core_shape)
+    shape[axis] = per_core * batch.total_cores
+    places = sharding.addressable_devices_indices_map(tuple(shape))
+    parts = []
+    for device, index in places.items():
+        index = index if index is not None else (slice(None),) * len(shape)
+        rows = index[axis].indices(shape[axis])
+        part = _examples(batch, spec, rows[0], rows[1], device)
+        rest = tuple(slice(None) if i == axis else one for i, one in enumerate(index))
+        parts.append(part[rest])
+    on_devices = jax.device_put(parts, list(places))
+    return jax.make_array_from_single_device_arrays(tuple(shape), sharding, on_devices)
+
+
+def _examples(
+    batch: Batch, spec: ArraySpec, begin: int, end: int, device: Any
+) -> np.ndarray[Any, Any]:
+    """The examples [begin, end) of the global batch, as a view where they are in one piece."""
+    per_core = spec.per_core_shape[spec.batch_axis]
+    first, last = (core * per_core for core in batch.cores)
+    if begin < first or end > last:
+        raise ValueError(
+            f"{device} wants examples {begin}:{end} of {spec.name!r}, but this process' feed has "
+            f"{first}:{last} (cores {batch.cores[0]} to {batch.cores[1] - 1}): give the feed the "
+            "cores whose examples the sharding puts on this process' devices, or change the mesh"
+        )
+    if spec.batch_axis == 0:
+        return np.asarray(batch[spec.name])[begin - first : end - first]
+    parts = []
+    for core in range(begin // per_core, math.ceil(end / per_core)):
+        at = core * per_core
+        parts.append(
+            np.asarray(batch.core_array(spec.name, core))[
+                ..., max(begin - at, 0) : min(end - at, per_core)
+            ]
+        )
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+class DevicePrefetch(Iterator[DeviceBatch]):
+    """Batches on devices, `size` of them under way while the trainer works on another.
+
+    As the feed: one epoch a loop. state_dict() counts the batches that were taken from here, not
+    those under way, so save it and not the feed's.
+    """
+
+    def __init__(self, feed: BaseFeed, shardings: Shardings, size: int = 2) -> None:
+        if size < 1:
+            raise ValueError(f"size is {size}, want 1 or more")
+        self._feed = feed
+        self._shardings = shardings
+        self._size = size
+        self._waiting: deque[DeviceBatch] = deque()
+        self._next_step = feed.step
+
+    def __iter__(self) -> DevicePrefetch:
+        if not self._waiting:
+            iter(self._feed)
+        return self
+
+    def __next__(self) -> DeviceBatch:
+        while len(self._waiting) <= self._size:
+            batch = next(self._feed, None)
+            if batch is None:
+                break
+            self._waiting.append(to_devices(batch, self._shardings))
+        if not self._waiting:
+            raise StopIteration
+        batch_on_devices = self._waiting.popleft()
+        self._next_step = batch_on_devices.step + 1
+        return batch_on_devices
+
+    def __len__(self) -> int:
+        return len(self._feed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The feed's state after the last batch that was taken from here."""
+        return self._feed.state_at(self._next_step)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self._feed.load_state_dict(state_dict)
+        self._waiting.clear()
+        self._next_step = self._feed.step
+
+
+def device_prefetch(feed: BaseFeed, shardings: Shardings, size: int = 2) -> DevicePrefetch:
+    """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n."""
+    return DevicePrefetch(feed, shardings, size)

@@ -1,0 +1,75 @@
+"""Feeds for TensorFlow.
+
+for batch in systole.tensorflow.dataset(feed):
+    train_step(batch["image"], batch["label"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from systole._array import Array
+from systole._batch import Batch
+from systole._feed import BaseFeed
+
+
+def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    return tf.TensorSpec(shape, tf.dtypes.as_dtype(dtype), name)
+
+
+def dataset(feed: BaseFeed) -> Any:
+    """The feed as a tf.data.Dataset of dicts; an iteration is one epoch of the feed.
+
+    tf.data copies each batch once. to_tensors() does not, for loops in eager Python.
+    """
+    joined = {
+        name: _spec(name, spec.dtype, spec.shape)
+        for name, spec in feed.element_spec.items()
+        if spec.shape is not None
+    }
+
+    def batches() -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        for batch in feed:
+            yield {name: np.asarray(batch[name]) for name in joined}
+
+    return tf.data.Dataset.from_generator(batches, output_signature=joined).apply(
+        tf.data.experimental.assert_cardinality(len(feed))
+        if feed.num_steps is None or feed.num_steps - feed.step >= len(feed)
+        else lambda whole: whole
+    )
+
+
+def to_tensor(array: Array) -> Any:
+    """The array as an eager tensor, in the feed's own memory: no copy."""
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+def to_tensors(batch: Batch) -> dict[str, Any]:
+    """The batch's arrays as eager tensors, without a copy."""
+    return {name: to_tensor(batch[name]) for name in batch}
+
+
+def per_replica(batch: Batch, strategy: Any) -> dict[str, Any]:
+    """One core's part for each of the strategy's local replicas, in order, for strategy.run().
+
+    Raises ValueError if the feed has not as many cores as there are local replicas.
+    """
+    cores = batch.per_core()
+    replicas = strategy.extended.worker_devices
+    if len(cores) != len(replicas):
+        raise ValueError(
+            f"the strategy has {len(replicas)} replicas here, the batch {len(cores)} cores: open "
+            "the feed with as many cores"
+        )
+    return {
+        name: strategy.experimental_distribute_values_from_function(
+            lambda context, name=name: to_tensor(
+                cores[context.replica_id_in_sync_group % len(cores)][name]
+            )
+        )
+        for name in batch
+    }

@@ -1,0 +1,169 @@
+"""Arrays: types, places, views, DLPack, and who keeps the memory."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import systole
+from conftest import image, spec_text
+from systole._array import memory_of
+
+
+@pytest.fixture
+def feed(shards, write_spec):
+    outputs = image("image", "BFLOAT16", "NHWC") + image("bytes", "UINT8", "NCHW")
+    with systole.LocalFeed(
+        shards, write_spec(spec_text(outputs, more="epochs: 0 tail: PAD")), threads=2
+    ) as feed:
+        yield feed
+
+
+def test_a_batch_is_a_mapping_of_arrays_over_all_cores(feed):
+    batch = next(feed)
+    assert sorted(batch) == ["bytes", "id", "image", "label", "valid"]
+    assert batch["image"].shape == (16, 40, 32, 3)
+    assert batch["image"].dtype == ml_dtypes.bfloat16
+    assert batch["bytes"].shape == (16, 3, 40, 32)
+    assert batch["bytes"].dtype == np.uint8
+    assert batch["label"].dtype == np.int32
+    assert batch["id"].dtype == np.int64
+    assert batch["valid"].tolist() == [1] * 16
+    assert (batch.step, batch.epoch, batch.cores) == (0, 0, (0, 4))
+    with pytest.raises(KeyError, match="has bytes, id"):
+        batch["nothing"]
+
+
+def test_arrays_begin_on_64_bytes_and_are_contiguous(feed):
+    for _ in range(3):
+        batch = next(feed)
+        for name in batch:
+            assert batch[name].ctypes.data % 64 == 0
+            assert batch[name].flags.c_contiguous
+
+
+def test_cores_have_views_of_the_same_memory(feed):
+    batch = next(feed)
+    cores = batch.per_core()
+    assert len(cores) == 4
+    for core, arrays in enumerate(cores):
+        for name in batch:
+            part = batch[name][core * 4 : core * 4 + 4]
+            assert np.shares_memory(part, arrays[name])
+            assert arrays[name].tobytes() == part.tobytes()
+
+
+def test_with_the_batch_last_there_are_only_parts(shards, write_spec):
+    spec = write_spec(spec_text(image("image", "UINT8", "HWCN")))
+    with systole.LocalFeed(shards, spec) as feed:
+        batch = next(feed)
+        assert feed.element_spec["image"].shape is None
+        assert batch.per_core()[3]["image"].shape == (40, 32, 3, 4)
+        with pytest.raises(ValueError, match="per_core"):
+            batch["image"]
+    with systole.LocalFeed(shards, spec, cores=(1, 2)) as feed:
+        one = next(feed)
+        assert one["image"].tobytes() == batch.per_core()[1]["image"].tobytes()
+
+
+def test_what_one_core_writes_is_its_own(feed):
+    batch = next(feed)
+    batch["label"][...] = -7
+    assert (next(feed)["label"] != -7).all()
+
+
+def test_numpy_takes_them_by_dlpack(feed):
+    batch = next(feed)
+    for name in ("bytes", "label", "id", "valid"):
+        taken = np.from_dlpack(batch[name])
+        assert np.shares_memory(taken, batch[name])
+        assert (taken == batch[name]).all()
+
+
+def test_jax_takes_them_by_dlpack_bfloat16_too(feed):
+    jax = pytest.importorskip("jax")
+    batch = next(feed)
+    for name in ("image", "bytes", "label"):
+        taken = jax.dlpack.from_dlpack(batch[name])
+        assert str(taken.dtype) == str(batch[name].dtype)
+        assert np.asarray(taken).tobytes() == batch[name].tobytes()
+
+
+def test_views_and_copies_by_dlpack(feed):
+    image = next(feed)["bytes"]
+    flipped = image[:, :, ::-1, 2:5]
+    assert (np.from_dlpack(flipped) == np.asarray(flipped)).all()
+    copy = np.from_dlpack(flipped, copy=True)
+    assert not np.shares_memory(copy, image)
+    assert (copy == np.asarray(flipped)).all()
+
+
+def test_computed_arrays_are_copied_for_dlpack(feed):
+    jax = pytest.importorskip("jax")
+    computed = next(feed)["image"] * 2
+    assert memory_of(computed) is None
+    taken = jax.dlpack.from_dlpack(computed)
+    assert np.asarray(taken).tobytes() == computed.tobytes()
+    with pytest.raises(BufferError, match="copied"):
+        computed.__dlpack__(copy=False)
+
+
+def test_dlpack_refuses_what_it_cannot_give(feed):
+    array = next(feed)["label"]
+    with pytest.raises(BufferError, match="host memory"):
+        array.__dlpack__(dl_device=(2, 0))
+    array.flags.writeable = False
+    with pytest.raises(BufferError, match="read-only"):
+        array.__dlpack__()
+    assert not np.from_dlpack(array).flags.writeable
+
+
+def test_a_capsule_that_nobody_takes_frees_the_memory(feed):
+    for _ in range(20):
+        for batch in feed:
+            batch["image"].__dlpack__()
+            batch["image"].__dlpack__(max_version=(1, 0))
+
+
+def test_a_thousand_batches_stay_right_and_are_dropped_by_many_threads(server, write_spec):
+    spec = write_spec(
+        spec_text(image("image", "UINT8", "NHWC", size=24), more="epochs: 0 tail: DROP")
+    )
+    with systole.Feed(server.address, spec, prefetch_bytes=1 << 20) as feed:
+        kept = []
+        while len(kept) < 1000:
+            batch = next(iter(feed))
+            kept.append((batch["image"], batch["id"].copy(), hash(batch["image"].tobytes())))
+            del batch
+    random.Random(1).shuffle(kept)
+    wrong: list[int] = []
+
+    def drop(mine):
+        while mine:
+            image, ids, was = mine.pop()
+            if hash(image.tobytes()) != was:
+                wrong.append(int(ids[0]))
+            del image
+
+    threads = [threading.Thread(target=drop, args=(kept[i::4],)) for i in range(4)]
+    kept.clear()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_batches_outlive_their_feed(server, write_spec):
+    feed = systole.Feed(server.address, write_spec())
+    batch = next(feed)
+    label, was = batch["label"], batch["label"].tobytes()
+    feed.close()
+    del feed, batch
+    gc.collect()
+    assert label.tobytes() == was

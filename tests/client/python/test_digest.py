@@ -1,0 +1,87 @@
+"""Bytes from Python are those of `systole feed --digest`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import systole
+from conftest import Server, image, spec_text
+from conftest import systole as run
+
+FEEDS = ["tcp", "unix", "local"]
+
+
+def open_feed(kind: str, spec: str, server: Server, neighbour: Server, shards: str, **options):
+    if kind == "local":
+        return systole.LocalFeed({"flowers": shards}, spec, threads=2, **options)
+    return systole.Feed(server.address if kind == "tcp" else neighbour.address, spec, **options)
+
+
+def digests(feed: systole.Feed) -> list[str]:
+    """`step core hex`, a line for each slice up to the feed's end."""
+    lines = []
+    while batch := next(iter(feed), None):
+        first = batch.cores[0]
+        for core, digest in enumerate(feed.digest(batch), first):
+            lines.append(f"{batch.step} {core} {digest}")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def wanted(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    known: dict[str, list[str]] = {}
+
+    def of(spec: str) -> list[str]:
+        if spec not in known:
+            text = open(spec).read()
+            known[spec] = run(
+                "feed", "--server", server.address, "--spec", spec, "--steps", 0, "--digest"
+            ).splitlines()
+            assert known[spec], text
+        return known[spec]
+
+    return of
+
+
+@pytest.mark.parametrize("kind", FEEDS)
+@pytest.mark.parametrize("dtype", ["UINT8", "FLOAT32", "BFLOAT16"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW", "HWCN"])
+def test_every_dtype_and_layout(kind, dtype, layout, server, neighbour, shards, write_spec, wanted):
+    spec = write_spec(spec_text(image("image", dtype, layout, size=200)))
+    with open_feed(kind, spec, server, neighbour, shards) as feed:
+        assert digests(feed) == wanted(spec)
+
+
+@pytest.mark.parametrize("kind", FEEDS)
+def test_four_processes_have_the_parts_of_one(kind, server, neighbour, shards, write_spec, wanted):
+    spec = write_spec()
+    lines = []
+    for process in range(4):
+        with open_feed(
+            kind, spec, server, neighbour, shards, process_index=process, process_count=4
+        ) as feed:
+            assert feed.cores == (process, process + 1)
+            lines += digests(feed)
+    assert sorted(lines) == sorted(wanted(spec))
+
+
+@pytest.mark.parametrize("kind", FEEDS)
+@pytest.mark.parametrize("step", [0, 1, 5, 6, 7, 12])
+def test_resumed_at_any_step(kind, step, server, neighbour, shards, write_spec, wanted):
+    spec = write_spec()
+    with open_feed(kind, spec, server, neighbour, shards) as feed:
+        state = feed.state_at(step)
+    with open_feed(kind, spec, server, neighbour, shards) as feed:
+        feed.load_state_dict(state)
+        rest = [line for line in wanted(spec) if int(line.split()[0]) >= step]
+        assert digests(feed) == rest
+
+
+def test_compact_wire_gives_the_same(server, write_spec, wanted):
+    finished = write_spec()
+    compact = write_spec(spec_text(more="epochs: 2 tail: PAD wire: COMPACT"), "compact.textproto")
+    with systole.Feed(server.address, compact) as feed:
+        assert digests(feed) == wanted(finished)
+        assert feed.stats()["wire_changes"] == 0

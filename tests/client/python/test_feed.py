@@ -1,0 +1,221 @@
+"""Epochs, position, state, hosts, and what a feed says of itself."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import systole
+from conftest import RECORDS, spec_text
+from systole import _hosts
+
+STEPS = 6  # Of an epoch: 96 records, 16 a step.
+
+
+@pytest.fixture(params=["client", "local"])
+def open_feed(request, server, shards, write_spec):
+    feeds = []
+
+    def open_it(more="epochs: 2 tail: PAD", **options):
+        spec = write_spec(spec_text(more=more))
+        if request.param == "client":
+            feeds.append(systole.Feed(server.address, spec, **options))
+        else:
+            feeds.append(systole.LocalFeed({"flowers": shards}, spec, **options))
+        return feeds[-1]
+
+    yield open_it
+    for feed in feeds:
+        feed.close()
+
+
+def test_a_loop_is_an_epoch_and_the_next_goes_on(open_feed):
+    feed = open_feed()
+    assert len(feed) == STEPS
+    assert [batch.step for batch in feed] == [0, 1, 2, 3, 4, 5]
+    assert [(batch.step, batch.epoch) for batch in feed] == [(s, 1) for s in range(6, 12)]
+    assert list(feed) == []
+    assert list(feed) == []
+
+
+def test_a_feed_without_end_has_epochs_too(open_feed):
+    feed = open_feed("epochs: 0")
+    assert feed.num_steps is None
+    assert len(feed) == STEPS
+    for epoch in range(3):
+        assert {batch.epoch for batch in feed} == {epoch}
+
+
+def test_a_loop_left_early_is_gone_on_with(open_feed):
+    feed = open_feed()
+    for batch in feed:
+        if batch.step == 2:
+            break
+    assert feed.step == 3
+    assert [batch.step for batch in feed] == [3, 4, 5]
+
+
+def test_every_record_comes_once_an_epoch(open_feed):
+    feed = open_feed()
+    for _ in range(2):
+        ids = np.concatenate([batch["id"] for batch in feed])
+        assert sorted(ids.tolist()) == list(range(RECORDS))
+
+
+def test_peek_consumes_nothing(open_feed):
+    feed = open_feed()
+    peeked = feed.peek()
+    assert (peeked.step, feed.step) == (0, 0)
+    assert feed.peek() is peeked
+    assert feed.state_dict()["step"] == 0
+    assert next(feed) is peeked
+    assert next(feed).step == 1
+
+
+def test_skip_to_goes_forwards_and_back(open_feed):
+    feed = open_feed()
+    first = next(feed)["id"].tolist()
+    feed.skip_to(7)
+    assert (feed.step, feed.epoch) == (7, 1)
+    assert [batch.step for batch in feed] == [7, 8, 9, 10, 11]
+    feed.skip_to(0)
+    assert next(feed)["id"].tolist() == first
+    with pytest.raises(ValueError):
+        feed.skip_to(-1)
+
+
+def test_state_counts_what_was_taken_and_resumes(open_feed):
+    feed = open_feed()
+    fresh = feed.state_dict()
+    assert fresh["step"] == 0
+    next(feed)
+    next(feed)
+    state = feed.state_dict()
+    rest = [batch["id"].tolist() for batch in feed]
+    for stored in (json.loads(json.dumps(state)), pickle.loads(pickle.dumps(state))):
+        again = open_feed()
+        again.load_state_dict(stored)
+        assert again.step == 2
+        assert [batch["id"].tolist() for batch in again] == rest
+    as_bytes = open_feed()
+    as_bytes.set_state(json.dumps(state).encode())
+    assert as_bytes.get_state() == json.dumps(state).encode()
+    assert next(as_bytes)["id"].tolist() == rest[0]
+
+
+def test_state_goes_between_servers_and_local_feeds(server, shards, write_spec):
+    spec = write_spec()
+    with systole.Feed(server.address, spec) as far, systole.LocalFeed(shards, spec) as near:
+        next(far)
+        near.load_state_dict(far.state_dict())
+        wanted = next(far)["id"].tolist()
+        assert next(near)["id"].tolist() == wanted
+        assert near.state_dict() == far.state_dict()
+        next(near)
+        far.load_state_dict(near.state_dict())
+        assert next(far)["id"].tolist() == next(near)["id"].tolist()
+
+
+def test_state_is_the_same_on_all_hosts_and_good_for_another_number(open_feed):
+    hosts = [open_feed(process_index=i, process_count=4) for i in range(4)]
+    for host in hosts:
+        next(host)
+    states = [host.state_dict() for host in hosts]
+    assert all(state == states[0] for state in states)
+    whole = open_feed()
+    whole.load_state_dict(states[2])
+    joined = np.concatenate([next(host)["id"] for host in hosts])
+    assert next(whole)["id"].tolist() == joined.tolist()
+
+
+def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_spec):
+    feed = open_feed()
+    state = feed.state_dict()
+    other = open_feed("epochs: 2 tail: DROP")
+    with pytest.raises(systole.FailedPrecondition, match="tail"):
+        other.load_state_dict(state)
+    assert next(other).step == 0  # As before.
+    with pytest.raises(systole.InvalidSpec, match="token"):
+        other.load_state_dict({**state, "token": "systole1:broken"})
+    with pytest.raises(systole.InvalidSpec, match="no state of a feed"):
+        other.load_state_dict({"something": 1})
+
+
+def test_a_closed_feed_says_so(open_feed):
+    feed = open_feed()
+    next(feed)
+    feed.close()
+    feed.close()
+    with pytest.raises(systole.FailedPrecondition, match="closed"):
+        next(feed)
+    assert feed.stats()["steps_received"] >= 1
+    assert "closed" in repr(feed)
+
+
+def test_repr_and_stats_say_what_it_is_and_what_is_slow(open_feed):
+    feed = open_feed(cores=(1, 3))
+    next(feed)
+    text = repr(feed)
+    for part in ("image bfloat16[8, 40, 32, 3]", "6 steps an epoch", "12 steps", "cores 1 to 2"):
+        assert part in text
+    stats = feed.stats()
+    assert stats["steps_received"] >= 1
+    assert 0 <= stats["waited_seconds"] <= stats["total_seconds"]
+    assert 'name: "image"' in feed.spec
+    spec = feed.element_spec["image"]
+    assert spec.shape == (8, 40, 32, 3) and spec.per_core_shape == (4, 40, 32, 3)
+
+
+def test_padding_is_marked_and_counted(server, shards, write_spec):
+    spec = write_spec(
+        spec_text(more="epochs: 1 tail: PAD").replace("global_batch: 16", "global_batch: 20")
+    )
+    # 96 records in steps of 20: the last one has 16, and 4 places of padding.
+    for feed in (systole.Feed(server.address, spec), systole.LocalFeed(shards, spec)):
+        with feed:
+            assert [batch["valid"].sum() for batch in feed] == [20, 20, 20, 20, 16]
+            assert feed.stats()["padded_examples"] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cores": (0, 5)}, r"inside \(0, 4\)"),
+        ({"cores": (2, 2)}, "inside"),
+        ({"cores": (0, 2), "process_index": 0, "process_count": 2}, "not both"),
+        ({"process_index": 0}, "both"),
+        ({"process_index": 2, "process_count": 2}, "want 0 to 1"),
+        ({"process_index": 0, "process_count": 3}, "cannot share equally"),
+    ],
+)
+def test_cores_that_cannot_be_are_refused(open_feed, options, message):
+    with pytest.raises(ValueError, match=message):
+        open_feed(**options)
+
+
+def test_the_environment_says_the_share_unless_the_caller_does(open_feed, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert open_feed().cores == (2, 4)
+    assert "(RANK)" in repr(open_feed())
+    assert open_feed(process_index=0, process_count=1).cores == (0, 4)
+    assert open_feed(cores=(0, 1)).cores == (0, 1)
+
+
+def test_jax_of_one_process_decides_nothing():
+    pytest.importorskip("jax")
+    assert _hosts.share_of_cores(8, None, None, None) == ((0, 8), "all")
+
+
+def test_datasets_by_name_or_alone(shards, write_spec):
+    spec = write_spec()
+    for datasets in ({"flowers": shards}, {"flowers": [shards]}, shards, [shards]):
+        with systole.LocalFeed(datasets, spec) as feed:
+            assert next(feed).step == 0
+    with pytest.raises(systole.NotFound, match="there is photos"):
+        systole.LocalFeed({"photos": shards}, spec)
+    with pytest.raises(systole.NotFound, match="nothing-"):
+        systole.LocalFeed("nothing-*.tfrecord", spec)

@@ -1,0 +1,23 @@
+"""The Python sources: formatted, and free of what ruff finds (client/python/ruff.toml)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_sources(command):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "ruff", *command, "--no-cache"),
+            *("--config", ROOT / "client/python/ruff.toml"),
+            *(ROOT / "client/python", ROOT / "tests/client/python"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

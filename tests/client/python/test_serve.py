@@ -1,0 +1,101 @@
+"""systole.serve: a server for as long as it is wanted, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import systole
+
+
+def exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie that nobody has waited for is no process any more.
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def servers_in(folder: str) -> list[int]:
+    """Processes whose command line names the folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if folder in (entry / "cmdline").read_text():
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+def wait_until(holds) -> bool:
+    deadline = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_it_serves_by_shared_memory_and_leaves_nothing(shards, write_spec):
+    with systole.serve({"flowers": shards}, threads=2) as server:
+        folder = Path(server.address.removeprefix("unix:")).parent
+        assert folder.stat().st_mode & 0o077 == 0
+        with systole.Feed(server.address, write_spec()) as feed:
+            assert len(list(feed)) == 6
+    assert not folder.exists()
+    assert servers_in(str(folder)) == []
+    with pytest.raises(systole.FailedPrecondition, match="with"):
+        _ = server.address
+
+
+def test_what_goes_wrong_at_its_start_is_raised_in_its_words(tmp_path):
+    before = set(Path("/tmp").glob("systole-*"))
+    with pytest.raises(systole.Error, match="nothing-\\*.tfrecord"):
+        with systole.serve({"flowers": str(tmp_path / "nothing-*.tfrecord")}):
+            pass
+    assert set(Path("/tmp").glob("systole-*")) <= before
+
+
+def test_an_error_in_the_block_ends_it_too(shards):
+    with pytest.raises(ZeroDivisionError):
+        with systole.serve({"flowers": [shards]}) as server:
+            folder = str(Path(server.address.removeprefix("unix:")).parent)
+            1 / 0
+    assert wait_until(lambda: not servers_in(folder) and not os.path.exists(folder))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_its_parent_however_that_ends(how, shards):
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(
+                """
+                import sys, time, systole
+                with systole.serve({"flowers": sys.argv[1]}) as server:
+                    print(server.address, flush=True)
+                    time.sleep(600)
+                """
+            ),
+            shards,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    folder = str(Path(child.stdout.readline().strip().removeprefix("unix:")).parent)
+    assert servers_in(folder)
+    child.send_signal(how)
+    child.wait()
+    assert wait_until(lambda: not servers_in(folder) and not os.path.exists(folder))

@@ -1,0 +1,309 @@
+"""What goes wrong: each has its exception, with a message that says what to do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import systole
+from conftest import spec_text
+
+NOBODY = "127.0.0.1:1"
+
+
+def test_no_server_there(write_spec):
+    with pytest.raises(systole.Unavailable, match="no server has answered within 200ms.*127"):
+        systole.Feed(NOBODY, write_spec(), connect_timeout=0.2)
+
+
+def test_an_address_that_is_none(write_spec):
+    with pytest.raises(systole.InvalidSpec, match="want HOST:PORT"):
+        systole.Feed("http://somewhere:80", write_spec())
+
+
+def test_a_dataset_that_is_not_served(server, write_spec):
+    spec = write_spec(spec_text().replace('"flowers"', '"flower"'))
+    with pytest.raises(systole.NotFound, match="did you mean 'flowers'"):
+        systole.Feed(server.address, spec)
+
+
+def test_a_spec_that_the_server_refuses(server, write_spec):
+    spec = write_spec(spec_text().replace('"label" dtype', '"lable" dtype'))
+    with pytest.raises(systole.InvalidSpec, match="label"):
+        systole.Feed(server.address, spec)
+
+
+def test_errors_are_of_one_kind_and_of_pythons_kinds():
+    assert issubclass(systole.InvalidSpec, (systole.Error, ValueError))
+    assert issubclass(systole.Unavailable, ConnectionError)
+    assert issubclass(systole.NotFound, LookupError)
+    assert issubclass(systole.Error, RuntimeError)
+
+
+@pytest.fixture
+def damaged(shards, tmp_path):
+    """The shards, with a bit of the first one's second record changed."""
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    for path in sorted(Path(shards).parent.glob(Path(shards).name)):
+        (folder / path.name).write_bytes(path.read_bytes())
+    first = sorted(folder.iterdir())[0]
+    data = bytearray(first.read_bytes())
+    length = int.from_bytes(data[:8], "little")
+    data[12 + length + 4 + 12 + 100] ^= 1
+    first.write_bytes(data)
+    return str(folder / Path(shards).name)
+
+
+@pytest.mark.parametrize("kind", ["client", "local"])
+def test_damaged_records_fail_or_are_masked_as_the_spec_says(
+    kind, damaged, start_server, write_spec
+):
+    def open_feed(spec):
+        if kind == "client":
+            return systole.Feed(start_server(data=damaged).address, spec)
+        return systole.LocalFeed(damaged, spec)
+
+    with open_feed(write_spec()) as feed:
+        with pytest.raises(systole.DataLoss, match="record 1.*on_corrupt: MASK") as caught:
+            list(feed)
+        assert "00000-of-00003" in str(caught.value)
+    masking = write_spec(spec_text(more="epochs: 1 tail: PAD on_corrupt: MASK"), "mask.textproto")
+    with open_feed(masking) as feed:
+        assert sum(batch["valid"].sum() for batch in feed) == 95
+        assert feed.stats()["masked_examples"] == 1
+        assert feed.stats()["masked_records"] == [1]
+        if kind == "local":
+            assert [one["record"] for one in feed.masked_records()] == [1]
+
+
+def ids(feed):
+    return [batch["id"].tolist() for _ in range(2) for batch in feed]
+
+
+@pytest.fixture
+def whole(server, write_spec):
+    """All record ids of the feed that the tests below disturb."""
+    with systole.Feed(server.address, write_spec()) as feed:
+        return ids(feed)
+
+
+def test_a_killed_server_is_replaced_by_the_other(whole, start_server, write_spec):
+    first, second = start_server(), start_server()
+    with systole.Feed([first.address, second.address], write_spec(), prefetch_bytes=0) as feed:
+        got = [next(feed)["id"].tolist()]
+        first.kill()
+        got += ids(feed)
+        assert got == whole
+        assert feed.stats()["streams_lost"] > 0
+
+
+def test_a_drained_server_is_replaced_by_the_other(whole, start_server, write_spec):
+    first, second = start_server(), start_server()
+    with systole.Feed(f"{first.address},{second.address}", write_spec(), prefetch_bytes=0) as feed:
+        got = [next(feed)["id"].tolist()]
+        first.signal(signal.SIGTERM)
+        assert got + ids(feed) == whole
+    assert first.process.wait() == 0
+
+
+def test_a_stopped_server_is_waited_for(whole, start_server, write_spec):
+    server = start_server()
+    with systole.Feed(server.address, write_spec(), prefetch_bytes=0) as feed:
+        got = [next(feed)["id"].tolist()]
+        server.signal(signal.SIGSTOP)
+        threading.Timer(0.3, server.signal, [signal.SIGCONT]).start()
+        assert got + ids(feed) == whole
+
+
+def test_a_server_gone_for_good_is_told_after_retry_for(start_server, write_spec):
+    server = start_server()
+    with systole.Feed(server.address, write_spec(), prefetch_bytes=0, retry_for=0.3) as feed:
+        next(feed)
+        server.kill()
+        with pytest.raises(systole.Unavailable, match=server.address):
+            ids(feed)
+
+
+def test_close_ends_a_wait_on_another_thread(start_server, write_spec):
+    server = start_server()
+    feed = systole.Feed(server.address, write_spec())
+    server.signal(signal.SIGSTOP)
+    threading.Timer(0.2, feed.close).start()
+    with pytest.raises((systole.Cancelled, systole.FailedPrecondition)):
+        next(feed)
+
+
+def python(code: str, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        **options,
+    )
+
+
+def interrupted(code: str, *arguments: str) -> str:
+    """Runs the code, sends Ctrl-C when it prints; returns what it says at its end."""
+    child = subprocess.Popen(
+        [sys.executable, "-u", "-c", textwrap.dedent(code), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    child.stdout.readline()
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate()
+    return said
+
+
+def test_ctrl_c_ends_the_wait_for_a_server(write_spec):
+    said = interrupted(
+        """
+        import sys, systole
+        print("waiting")
+        systole.Feed(sys.argv[1], sys.argv[2], connect_timeout=600)
+        """,
+        NOBODY,
+        write_spec(),
+    )
+    assert "KeyboardInterrupt" in said
+
+
+def test_ctrl_c_ends_the_wait_for_a_batch(start_server, write_spec):
+    server = start_server()
+    said = interrupted(
+        """
+        import os, signal, sys, systole
+        feed = systole.Feed(sys.argv[1], sys.argv[2])
+        os.kill(int(sys.argv[3]), signal.SIGSTOP)
+        print("waiting")
+        next(feed)
+        """,
+        server.address,
+        write_spec(),
+        str(server.process.pid),
+    )
+    assert "KeyboardInterrupt" in said
+
+
+def test_other_threads_run_while_one_waits(start_server, write_spec):
+    server = start_server()
+    feed = systole.Feed(server.address, write_spec())
+    server.signal(signal.SIGSTOP)
+    waiting = threading.Thread(target=next, args=(feed,))
+    waiting.start()
+    count = sum(1 for _ in range(1000))
+    assert count == 1000 and waiting.is_alive()
+    assert feed.stats()["steps_received"] == 0
+    server.signal(signal.SIGCONT)
+    waiting.join()
+    assert feed.step == 1
+
+
+@pytest.mark.parametrize("kind", ["client", "local"])
+def test_a_fork_is_told_instead_of_hanging(kind, server, shards, write_spec):
+    done = python(
+        """
+        import os, sys, systole
+        where, spec, kind = sys.argv[1:]
+        feed = systole.Feed(where, spec) if kind == "client" else systole.LocalFeed(where, spec)
+        next(feed)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(feed)
+            except RuntimeError as error:
+                print(error, flush=True)
+            sys.exit(0)  # Ends as usual: the parent's feed is left alone.
+        assert os.waitpid(child, 0)[1] == 0
+        print(next(feed).step)
+        """,
+        server.address if kind == "client" else shards,
+        write_spec(),
+        kind,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the process that forked" in done.stdout and "'spawn'" in done.stdout
+    assert done.stdout.rstrip().endswith("1")
+
+
+def read_one(address: str, spec: str) -> int:
+    with systole.Feed(address, spec) as feed:
+        return next(feed).step
+
+
+def test_spawned_processes_open_their_own(server, write_spec):
+    with systole.Feed(server.address, write_spec()) as feed:
+        next(feed)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.apply(read_one, (server.address, write_spec())) == 0
+
+
+@pytest.mark.parametrize("kind", ["client", "local"])
+@pytest.mark.parametrize("ending", ["", "del feed", "sys.exit(0)", "raise SystemExit(0)"])
+def test_a_feed_that_is_never_closed_leaves_nothing(kind, ending, server, shards, write_spec):
+    done = python(
+        f"""
+        import sys, systole
+        where, spec, kind = sys.argv[1:]
+        feed = systole.Feed(where, spec) if kind == "client" else systole.LocalFeed(where, spec)
+        batch = next(feed)
+        {ending}
+        """,
+        server.address if kind == "client" else shards,
+        write_spec(),
+        kind,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_importing_starts_no_thread():
+    done = python(
+        """
+        import os, numpy, ml_dtypes
+        before = len(os.listdir("/proc/self/task"))
+        import systole
+        assert len(os.listdir("/proc/self/task")) == before
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_open_feed_that_nobody_reads_asks_for_nothing(server, write_spec):
+    with systole.Feed(server.address, write_spec()) as feed:
+        time.sleep(0.2)
+        assert feed.stats()["steps_received"] == 0
+        assert next(feed).step == 0
+
+
+def test_nothing_stays_open(server, shards, write_spec):
+    def open_files():
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    def use():
+        with systole.Feed(server.address, write_spec()) as feed:
+            next(feed)
+        with systole.LocalFeed(shards, write_spec()) as feed:
+            next(feed)
+
+    use()  # What gRPC starts once stays.
+    before = open_files()
+    for _ in range(5):
+        use()
+    deadline = time.monotonic() + 20  # gRPC ends a connection's threads a moment later.
+    while open_files() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert open_files() <= before
