@@ -41,7 +41,7 @@ class DeviceBatch(Mapping[str, jax.Array]):
 
 
 def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
-    """Puts a batch on devices. Returns before the transfers are done and holds the memory till then.
+    """Puts a batch on devices. Returns before the transfers are done; keeps the memory till then.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
     the batch, so nothing is joined or copied first; devices that the sharding gives the same
