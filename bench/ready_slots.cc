@@ -73,19 +73,21 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   };
   // Applies what has happened, and goes on if that is possible now.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
+    std::shared_ptr<const void> lent;  // To drop it may take the lock.
     MutexLock lock(flow.mu);
     happened(flow);
-    if (flow.writer != nullptr && !flow.writing) flow.writer->Next();
+    if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  void Next() {
+  // Returns its reference to what it has lent: the client may have given that back already.
+  std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
       Finish(grpc::Status::OK);
-      return;
+      return nullptr;
     }
     const int64_t slice_bytes = slots_.ready().layout.slice_bytes();
     // As the engine counts it: two go, however large they are.
-    if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return;
+    if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return nullptr;
     const std::shared_ptr<const SealedMemory>& slot = slots_.slot(step_, core_);
     std::shared_ptr<const void> owner(slot.get(), [flow = flow_, slice_bytes](const void*) {
       Advance(*flow, [slice_bytes](Flow& f) { f.lent -= slice_bytes; });
@@ -94,10 +96,9 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     if (const v1::NotShared why = session_->Lend(slot, owner); why != v1::NO_REASON) {
       // The client is gone, and its stream is about to end. Any other reason would be measured.
       SYSTOLE_CHECK(why == v1::SESSION_OVER);
-      unlent_ = std::move(owner);
       step_ = end_;
       Next();
-      return;
+      return owner;
     }
     flow_->writing = true;
     message_ = EncodeChunk(
@@ -105,6 +106,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     core_ = (core_ + 1) % slots_.ready().num_cores;
     if (core_ == 0) ++step_;
     StartWrite(&message_);
+    return owner;
   }
 
   static constexpr int64_t kWindowBytes = int64_t{16} << 20;  // As the server's.
@@ -115,8 +117,6 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const int64_t end_;
   int core_ = 0;
   grpc::ByteBuffer message_;
-  // What the session would not take: to drop it takes the flow's lock, which Next() has.
-  std::shared_ptr<const void> unlent_;
 };
 
 std::unique_ptr<SlotServer> ListenForSlots(const std::string& address) {
