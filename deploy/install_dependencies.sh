@@ -3,6 +3,7 @@
 #
 #   deploy/install_dependencies.sh            what the programs are built from, and the demo
 #   deploy/install_dependencies.sh --tests    and what tests and benchmarks need
+#   deploy/install_dependencies.sh --torch    and PyTorch, for `tests/run.sh torch`
 #   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
 #
 # Uses sudo only if not root. README.md says what each library is for.
@@ -18,15 +19,18 @@ tests=(
   libgtest-dev libgmock-dev libbenchmark-dev
   iproute2  # Makes the links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
+  python3-dev python3-venv  # The Python package and its tests.
   chromium  # Opens report pages in a test.
 )
 checks=(clang clang-format clang-tidy libclang-rt-14-dev git)
+torch=(python3-torch)
 case "$*" in
   "") ;;
   --tests) packages+=("${tests[@]}") ;;
+  --torch) packages+=("${tests[@]}" "${torch[@]}") ;;
   --checks) packages+=("${tests[@]}" "${checks[@]}") ;;
   *)
-    echo "usage: $0 [--tests | --checks]" >&2
+    echo "usage: $0 [--tests | --torch | --checks]" >&2
     exit 2
     ;;
 esac

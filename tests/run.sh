@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Builds Systole from nothing and tests it. Stops at the first failure and says how to repeat it.
 #
-#   tests/run.sh             installs what is missing, builds the release preset, runs its tests and
-#                            every benchmark once
+#   tests/run.sh             installs what is missing, builds the release preset, runs its tests, every
+#                            benchmark once, and the tests of the Python package
 #   tests/run.sh --all       all the sections below, in this order
 #   tests/run.sh SECTION..   only these:
 #     format    clang-format over every source
 #     release   the release build and its tests
 #     bench     every benchmark once, briefly
+#     python    the Python package, installed as pip does it, with NumPy and JAX; and the client that
+#               is written from the .proto files alone
+#     torch     the Python package with Debian's PyTorch
 #     clang     the clang build: thread-safety analysis, warnings are errors
 #     headers   each header compiled alone
 #     tidy      clang-tidy (checks: .clang-tidy)
@@ -15,22 +18,25 @@
 #     tsan      ThreadSanitizer over core
 #     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 300)
 #
+#   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
+#                            gigabytes from the package index, so --all leaves it out
+#
 # SYSTOLE_JOBS is the number of compilers, tests and fuzzers at a time (default: the number of CPUs).
 set -euo pipefail
 
-readonly all_sections=(format release bench clang headers tidy asan tsan fuzz)
+readonly all_sections=(format release bench python torch clang headers tidy asan tsan fuzz)
 sections=("$@")
 case "$*" in
-  "") sections=(release bench) ;;
+  "") sections=(release bench python) ;;
   --all) sections=("${all_sections[@]}") ;;
 esac
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | bench | asan | tsan) ;;
+    release | bench | python | torch | frameworks | asan | tsan) ;;
     format | clang | headers | tidy | fuzz) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]}" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} frameworks" >&2
       exit 2
       ;;
   esac
@@ -84,6 +90,14 @@ check_tidy() {
 section_format() { run check_format; }
 section_release() { build_and_test release; }
 section_bench() { run bench/run.sh --smoke; }
+section_python() {
+  run tests/client/python/run.sh
+  # Its programs are those of the release build.
+  build release
+  run tests/interop/run.sh build/release
+}
+section_torch() { run tests/client/python/run.sh torch; }
+section_frameworks() { run tests/client/python/run.sh frameworks; }
 section_clang() { build clang; }
 section_headers() {
   run cmake --preset clang

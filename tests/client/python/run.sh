@@ -1,27 +1,49 @@
 #!/usr/bin/env bash
 # Installs the Python package into an environment of its own and tests it there.
 #
-#   tests/client/python/run.sh [PYTEST ARGUMENT..]
+#   tests/client/python/run.sh               with NumPy and JAX
+#   tests/client/python/run.sh torch         with Debian's PyTorch
+#   tests/client/python/run.sh frameworks    with the current PyTorch, TensorFlow and Grain: gigabytes
+#   tests/client/python/run.sh KIND PYTEST ARGUMENT..    KIND is jax, torch or frameworks
 #
-# The environment is build/python-env; it is made anew when requirements.txt has changed. The package
-# is built as `pip install ./client/python` builds it, but in build/python, so that the next time only
-# what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE chooses another interpreter than /usr/bin/python3.
+# The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
+# package is built as `pip install ./client/python` builds it, but in build/python/KIND/objects, so that
+# the next time only what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE is the interpreter
+# (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
+kind=${1:-jax}
+shift || true
 readonly python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
-readonly environment=$PWD/build/python-env
+readonly folder=$PWD/build/python/$kind
+options=()
+case "$kind" in
+  jax) ;;
+  torch)
+    deploy/install_dependencies.sh --torch
+    options+=(--system-site-packages)
+    ;;
+  frameworks) ;;
+  *)
+    echo "usage: $0 [jax | torch | frameworks] [PYTEST ARGUMENT..]" >&2
+    exit 2
+    ;;
+esac
 
-wanted=$("$python" --version; cat "$here/requirements.txt")
-if [[ $(cat "$environment/made-of" 2>/dev/null) != "$wanted" ]]; then
-  rm -rf "$environment" build/python
-  "$python" -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check --upgrade pip==26.3
-  "$environment/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-  echo "$wanted" >"$environment/made-of"
+pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
+
+requirements=$here/requirements-$kind.txt
+wanted=$("$python" --version && cat "$requirements" "$here/requirements-build.txt")
+if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
+  rm -rf "$folder"
+  echo "making $folder/env"
+  "$python" -m venv ${options[@]+"${options[@]}"} "$folder/env"
+  pip install --quiet -r "$here/requirements-build.txt"
+  pip install --quiet -r "$requirements"
+  echo "$wanted" >"$folder/made-of"
 fi
-CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} "$environment/bin/pip" install --quiet \
-  --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-  --config-settings build-dir="$PWD/build/python" \
+CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
+  --no-deps --force-reinstall --config-settings build-dir="$folder/objects" \
   --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python
-exec "$environment/bin/python" -m pytest -q -p no:cacheprovider "$here" "$@"
+exec "$folder/env/bin/python" -m pytest -q -p no:cacheprovider "$here/with_$kind" "$@" </dev/null
