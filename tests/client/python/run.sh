@@ -7,7 +7,7 @@
 #   tests/client/python/run.sh KIND PYTEST ARGUMENT..    KIND is jax, torch or frameworks
 #
 # The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
-# package is built as `pip install ./client/python` builds it, but in build/python/KIND/objects, so that
+# package is built as `pip install ./client/python` builds it, but in build/python/objects, so that
 # the next time only what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE is the interpreter
 # (default: /usr/bin/python3).
 set -euo pipefail
@@ -44,6 +44,6 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
   echo "$wanted" >"$folder/made-of"
 fi
 CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
-  --no-deps --force-reinstall --config-settings build-dir="$folder/objects" \
+  --no-deps --force-reinstall --config-settings build-dir="$PWD/build/python/objects" \
   --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python
 exec "$folder/env/bin/python" -m pytest -q -p no:cacheprovider "$here/with_$kind" "$@" </dev/null
