@@ -66,6 +66,7 @@ std::vector<Room> SystoleRooms() {
               "proto/order", "proto/slots", "client/infeed"}})},
       // The same steps without a server.
       {"client/local", 7, Join({core, messages, {"client/feed"}})},
+      {"client/html", 6, {}},  // What all pages need.
       {"client/json", 6, status},
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
@@ -89,7 +90,7 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              {"core/concurrency", "core/storage", "core/batch", "proto/systole/v1", "client/json",
               "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 10, Join({ground, {"client/json"}, emulator})},
+      {"client/emulator/report", 10, Join({ground, {"client/html", "client/json"}, emulator})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 10,
        Join({ground, {"core/storage", "core/concurrency", "core/image", "client/texture"}})},

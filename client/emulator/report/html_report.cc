@@ -13,6 +13,7 @@
 #include "client/emulator/report/plot.h"
 #include "client/emulator/report/roofline_figure.h"
 #include "client/emulator/report/timing_figures.h"
+#include "client/html/html_text.h"
 
 namespace systole::emulator {
 namespace {

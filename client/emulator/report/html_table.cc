@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "client/html/html_text.h"
 #include "client/json/json_writer.h"
 
 namespace systole::emulator {

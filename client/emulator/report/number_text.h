@@ -1,13 +1,10 @@
-// Numbers as text for readers: three significant digits, a unit, commas between thousands. And text
-// from outside, escaped for HTML.
+// Numbers as text for readers: three significant digits, a unit, commas between thousands.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
 #define SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
 
 #include <string>
-
-#include "absl/strings/string_view.h"
 
 namespace systole::emulator {
 
@@ -29,9 +26,6 @@ std::string NumberText(double value, Unit unit);
 // A value of an axis whose ticks are `step` apart: "0 ms", "2.5 ms", "5.0 ms". All texts of one
 // axis have the same prefix, which `largest` decides. REQUIRES: step > 0.
 std::string TickText(double value, double step, double largest, Unit unit);
-
-// `text` with & < > " ' as entities: safe between tags and inside a quoted attribute.
-std::string EscapeHtml(absl::string_view text);
 
 }  // namespace systole::emulator
 

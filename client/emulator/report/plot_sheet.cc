@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/html/html_text.h"
 
 namespace systole::emulator {
 namespace {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/report/html_table.h"
 #include "client/emulator/report/plot.h"
+#include "client/html/html_text.h"
 
 namespace systole::emulator {
 namespace {

@@ -1,11 +1,14 @@
 #include "tests/client/emulator/report/browser.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/html/html_text.h"
 #include "core/image/jpeg_decoder.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
@@ -75,6 +78,30 @@ OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int 
     if (absl::StrContains(line, ":CONSOLE")) absl::StrAppend(&page.console, line, "\n");
   }
   return page;
+}
+
+MeasuredPage OpenInFrame(const std::string& html, const std::string& script, ColorScheme scheme,
+                         int width, int height) {
+  const std::string measuring = absl::StrReplaceAll(
+      html, {{"</body>", absl::StrCat("<script>addEventListener('load', () => {"
+                                      "parent.document.getElementById('measured').textContent ="
+                                      " (() => {",
+                                      script, "})(); });</script></body>")}});
+  MeasuredPage measured = {
+      .page = OpenPage(
+          absl::StrCat(
+              "<!DOCTYPE html><html style=\"color-scheme: light dark\"><meta charset=\"utf-8\">"
+              "<body style=\"margin: 0\"><pre id=\"measured\" hidden></pre>"
+              "<iframe style=\"border: 0; width: ",
+              width, "px; height: ", height, "px\" srcdoc=\"", EscapeHtml(measuring),
+              "\"></iframe></body></html>"),
+          scheme, std::max(width, 500), height, /*pixel_ratio=*/1)};
+  const std::string begin = "<pre id=\"measured\" hidden=\"\">";
+  const size_t from = measured.page.dom.find(begin);
+  if (from == std::string::npos) return measured;
+  const size_t at = from + begin.size();
+  measured.measured = measured.page.dom.substr(at, measured.page.dom.find("</pre>", at) - at);
+  return measured;
 }
 
 }  // namespace systole

@@ -37,6 +37,16 @@ struct OpenedPage {
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 
+struct MeasuredPage {
+  OpenedPage page;
+  std::string measured;  // What a script found out, as HTML.
+};
+
+// Opens `html` in a frame of `width` pixels, as on a phone's screen: Chromium has no window below
+// 500. When the page and its pictures are loaded `script` runs; what it returns is `measured`.
+MeasuredPage OpenInFrame(const std::string& html, const std::string& script, ColorScheme scheme,
+                         int width, int height);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_BROWSER_H_

@@ -53,11 +53,5 @@ TEST(TickTextTest, OneAxisHasOnePrefixAndAsManyDigitsAsItsStepNeeds) {
   EXPECT_EQ(TickText(2000, 1000, 5000, Unit::kCount), "2,000");
 }
 
-TEST(EscapeHtmlTest, NothingCanOpenATagOrCloseAnAttribute) {
-  EXPECT_EQ(EscapeHtml("<b title=\"x\">'&amp;'</b>"),
-            "&lt;b title=&quot;x&quot;&gt;&#39;&amp;amp;&#39;&lt;/b&gt;");
-  EXPECT_EQ(EscapeHtml("resnet50 – v1.5"), "resnet50 – v1.5");
-}
-
 }  // namespace
 }  // namespace systole::emulator

@@ -1,5 +1,4 @@
 // The report page in a real browser: what it shows against the JSON, and its plots, in ink.
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -13,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/emulator/report/html_report.h"
-#include "client/emulator/report/number_text.h"
 #include "client/emulator/report/run_report.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
@@ -312,10 +310,10 @@ TEST(ReportPageTest, HostileNamesStayText) {
 
 // ---- Widths ----
 
-// Appended to a page: writes down the window's and the page's width, whatever stands out of the
-// window or of its figure, the smallest text of a plot, and the verdict's contrast, its colours
-// against each other.
-constexpr char kMeasure[] = R"js(<script>
+// Returns the window's and the page's width, the number of plots, the smallest text of a plot, the
+// verdict's contrast (its colours against each other), and whatever stands out of the window or of
+// its figure.
+constexpr char kMeasure[] = R"js(
 const cut = [];
 let smallest = 99, plots = 0;
 for (const plot of document.querySelectorAll('.plot svg')) {
@@ -337,36 +335,21 @@ const light = color => {
 };
 const style = getComputedStyle(document.querySelector('.verdict'));
 const lights = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
-parent.document.getElementById('measured').textContent =
-    [innerWidth, document.documentElement.scrollWidth, plots, smallest,
+return [innerWidth, document.documentElement.scrollWidth, plots, smallest,
      (lights[0] + .05) / (lights[1] + .05), 'cut:' + cut.join('|')].join(' ');
-</script>)js";
+)js";
 
 struct Measured {
   double window = 0, page = 0, plots = 0, smallest_text = 0, contrast = 0;
   std::string cut;
 };
 
-// Opens `html` in a frame of so many pixels, as a phone's screen: Chromium has no window below 500.
-OpenedPage OpenInFrame(const std::string& html, ColorScheme scheme, int width) {
-  const std::string measuring =
-      absl::StrReplaceAll(html, {{"</body>", absl::StrCat(kMeasure, "</body>")}});
-  return OpenPage(
-      absl::StrCat(
-          "<!DOCTYPE html><html style=\"color-scheme: light dark\"><meta charset=\"utf-8\">"
-          "<body style=\"margin: 0\"><pre id=\"measured\" hidden></pre>"
-          "<iframe style=\"border: 0; width: ",
-          width, "px; height: ", kHeight, "px\" srcdoc=\"", EscapeHtml(measuring),
-          "\"></iframe></body></html>"),
-      scheme, std::max(width, 500), kHeight, /*pixel_ratio=*/1);
-}
-
 Measured Measure(const std::string& html, ColorScheme scheme, int width) {
-  const OpenedPage page = OpenInFrame(html, scheme, width);
-  EXPECT_EQ(page.error, "");
-  EXPECT_EQ(page.console, "");
+  const MeasuredPage opened = OpenInFrame(html, kMeasure, scheme, width, kHeight);
+  EXPECT_EQ(opened.page.error, "");
+  EXPECT_EQ(opened.page.console, "");
   Measured measured;
-  std::istringstream text(Between(page.dom, "<pre id=\"measured\" hidden=\"\">", "</pre>"));
+  std::istringstream text(opened.measured);
   text >> measured.window >> measured.page >> measured.plots >> measured.smallest_text >>
       measured.contrast;
   std::getline(text, measured.cut);
