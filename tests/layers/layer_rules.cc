@@ -66,6 +66,12 @@ std::vector<Room> SystoleRooms() {
               "proto/order", "proto/slots", "client/infeed"}})},
       // The same steps without a server.
       {"client/local", 7, Join({core, messages, {"client/feed"}})},
+      // What a trainer gets, as a page: for `systole look` and for Python.
+      {"client/look", 7,
+       Join({ground,
+             messages,
+             {"core/batch", "core/operations", "core/order", "core/image", "proto/order",
+              "client/html", "client/feed"}})},
       {"client/html", 6, {}},  // What all pages need.
       {"client/json", 6, status},
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
@@ -98,11 +104,14 @@ std::vector<Room> SystoleRooms() {
        Join({core,
              messages,
              {"core/program", "proto/framing/grpc_log.h", "client/infeed", "client/feed",
-              "client/json", "client/texture", "client/cli/flowers", "client/emulator/report"},
+              "client/look", "client/json", "client/texture", "client/cli/flowers",
+              "client/emulator/report"},
              emulator})},
       // The C++ below the Python package; nothing of C++ stands on it.
       {"client/python/extension", 11,
-       Join({core, messages, {"proto/framing/grpc_log.h", "client/feed", "client/local"}})},
+       Join({core,
+             messages,
+             {"proto/framing/grpc_log.h", "client/feed", "client/local", "client/look"}})},
   };
 }
 

@@ -1,0 +1,238 @@
+#include "client/look/contact_sheet.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/html/html_text.h"
+#include "client/look/example_card.h"
+#include "client/look/place_kinds.h"
+#include "client/look/sheet_outputs.h"
+#include "client/look/sheet_style.h"
+#include "core/status/status_macros.h"
+#include "google/protobuf/text_format.h"
+
+namespace systole {
+namespace {
+
+// More masked records than these are counted, not named.
+constexpr size_t kMaxNamedRecords = 20;
+
+absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
+                   const ContactSheetOptions& options) {
+  if (options.max_examples < 1 || options.max_examples > kMaxSheetExamples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_examples is ", options.max_examples, ", want 1 to ", kMaxSheetExamples));
+  }
+  if (options.num_records < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_records is ", options.num_records, ", want 0 (not known) or more"));
+  }
+  if (steps.empty()) return absl::InvalidArgumentError("there are no steps to show");
+  for (const Step& step : steps) {
+    if (step.layout() != steps[0].layout()) {
+      return absl::InvalidArgumentError(absl::StrCat("steps ", steps[0].number(), " and ",
+                                                     step.number(),
+                                                     " have different tensors: want one feed's"));
+    }
+    const int64_t places = step.layout().per_core_batch() * step.core_end();
+    if (places > spec.global_batch()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "step ", step.number(), " has ", places,
+          " places up to its last core, but global_batch of the spec is ", spec.global_batch()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A place of a step, and what stands there.
+struct PlaceOfStep {
+  int core = 0;
+  int64_t slot = 0;  // In the core.
+  KnownPlace known;
+};
+
+std::vector<PlaceOfStep> PlacesOf(const Step& step, const PlaceKinds& kinds) {
+  const int64_t per_core = step.layout().per_core_batch();
+  std::vector<PlaceOfStep> places;
+  for (int core = step.core_begin(); core < step.core_end(); ++core) {
+    const absl::Span<const uint8_t> valid = ValidPlaces(step, core);
+    for (int64_t slot = 0; slot < per_core; ++slot) {
+      const bool is_valid = valid[static_cast<size_t>(slot)] != 0;
+      places.push_back({core, slot, kinds.At(step.number(), core * per_core + slot, is_valid)});
+    }
+  }
+  return places;
+}
+
+struct Counts {
+  int64_t examples = 0, padding = 0, masked = 0, empty = 0;
+  std::vector<int64_t> masked_records;  // At most kMaxNamedRecords.
+
+  void Add(const KnownPlace& place) {
+    switch (place.kind) {
+      case PlaceKind::kExample:
+        ++examples;
+        break;
+      case PlaceKind::kPadding:
+        ++padding;
+        break;
+      case PlaceKind::kMasked:
+        ++masked;
+        if (place.record.has_value() && masked_records.size() < kMaxNamedRecords) {
+          masked_records.push_back(*place.record);
+        }
+        break;
+      case PlaceKind::kEmpty:
+        ++empty;
+    }
+  }
+  int64_t places() const { return examples + padding + masked + empty; }
+};
+
+// "1 step", "3 steps".
+std::string Count(int64_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string StepsText(absl::Span<const Step> steps) {
+  if (steps.size() == 1) return absl::StrCat(steps[0].number());
+  return absl::StrCat(steps.front().number(), " to ", steps.back().number());
+}
+
+std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
+                      const ContactSheetOptions& options, const Counts& counts) {
+  std::vector<std::pair<const char*, std::string>> facts = {
+      {"Dataset", spec.dataset()},
+      {steps.size() == 1 ? "Step" : "Steps", StepsText(steps)},
+      {"Examples", absl::StrCat(counts.examples)}};
+  if (counts.padding > 0) facts.emplace_back("Padding", absl::StrCat(counts.padding));
+  if (counts.masked > 0) facts.emplace_back("Masked", absl::StrCat(counts.masked));
+  if (counts.empty > 0) facts.emplace_back("Padding or masked", absl::StrCat(counts.empty));
+  const int cores = steps[0].core_end() - steps[0].core_begin();
+  facts.emplace_back("Cores", absl::StrCat(cores, " of ", spec.num_cores()));
+  if (options.num_records > 0) {
+    facts.emplace_back("Records", absl::StrCat(options.num_records));
+  }
+  if (!options.source.empty()) facts.emplace_back("Source", options.source);
+  if (!options.version.empty()) facts.emplace_back("Version", options.version);
+  std::string html = "<dl class=\"sheet facts\">\n";
+  for (const auto& [label, value] : facts) {
+    // Addresses and versions are long words.
+    const bool is_long = value.size() > 16;
+    absl::StrAppend(&html, is_long ? "<div class=\"long\">" : "<div>", "<dt>", label, "</dt><dd>",
+                    EscapeHtml(value), "</dd></div>\n");
+  }
+  return html + "</dl>\n";
+}
+
+// What to know before looking at pictures. Empty if there is nothing.
+std::string NoticeHtml(absl::Span<const SheetOutput> outputs, const Counts& counts) {
+  std::string items;
+  if (counts.masked > 0) {
+    const std::string records = absl::StrJoin(counts.masked_records, ", ");
+    absl::StrAppend(&items, "<li>", Count(counts.masked, "example"),
+                    counts.masked == 1 ? " is" : " are", " masked: the record is damaged",
+                    records.empty() ? "" : absl::StrCat(" (record_id ", records),
+                    counts.masked > static_cast<int64_t>(kMaxNamedRecords) ? ", …" : "",
+                    records.empty() ? "" : ")", ".</li>\n");
+  }
+  for (const SheetOutput& output : outputs) {
+    if (output.summary.all_finite()) continue;
+    absl::StrAppend(&items, "<li><b>", EscapeHtml(output.name),
+                    "</b>: ", output.summary.NotFiniteText(),
+                    " of its values are NaN or infinite.</li>\n");
+  }
+  if (items.empty()) return "";
+  return absl::StrCat("<aside class=\"notice\"><ul>\n", items, "</ul></aside>\n");
+}
+
+std::string SpecHtml(const v1::FeedSpec& spec) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(spec, &text);
+  return absl::StrCat("<details class=\"sheet\"><summary>Feed spec</summary><pre>",
+                      EscapeHtml(text), "</pre></details>\n");
+}
+
+int64_t NumImages(absl::Span<const SheetOutput> outputs) {
+  return std::count_if(outputs.begin(), outputs.end(),
+                       [](const SheetOutput& output) { return output.image.has_value(); });
+}
+
+// What the page leaves out. Empty if it is nothing.
+std::string LeftOutHtml(absl::Span<const SheetOutput> outputs, int64_t shown,
+                        const Counts& counts) {
+  std::string items;
+  if (shown < counts.places()) {
+    absl::StrAppend(&items, "<li>The first ", shown, " of ", counts.places(),
+                    " places are shown. The table counts all of them.</li>\n");
+  }
+  const int64_t images = NumImages(outputs);
+  if (images > kMaxPicturesOfExample) {
+    absl::StrAppend(&items, "<li>Of each example the first ", kMaxPicturesOfExample, " of ", images,
+                    " image outputs are drawn.</li>\n");
+  }
+  return items.empty() ? "" : absl::StrCat("<footer><ul>\n", items, "</ul></footer>\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
+                                         const ContactSheetOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(Check(spec, steps, options));
+  SYSTOLE_ASSIGN_OR_RETURN(const PlaceKinds kinds, PlaceKinds::Create(spec, options.num_records));
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<SheetOutput> outputs, SheetOutputs(spec, steps));
+  Counts counts;
+  int64_t shown = 0;
+  std::vector<std::vector<PlaceOfStep>> shown_places;  // By step.
+  for (const Step& step : steps) {
+    std::vector<PlaceOfStep> places = PlacesOf(step, kinds);
+    for (const PlaceOfStep& place : places) counts.Add(place.known);
+    const int64_t wanted =
+        std::min(static_cast<int64_t>(places.size()), options.max_examples - shown);
+    places.resize(static_cast<size_t>(wanted));
+    shown += wanted;
+    for (const PlaceOfStep& place : places) {
+      if (place.known.kind != PlaceKind::kExample) continue;
+      for (SheetOutput& output : outputs) {
+        if (!output.image.has_value()) continue;
+        output.image->Widen(step.Tensor(place.core, output.index).data, place.slot);
+      }
+    }
+    shown_places.push_back(std::move(places));
+  }
+  const std::string title = EscapeHtml(options.title.empty() ? spec.dataset() : options.title);
+  std::string html = absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      // Whatever a name may smuggle in: nothing is loaded, nothing runs.
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'; img-src data:\">\n<title>",
+      title, " – Systole contact sheet</title>\n<style>", kSheetStyle,
+      "</style></head>\n<body><main>\n<header><span class=\"badge\">contact sheet</span><h1>",
+      title, "</h1><p>What the trainer gets: the tensors of ",
+      Count(static_cast<int64_t>(steps.size()), "step"),
+      " as they stand in its memory. Pictures are made from these values, not from the files of "
+      "the dataset.</p></header>\n",
+      NoticeHtml(outputs, counts), FactsHtml(spec, steps, options, counts),
+      "<section class=\"sheet\"><h2>Outputs</h2>\n", OutputTableHtml(outputs, steps[0].layout()),
+      "</section>\n", SpecHtml(spec));
+  const int64_t images = NumImages(outputs);
+  for (size_t i = 0; i < steps.size() && !shown_places[i].empty(); ++i) {
+    absl::StrAppend(&html, "<section><h2 class=\"step\">Step ", steps[i].number(),
+                    "</h2>\n<div class=\"examples", images > 1 ? " wide" : "", "\">\n");
+    for (const PlaceOfStep& place : shown_places[i]) {
+      SYSTOLE_ASSIGN_OR_RETURN(
+          const std::string card,
+          ExampleCardHtml(steps[i], place.core, place.slot, place.known, outputs));
+      html += card;
+    }
+    html += "</div></section>\n";
+  }
+  absl::StrAppend(&html, LeftOutHtml(outputs, shown, counts), "</main></body></html>\n");
+  return html;
+}
+
+}  // namespace systole

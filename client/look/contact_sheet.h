@@ -1,0 +1,47 @@
+// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. A picture
+// for each image, put back from its last `normalize`; labels and other values as text; a table of
+// all outputs with their ranges; what is padding, and what is masked.
+//
+// The page needs no network, no other file and no script. It holds no date: the same steps give the
+// same page.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_LOOK_CONTACT_SHEET_H_
+#define SYSTOLE_CLIENT_LOOK_CONTACT_SHEET_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/feed/step.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// A page of more examples would be too large for browsers.
+inline constexpr int64_t kMaxSheetExamples = 1024;
+
+struct ContactSheetOptions {
+  // The page's heading. Empty: the dataset's name.
+  std::string title;
+  // Where the steps came from, such as "127.0.0.1:8470". Empty: the page does not say it.
+  std::string source;
+  // Of the program or server that made the steps. Empty: the page does not say it.
+  std::string version;
+  // Records of the dataset. 0: not known; the page then leaves out record ids, and may not be able
+  // to tell padding from masked records.
+  int64_t num_records = 0;
+  // Examples shown, from the first place of the first step on: 1 to kMaxSheetExamples. An example
+  // of 224 x 224 pixels adds about 30 kB to the page. All examples count in the table.
+  int64_t max_examples = 64;
+};
+
+// The page of `steps`, which may have any StepPlacement.
+//   InvalidArgument  there are no steps, they are not steps of `spec`, or an option is out of range.
+absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
+                                         const ContactSheetOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOOK_CONTACT_SHEET_H_

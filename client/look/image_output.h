@@ -1,0 +1,84 @@
+// An image output of a feed, as pictures that people can judge: the values of the tensor are put
+// back to the pixels that `normalize` was given.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
+#define SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/batch/slice_layout.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// A picture is at most so many pixels wide and high; of larger images it has every second pixel, or
+// every third, ..
+inline constexpr int64_t kMaxPictureEdge = 512;
+
+struct ShownPicture {
+  std::string jpeg;
+  int width = 0;
+  int height = 0;
+};
+
+class ImageOutput {
+ public:
+  // nullopt if `tensor` holds no images: they are [height, width, 1 or 3] for each example, in the
+  // layout of `output`, as UINT8, FLOAT32 or BFLOAT16.
+  //   InvalidArgument  the transforms of `output` are wrong, or `tensor` is not what they make.
+  static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
+                                                           const SliceTensor& tensor);
+
+  // Makes the range of known values hold those of example `slot`. `values` is where the tensor
+  // begins. Call it for all examples before the functions below.
+  void Widen(const uint8_t* values, int64_t slot);
+
+  // How a value becomes a pixel: the end of a sentence.
+  std::string HowText() const;
+
+  // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors of EncodeJpeg.
+  absl::StatusOr<ShownPicture> Picture(const uint8_t* values, int64_t slot) const;
+
+  // Pixels of the picture for each pixel of the image, one way: 1 / every().
+  int64_t every() const { return every_; }
+  int width() const { return static_cast<int>((width_ + every_ - 1) / every_); }
+  int height() const { return static_cast<int>((height_ + every_ - 1) / every_); }
+
+ private:
+  // The values from `black` to `white`, after normalize was undone, are the pixels 0 to 255.
+  struct Scale {
+    double black = 0;
+    double white = 255;
+  };
+
+  ImageOutput() = default;
+  absl::Status UndoNormalizes(const v1::Output& output);
+  bool IsStretched() const;
+  Scale PixelScale() const;
+  // The value before all normalizes. `example` is where the example's first element stands.
+  double PutBack(const uint8_t* example, int64_t y, int64_t x, int64_t channel) const;
+
+  DType dtype_ = DType::kUint8;
+  int64_t height_ = 0, width_ = 0, channels_ = 0;
+  // From one element to the next, in elements.
+  int64_t slot_step_ = 0, y_step_ = 0, x_step_ = 0, channel_step_ = 0;
+  int64_t every_ = 1;
+
+  bool from_bytes_ = false;  // Begins with pixels of 0 to 255.
+  bool is_normalized_ = false;
+  // All normalizes together, for each channel: value = pixel * scale + bias.
+  std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};
+
+  double min_ = std::numeric_limits<double>::infinity();
+  double max_ = -std::numeric_limits<double>::infinity();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_

@@ -1,0 +1,25 @@
+#include "client/look/place_kinds.h"
+
+#include "core/status/status_macros.h"
+#include "proto/order/order_spec.h"
+
+namespace systole {
+
+absl::StatusOr<PlaceKinds> PlaceKinds::Create(const v1::FeedSpec& spec, int64_t num_records) {
+  PlaceKind invalid = PlaceKind::kEmpty;
+  if (spec.tail() != v1::PAD) invalid = PlaceKind::kMasked;
+  if (spec.tail() == v1::PAD && spec.on_corrupt() != v1::MASK) invalid = PlaceKind::kPadding;
+  if (num_records == 0) return PlaceKinds(invalid, std::nullopt);
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(OrderSpecOf(spec, num_records)));
+  return PlaceKinds(invalid, std::move(order));
+}
+
+KnownPlace PlaceKinds::At(int64_t step, int64_t slot, bool is_valid) const {
+  KnownPlace known = {.kind = is_valid ? PlaceKind::kExample : invalid_};
+  if (!order_.has_value()) return known;
+  known.record = order_->PlaceOf(step, slot).record;
+  if (!is_valid) known.kind = known.record.has_value() ? PlaceKind::kMasked : PlaceKind::kPadding;
+  return known;
+}
+
+}  // namespace systole

@@ -1,0 +1,47 @@
+// What stands at a place of a step: an example, or nothing, and why.
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CLIENT_LOOK_PLACE_KINDS_H_
+#define SYSTOLE_CLIENT_LOOK_PLACE_KINDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/order/order.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+enum class PlaceKind {
+  kExample,
+  kPadding,  // By the order no record stands here.
+  kMasked,   // A record stands here, and it is damaged.
+  kEmpty,    // One of the two; only the number of records would tell.
+};
+
+struct KnownPlace {
+  PlaceKind kind = PlaceKind::kExample;
+  std::optional<int64_t> record;  // nullopt: there is none, or it is not known.
+};
+
+class PlaceKinds {
+ public:
+  // `num_records` of the dataset, or 0 if it is not known. Errors of Order::Create().
+  static absl::StatusOr<PlaceKinds> Create(const v1::FeedSpec& spec, int64_t num_records);
+
+  // `slot` counts over all cores. REQUIRES: step >= 0, 0 <= slot < global_batch.
+  KnownPlace At(int64_t step, int64_t slot, bool is_valid) const;
+
+ private:
+  PlaceKinds(PlaceKind invalid, std::optional<Order> order)
+      : invalid_(invalid), order_(std::move(order)) {}
+
+  PlaceKind invalid_;  // What an invalid place is as far as the spec tells.
+  std::optional<Order> order_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOOK_PLACE_KINDS_H_
