@@ -58,12 +58,14 @@ std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
   return ValueOrRaise(ResumeToken::Decode(*text));
 }
 
-std::unique_ptr<FeedHandle> OpenClient(
-    const nb::bytes& serialized, std::vector<std::string> servers,
-    const std::optional<std::string>& token, int64_t first_step, std::pair<int, int> cores,
-    int64_t prefetch_bytes, int64_t max_step_bytes, double connect_timeout, double retry_for,
-    double silence_timeout, double backoff, double max_backoff, bool share_memory,
-    bool allow_mixed_content) {
+std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
+                                       std::vector<std::string> servers,
+                                       const std::optional<std::string>& token, int64_t first_step,
+                                       std::pair<int, int> cores, int64_t prefetch_bytes,
+                                       int64_t max_step_bytes, double connect_timeout,
+                                       double retry_for, double silence_timeout, double backoff,
+                                       double max_backoff, bool share_memory,
+                                       bool allow_mixed_content) {
   const v1::FeedSpec spec = SpecOf(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   const FeedClientOptions options = {
@@ -249,6 +251,11 @@ nb::dict FeedHandle::Shape() const {
   return dict;
 }
 
+std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
+                                                  const std::string& source) const {
+  return std::make_unique<ContactSheets>(SpecOf(spec), shape_, source, num_records_);
+}
+
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
   if (memory.size() != shape_->bytes() || core < shape_->core_begin || core >= shape_->core_end) {
     RaiseIfError(absl::InvalidArgumentError("no step of this feed, or none of its cores"));
@@ -278,6 +285,7 @@ void DeclareFeeds(nb::module_& module) {
       .def("token_at", &FeedHandle::TokenAt, nb::arg("next_step"))
       .def("stats", &FeedHandle::Stats)
       .def("shape", &FeedHandle::Shape)
+      .def("sheets", &FeedHandle::Sheets, nb::arg("spec"), nb::arg("source"))
       .def("digest", &FeedHandle::Digest, nb::arg("memory"), nb::arg("core"));
 }
 

@@ -17,6 +17,7 @@
 #include "client/feed/feed.h"
 #include "client/feed/feed_client_stats.h"
 #include "client/feed/step.h"
+#include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/memory.h"
 #include "core/concurrency/mutex.h"
 #include "nanobind/nanobind.h"
@@ -42,6 +43,9 @@ class FeedHandle {
   nanobind::dict Stats();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
+  // Makes pages of this feed's steps. `spec` is its spec, `source` where it comes from, for people.
+  std::unique_ptr<ContactSheets> Sheets(const nanobind::bytes& spec,
+                                        const std::string& source) const;
   // StepDigest of one core's slice of the step in `memory`.
   std::string Digest(const Memory& memory, int core) const;
 

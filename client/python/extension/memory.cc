@@ -38,7 +38,9 @@ nb::capsule Export(std::unique_ptr<Exported<Managed>> exported, const char* name
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = exported->strides.data();
   managed.manager_ctx = exported.get();
-  managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager_ctx); };
+  managed.deleter = [](Managed* self) {
+    delete static_cast<Exported<Managed>*>(self->manager_ctx);
+  };
   PyObject* const capsule = PyCapsule_New(&managed, name, drop);
   if (capsule == nullptr) throw nb::python_error();
   exported.release();  // The capsule's now.
@@ -83,10 +85,9 @@ nb::capsule Memory::ToDlpack(uint64_t address, std::vector<int64_t> shape,
                              std::vector<int64_t> strides, int code, int bits, bool versioned,
                              bool read_only) const {
   if (!versioned) {
-    return Export(Prepare<DLManagedTensor>(*this, address, std::move(shape), std::move(strides),
-                                           code, bits),
-                  kPlain,
-                  [](PyObject* capsule) { DropCapsule<DLManagedTensor>(capsule, kPlain); });
+    return Export(
+        Prepare<DLManagedTensor>(*this, address, std::move(shape), std::move(strides), code, bits),
+        kPlain, [](PyObject* capsule) { DropCapsule<DLManagedTensor>(capsule, kPlain); });
   }
   auto exported = Prepare<DLManagedTensorVersioned>(*this, address, std::move(shape),
                                                     std::move(strides), code, bits);
@@ -103,9 +104,9 @@ void DeclareMemory(nb::module_& module) {
                   "Fresh memory on a 64-byte boundary.")
       .def_prop_ro("address", &Memory::address)
       .def("__len__", &Memory::size)
-      .def("to_dlpack", &Memory::ToDlpack, nb::arg("address"), nb::arg("shape"),
-           nb::arg("strides"), nb::arg("code"), nb::arg("bits"), nb::arg("versioned"),
-           nb::arg("read_only"), "A DLPack capsule of a tensor inside this memory.");
+      .def("to_dlpack", &Memory::ToDlpack, nb::arg("address"), nb::arg("shape"), nb::arg("strides"),
+           nb::arg("code"), nb::arg("bits"), nb::arg("versioned"), nb::arg("read_only"),
+           "A DLPack capsule of a tensor inside this memory.");
 }
 
 }  // namespace systole::python

@@ -1,6 +1,7 @@
 // The extension module `systole._systole`: what the package's Python stands on.
 #include <string>
 
+#include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/memory.h"
 #include "client/python/extension/raise.h"
@@ -81,6 +82,7 @@ NB_MODULE(_systole, module) {
   module.def("spec_to_json", &SpecToJson, nb::arg("spec"));
   DeclareErrors(module);
   DeclareMemory(module);
+  DeclareContactSheets(module);
   DeclareFeeds(module);
 }
 

@@ -30,7 +30,7 @@ _load()
 
 from systole import _systole  # noqa: E402
 from systole._array import Array  # noqa: E402
-from systole._batch import ArraySpec, Batch  # noqa: E402
+from systole._batch import ArraySpec, Batch, Page  # noqa: E402
 from systole._errors import (  # noqa: E402
     Cancelled,
     DataLoss,
@@ -64,6 +64,7 @@ __all__ = [
     "InvalidSpec",
     "LocalFeed",
     "NotFound",
+    "Page",
     "PermissionDenied",
     "ResourceExhausted",
     "Unavailable",

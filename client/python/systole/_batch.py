@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +37,11 @@ class ArraySpec:
 class Layout:
     """What the steps of a feed have in common."""
 
-    def __init__(self, described: dict[str, Any], total_cores: int) -> None:
+    def __init__(
+        self, described: dict[str, Any], total_cores: int, sheets: _systole.ContactSheets
+    ) -> None:
         self.total_cores = total_cores
+        self.sheets = sheets
         self.cores: tuple[int, int] = tuple(described["cores"])
         self.end_step: int | None = described["end_step"]
         self.steps_per_epoch: int = described["steps_per_epoch"]
@@ -54,6 +59,24 @@ class Layout:
             self.tensors[tensor["name"]] = ArraySpec(
                 tensor["name"], DTYPES[tensor["dtype"]], joined, per_core, axis, tensor["offset"]
             )
+
+
+class Page(str):
+    """A self-contained HTML page. A notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self)}" style="width: 100%; height: 640px; border: 0">'
+            "</iframe>"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page into a file, for a browser."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self)
+
+    def __repr__(self) -> str:
+        return f"<systole.Page of {len(self)} characters; save(path) writes it>"
 
 
 class Batch(Mapping[str, Array]):
@@ -125,6 +148,12 @@ class Batch(Mapping[str, Array]):
             raise IndexError(f"core {core}: the batch has cores {self._layout.cores}")
         at = spec.offset + (core - self._layout.cores[0]) * spec.per_core_bytes
         return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
+
+    def show(self, n: int = 16) -> Page:
+        """The first `n` examples as a page: images put back from their normalisation, labels,
+        record ids, masked and padded places, the range of every output.
+        """
+        return Page(self._layout.sheets.page([(self.step, self._memory)], n))
 
     def __repr__(self) -> str:
         arrays = ", ".join(

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Union
 
 from systole import _errors, _systole
-from systole._batch import ArraySpec, Batch, Layout
+from systole._batch import ArraySpec, Batch, Layout, Page
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes
 
@@ -49,7 +49,8 @@ class BaseFeed(Iterator[Batch]):
         self._open_at = open_at
         self._process = os.getpid()
         self._handle = open_at(None, 0)
-        self._layout = Layout(self._handle.shape(), _num_cores(spec))
+        sheets = self._handle.sheets(spec, self._source())
+        self._layout = Layout(self._handle.shape(), _num_cores(spec), sheets)
         self._next_step = 0
         self._epoch_end: int | None = None
         self._peeked: Batch | None = None
@@ -197,6 +198,12 @@ class BaseFeed(Iterator[Batch]):
             "waited_seconds": self._waited,
             "total_seconds": total,
         }
+
+    def show(self, n: int = 16) -> Page:
+        """The first `n` examples of the batch that comes next, as a page: in a notebook it is shown,
+        page.save(path) writes it for a browser. The batch counts as not consumed.
+        """
+        return self.peek().show(n)
 
     def digest(self, batch: Batch) -> list[str]:
         """The digest of each core's part: what `systole feed --digest` prints for the step."""

@@ -167,3 +167,17 @@ def test_batches_outlive_their_feed(server, write_spec):
     del feed, batch
     gc.collect()
     assert label.tobytes() == was
+
+
+def test_a_batch_is_shown_as_a_page(feed, tmp_path):
+    page = feed.show(4)
+    assert feed.step == 0
+    assert page.count("<img") == 8  # Two images an example.
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == str(page)
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+    batch = next(feed)
+    feed.close()
+    assert batch.show(4) == page  # A batch needs no feed.
+    with pytest.raises(systole.InvalidSpec):
+        batch.show(0)

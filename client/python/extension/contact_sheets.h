@@ -1,0 +1,41 @@
+// Pages of a feed's steps (client/look) for Python.
+//
+// Thread-safe: immutable.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_CONTACT_SHEETS_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_CONTACT_SHEETS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/feed/step.h"
+#include "client/python/extension/memory.h"
+#include "nanobind/nanobind.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole::python {
+
+// Refers to no feed: batches that hold it keep none open.
+class ContactSheets {
+ public:
+  ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,
+                int64_t num_records);
+
+  // The page of these steps, each with its number. Raises InvalidSpec as ContactSheet() returns it.
+  std::string Page(const std::vector<std::pair<int64_t, Memory>>& steps,
+                   int64_t max_examples) const;
+
+ private:
+  const v1::FeedSpec spec_;
+  const std::shared_ptr<const StepShape> shape_;
+  const std::string source_;
+  const int64_t num_records_;
+};
+
+void DeclareContactSheets(nanobind::module_& module);
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_CONTACT_SHEETS_H_
