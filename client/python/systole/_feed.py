@@ -200,7 +200,7 @@ class BaseFeed(Iterator[Batch]):
         }
 
     def show(self, n: int = 16) -> Page:
-        """The first `n` examples of the batch that comes next, as a page: in a notebook it is shown,
+        """The first `n` examples of the batch that comes next, as a page. A notebook shows it, and
         page.save(path) writes it for a browser. The batch counts as not consumed.
         """
         return self.peek().show(n)
