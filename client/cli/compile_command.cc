@@ -53,8 +53,9 @@ class CompileCommand final : public Command {
     options.Optional("--overlap", "X", &options_.overlap,
                      "Share of the shorter of matrix and memory time that hides behind the longer, "
                      "0 to 1; absent: the chip's");
-    options.Optional("--layout", "NAME", &layout_,
-                     "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
+    options.Optional(
+        "--layout", "NAME", &layout_,
+        "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
     options.Optional("--dtype", "NAME", &dtype_, "Type of the input: bfloat16, float32, uint8");
     options.Flag("--inference", &inference_, "Price only the forward pass");
     options.Flag("--program", &program_, "Print every operation, too");

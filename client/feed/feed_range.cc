@@ -22,9 +22,9 @@ absl::Status CheckWantedSteps(const WantedSteps& wanted) {
 absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores) {
   if (core_begin == 0 && core_end == 0) return absl::OkStatus();
   if (core_begin < 0 || core_begin >= core_end || core_end > num_cores) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cores ", core_begin, ":", core_end, ", want a half-open range inside 0:",
-                     num_cores, ", the cores of the spec"));
+    return absl::InvalidArgumentError(absl::StrCat("cores ", core_begin, ":", core_end,
+                                                   ", want a half-open range inside 0:", num_cores,
+                                                   ", the cores of the spec"));
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from systole import _systole
 from systole._array import DTYPES, Array, array_at
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import numpy as np
-
 from systole._batch import ArraySpec, Batch
 from systole._feed import BaseFeed
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
 from systole._array import Array
 from systole._batch import Batch
 from systole._feed import BaseFeed

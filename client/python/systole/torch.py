@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 import torch.utils.data
-
 from systole._batch import Batch
 from systole._feed import BaseFeed, Datasets, Feed, LocalFeed
 from systole._message import SpecLike

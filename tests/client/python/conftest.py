@@ -17,7 +17,6 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import pytest
-
 from systole import _programs
 
 ROOT = Path(__file__).resolve().parents[3]

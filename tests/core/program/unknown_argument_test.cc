@@ -17,9 +17,10 @@ TEST(UnknownArgumentTest, NothingIsOfferedIfNothingIsNear) {
 }
 
 TEST(UnknownArgumentTest, ArgumentThatIsNoOptionIsOneTooMany) {
-  EXPECT_EQ(UnknownArgumentText("systole feed", "a\nb", {"--server"}),
-            "systole feed: 'a\\nb' is one argument too many; `systole feed --help` shows what there "
-            "is");
+  EXPECT_EQ(
+      UnknownArgumentText("systole feed", "a\nb", {"--server"}),
+      "systole feed: 'a\\nb' is one argument too many; `systole feed --help` shows what there "
+      "is");
 }
 
 }  // namespace

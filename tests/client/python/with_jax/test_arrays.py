@@ -9,7 +9,6 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-
 import systole
 from conftest import image, spec_text
 from systole._array import memory_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 import systole
 from conftest import Server, image, spec_text
 from conftest import systole as run

@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-
 import systole
 from conftest import RECORDS, spec_text
 from systole import _hosts

@@ -9,11 +9,10 @@ import textwrap
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
 import systole
 import systole.jax
 from conftest import image, spec_text
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SPEC = spec_text(image("image", "BFLOAT16", "NHWC"), more="epochs: 2 tail: PAD").replace(
     "num_cores: 4", "num_cores: 8"

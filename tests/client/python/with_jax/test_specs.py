@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import systole
 from conftest import ROOT, spec_text
 from systole import _spec, _systole

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 import systole
 from conftest import spec_text
 
