@@ -46,4 +46,4 @@ fi
 CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
   --no-deps --force-reinstall --config-settings build-dir="$PWD/build/python/objects" \
   --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python
-exec "$folder/env/bin/python" -m pytest -q -p no:cacheprovider "$here/with_$kind" "$@" </dev/null
+exec "$folder/env/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$here" "$here/with_$kind" "$@" </dev/null

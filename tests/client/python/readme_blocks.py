@@ -1,0 +1,57 @@
+"""The Python blocks of client/python/README.md, run one after the other as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from conftest import ROOT, Server, systole
+
+README = ROOT / "client/python/README.md"
+
+
+def blocks(*kinds: str) -> list[str]:
+    """The blocks marked ```python, or ```python KIND for one of `kinds`."""
+    found = re.findall(r"^```python *(\w*)\n(.*?)^```$", README.read_text(), re.M | re.S)
+    assert {kind for kind, _ in found} == {"", "torch", "tensorflow"}
+    return [code for kind, code in found if kind == "" or kind in kinds]
+
+
+def shell_lines() -> list[list[str]]:
+    """The `systole` commands that make the data set."""
+    text = README.read_text()
+    return [
+        line.split()[1:] for line in re.findall(r"^systole (?:make-flowers|pack) .*$", text, re.M)
+    ]
+
+
+@contextmanager
+def place(folder: Path) -> Iterator[Server]:
+    """A folder with what the README says is there, as the working directory; and its server."""
+    (folder / "data").mkdir()
+    (folder / "deploy").symlink_to(ROOT / "deploy")
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        lines = shell_lines()
+        assert len(lines) == 2
+        for line in lines:
+            systole(*line)
+        server = Server(folder, "127.0.0.1:0", str(folder / "data/flowers-train-*.tfrecord"))
+        try:
+            yield server
+        finally:
+            server.kill()
+    finally:
+        os.chdir(before)
+
+
+def run(code: list[str], server: Server) -> dict[str, object]:
+    """Runs the blocks in one namespace; returns it."""
+    names: dict[str, object] = {}
+    for block in code:
+        exec(compile(block.replace("127.0.0.1:8470", server.address), str(README), "exec"), names)
+    return names
