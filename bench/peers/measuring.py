@@ -98,9 +98,9 @@ def peak_bytes():
     return total
 
 
-def report(peer, version, settings, batches, options):
+def report(peer, version, settings, batches, options, more=dict):
     """Draws the warm-up batches, then times options.steps whole ones. A batch is an array,
-    or a list of arrays that hold its examples in pieces."""
+    or a list of arrays that hold its examples in pieces. `more` gives further fields."""
     batches = iter(batches)
     for _ in range(options.warm_up):
         next(batches)
@@ -133,4 +133,5 @@ def report(peer, version, settings, batches, options):
         "shape": f"{batch.dtype}{list(batch.shape)}",
         "mean": mean,
         "stddev": float(np.sqrt(np.mean(squares) - mean**2)),
+        **more(),
     }), flush=True)

@@ -120,9 +120,11 @@ class Runner:
     def run(self, side):
         steps = self._amount.wire_steps if side.wire else self._amount.steps
         window = ["--steps", str(steps), "--warm-up", str(self._amount.warm_up)]
-        if side.environment is not None:
+        ready = side.command == sides.READY or "--server" in side.command
+        if side.environment is not None and not ready:
             return self._peer(side, window)
-        window += ["--spec", self._spec(side)]
+        if side.environment is None:
+            window += ["--spec", self._spec(side)]
         timer = self._build / "bench" / "feed_timer"
         if side.command == sides.IN_PROCESS:
             return self._program(side, [timer, "in-process", *window,
@@ -130,7 +132,7 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             listen = f"unix:{folder / 'socket'}" if side.unix else "127.0.0.1:0"
-            if side.command == sides.READY:
+            if ready:
                 return self._ready(side, window, listen)
             return self._served(side, window, listen, folder / "port")
 
@@ -159,9 +161,19 @@ class Runner:
                 server.terminate()
 
     def _client(self, side, window, server, address):
+        if side.environment is not None:
+            return self._python_client(side, window, address)
         timer = self._build / "bench" / "feed_timer"
         sample = self._program(side, [timer, "client", "--server", address,
                                       "--server-pid", str(server.pid), *window])
+        check_way(side, sample)
+        return sample
+
+    def _python_client(self, side, window, address):
+        python = self._environments.python(side.environment)
+        sample = self._program(side, [
+            python, *side.command, address, "--cores", str(side.cores), "--shards", self.shards,
+            "--batch", str(BATCH), *window, "--dtype", side.dtype, "--threads", "1"])
         check_way(side, sample)
         return sample
 

@@ -6,7 +6,7 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Side:
     name: str
-    # Of the peer: requirements-ENVIRONMENT.txt and its own virtual environment. None: ours.
+    # Of the peer: requirements-ENVIRONMENT.txt and its own virtual environment. None: ours, in C++.
     environment: str | None
     # The program and its options; those that all take (measuring.py) are added.
     command: tuple[str, ...]
@@ -33,6 +33,9 @@ READY = ("ready",)
 SIDES = (
     Side("systole in-process, f32", None, IN_PROCESS, threads=2),
     Side("systole in-process, bf16", None, IN_PROCESS, dtype="bf16", threads=2),
+    Side("systole from Python, in-process, f32", "systole", ("systole_python.py",), threads=2),
+    Side("systole from Python, in-process, bf16", "systole", ("systole_python.py",), dtype="bf16",
+         threads=2),
     Side("tf.data, f32", "tensorflow", ("tf_data.py",), tried=(0, 2, 4)),
     Side("tf.data, bf16", "tensorflow", ("tf_data.py",), dtype="bf16", tried=(0, 2, 4)),
     Side("DALI CPU, f32", "dali", ("dali_cpu.py",), threads=4, tried=(2, 3, 4, 6)),
@@ -60,6 +63,10 @@ SIDES = (
     Side("systole wire alone, TCP, a batch in one slice", None, READY, dtype="bf16", wire=True),
     Side("systole wire alone, unix:, a batch in one slice", None, READY, dtype="bf16", wire=True,
          unix=True),
+    Side("systole from Python, wire alone, TCP", "systole", ("systole_python.py", "--server"),
+         dtype="bf16", wire=True, cores=8),
+    Side("systole from Python, wire alone, unix:", "systole", ("systole_python.py", "--server"),
+         dtype="bf16", wire=True, unix=True, cores=8),
     # 32 images a record batch were the best of 4, 8, 16, 32 and 128.
     Side("Arrow Flight", "flight", ("arrow_flight.py", "--rows", "32"), dtype="bf16", wire=True),
     Side("Arrow Flight, into the caller's memory", "flight",
@@ -80,6 +87,14 @@ RATIOS = (
     ("systole in-process, f32", "DataLoader + torchvision, f32", 2.8),
     ("systole in-process, f32", "DataLoader + Pillow, f32", 4.0),
     ("systole in-process, bf16", "tf.data, bf16", None),
+    ("systole from Python, in-process, f32", "systole in-process, f32", 0.97),
+    ("systole from Python, in-process, bf16", "systole in-process, bf16", 0.97),
+    ("systole from Python, in-process, f32", "tf.data, f32", 2.5),
+    ("systole from Python, in-process, f32", "DALI CPU, f32", 2.5),
+    ("systole from Python, in-process, f32", "Grain + OpenCV, f32", 2.5),
+    ("systole from Python, in-process, f32", "DataLoader + torchvision, f32", 2.5),
+    ("systole from Python, wire alone, TCP", "systole wire alone, TCP", 0.95),
+    ("systole from Python, wire alone, unix:", "systole wire alone, unix:", 0.95),
     ("systole server + client, TCP, f32", "tf.data service, f32", 5.0),
     ("systole server + client, unix:, f32", "tf.data service, f32", 5.0),
     ("systole server + client, TCP COMPACT, f32", "tf.data service, f32", 5.0),

@@ -1,0 +1,51 @@
+"""Ours from Python: systole.LocalFeed over the shards, or with --server systole.Feed from a server."""
+
+import systole
+
+import measuring
+
+
+def _spec(options):
+    normalize = {"mean": [measuring.MEAN], "stddev": [measuring.STDDEV]}
+    image = systole.Image(
+        "image",
+        random_resized_crop=(measuring.SIZE, measuring.SIZE),
+        flip=True,
+        normalize=normalize,
+        dtype={"f32": "float32", "bf16": "bfloat16"}[options.dtype],
+    )
+    return systole.FeedSpec(
+        dataset="photographs",
+        seed=7,
+        shuffle=systole.Shuffle("global"),
+        global_batch=options.batch,
+        num_cores=options.cores,
+        outputs={"image": image, "label": systole.Output(feature="label", dtype="int64")},
+    )
+
+
+def _without_end(feed):
+    while True:
+        for batch in feed:
+            # What a training step is given.
+            yield batch["image"]
+
+
+def main():
+    options = measuring.arguments(__doc__, server={"default": ""},
+                                  cores={"type": int, "default": 1})
+    spec = _spec(options)
+    if options.server:
+        feed = systole.Feed(options.server, spec)
+    else:
+        feed = systole.LocalFeed(options.files, spec, threads=options.threads)
+    with feed:
+        measuring.report("systole from Python", systole.__version__,
+                         {"threads": options.threads, "server": options.server},
+                         _without_end(feed), options,
+                         lambda: {"shared_bytes": feed.stats()["shared_payload_bytes"],
+                                  "compact_steps": feed.stats()["compact_steps"]})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Makes the self-contained wheel, installs it where Debian's libraries are not to be found, and trains
+# from it there.
+#
+#   tests/client/python/wheel.sh
+#
+# "Not to be found": in a mount namespace of its own, every library that the wheel must bring is an
+# empty file. That takes root, or user namespaces.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../../.."
+readonly environment=$PWD/build/python/wheel-test-env
+
+wheel=$(client/python/build_wheel.sh build/wheel)
+rm -rf "$environment"
+"${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}" -m venv "$environment"
+"$environment/bin/python" -m pip --disable-pip-version-check install --quiet "$wheel" </dev/null
+
+namespace=(unshare --mount)
+[[ $(id -u) -eq 0 ]] || namespace=(unshare --mount --map-root-user)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# shellcheck disable=SC2016  # The script inside expands what it is given.
+"${namespace[@]}" bash -euc '
+  hidden=0
+  for library in /usr/lib/x86_64-linux-gnu/lib{grpc,gpr,protobuf,absl,address_sorting,upb,cares,re2,jpeg,isal,xxhash,dnnl,spdlog,fmt}*.so*; do
+    [[ -f $library && ! -L $library ]] || continue
+    mount --bind /dev/null "$library"
+    hidden=$((hidden + 1))
+  done
+  PATH=$1/bin:$PATH
+  cd "$2"
+  systole make-flowers images --images 60 --size 64 --json >/dev/null
+  systole pack images packed --shards 2 >/dev/null
+  python "$3" "packed-train-*.tfrecord"
+  echo "the wheel trains with $hidden libraries hidden"
+' bash "$environment" "$work" "$here/wheel_training.py" </dev/null
+echo "$wheel: $(du -h "$wheel" | cut -f 1)"
