@@ -8,8 +8,8 @@
 #     format    clang-format over every source
 #     release   the release build and its tests
 #     bench     every benchmark once, briefly
-#     python    the Python package, installed as pip does it, with NumPy and JAX; and the client that
-#               is written from the .proto files alone
+#     python    the Python package, installed as pip does it, with NumPy and JAX; its wheel where no
+#               library of Debian's is; and the client that is written from the .proto files alone
 #     torch     the Python package with Debian's PyTorch
 #     clang     the clang build: thread-safety analysis, warnings are errors
 #     headers   each header compiled alone
@@ -92,6 +92,7 @@ section_release() { build_and_test release; }
 section_bench() { run bench/run.sh --smoke; }
 section_python() {
   run tests/client/python/run.sh
+  run tests/client/python/wheel.sh
   # Its programs are those of the release build.
   build release
   run tests/interop/run.sh build/release
