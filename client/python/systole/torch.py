@@ -7,19 +7,29 @@ for batch in DataLoader(dataset, batch_size=None, num_workers=0):
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils.data
+
+from systole import _feed
 from systole._batch import Batch
+from systole._errors import FailedPrecondition
 from systole._feed import BaseFeed, Datasets, Feed, LocalFeed
-from systole._message import SpecLike
+from systole._hosts import share_of_cores
+from systole._message import SpecLike, spec_bytes
 
 
 def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
     """The batch's arrays as tensors, in the feed's own memory: no copy."""
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
+
+
+# Of one DataLoader; each needs a core at least.
+_MAX_WORKERS = 1024
+_WHERE_THE_STATE_SAYS = -1
 
 
 class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
@@ -29,9 +39,15 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     options:   those of systole.Feed or systole.LocalFeed. Where cores are not said, they are the
                share of this rank, if torch.distributed is initialised.
 
-    A loop gives one epoch. num_workers=0 is all that a feed needs, which works on threads of its
-    own. With workers, each opens a feed for its share of this process' cores, so that an element is
-    a part of a step; a number that does not divide the cores is refused.
+    A loop gives one epoch, len() is its number of steps. num_workers=0 is all that a feed needs,
+    which works on threads of its own.
+
+    With workers, each opens a feed for its share of this process' cores, so that an element is a
+    part of a step. A number that does not divide the cores is refused. Each loop but the first
+    needs set_epoch() before it, unless the workers are persistent. The workers hold the position:
+    torchdata's StatefulDataLoader can save it, state_dict() cannot. Workers that read from servers
+    want multiprocessing_context="spawn": forked ones are refused once this process has opened a
+    feed from servers, be it for len() or state_dict().
     """
 
     def __init__(
@@ -55,16 +71,42 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._options.update(
                 process_index=distributed.get_rank(), process_count=distributed.get_world_size()
             )
+        # For workers. What JAX says of this process, they cannot ask.
+        self._cores, _ = share_of_cores(
+            _feed._num_cores(spec_bytes(spec)),
+            options.get("cores"),
+            options.get("process_index"),
+            options.get("process_count"),
+        )
         self._feed: BaseFeed | None = None
-        self._worker = -1
+        self._worker = -1  # Which worker opened it; -1: none, it is the main process'.
         self._state: Mapping[str, Any] | None = None
+        self._loaded_by_worker = False
+        self._loop = ""  # The feed's last: "", "begun" or "ended".
+        self._orders = _Orders()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A feed stays in its process. A worker opens its own.
+        return {**self.__dict__, "_feed": None}
 
     def _open(self, **options: Any) -> BaseFeed:
+        """A feed that stands where the first loop begins."""
         options = {**self._options, **options}
+        feed: BaseFeed
         if self._servers is not None:
-            return Feed(self._servers, self._spec, **options)
-        assert self._datasets is not None
-        return LocalFeed(self._datasets, self._spec, **options)
+            _check_process()
+            feed = Feed(self._servers, self._spec, **options)
+        else:
+            assert self._datasets is not None
+            feed = LocalFeed(self._datasets, self._spec, **options)
+        try:
+            if self._state is not None:
+                feed.load_state_dict(self._state)
+            _go_to_epoch(feed, self._orders.epoch)
+        except BaseException:
+            feed.close()
+            raise
+        return feed
 
     @property
     def feed(self) -> BaseFeed:
@@ -77,18 +119,17 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             else:
                 self._feed = self._open_for_worker(info.id, info.num_workers)
             self._worker = worker
-            if self._state is not None:
-                self._feed.load_state_dict(self._state)
+            self._loop = ""
         return self._feed
 
     def _open_for_worker(self, worker: int, workers: int) -> BaseFeed:
-        with self._open() as whole:
-            first, end = whole.cores
+        first, end = self._cores
         if (end - first) % workers != 0:
             raise ValueError(
                 f"{workers} workers cannot share {end - first} cores equally: use num_workers=0, "
                 "which a feed needs no more than, or a number that divides them"
             )
+        self._orders.follow_first(worker, self._loaded_by_worker)
         each = (end - first) // workers
         begin = first + worker * each
         for name in ("process_index", "process_count"):
@@ -96,18 +137,131 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return self._open(cores=(begin, begin + each))
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        for batch in self.feed:
+        feed = self.feed
+        if self._worker >= 0 and self._loop:
+            # A worker that goes on after its first loop.
+            if self._orders.follow_next(self._worker, self._loop == "ended"):
+                feed.skip_to(self._orders.epoch * len(feed))
+        self._loop = "begun"
+        for batch in feed:
             yield to_tensors(batch)
+        self._loop = "ended"
 
     def __len__(self) -> int:
         return len(self.feed)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch the next loop gives; one that stands in this epoch already goes on.
+
+        Only workers that are made anew for each loop need it: they know nothing of loops before.
+        """
+        if epoch < 0:
+            raise ValueError(f"epoch is {epoch}, want 0 or more")
+        if self._orders.any_followed():
+            self._state = None  # The workers have begun with it.
+        self._orders.give(epoch)
+        if self._feed is not None:
+            _go_to_epoch(self._feed, epoch)
+
     # torch.distributed.checkpoint's Stateful, and torchdata's.
 
     def state_dict(self) -> dict[str, Any]:
+        """The feed's; RuntimeError if workers read it, as only they know how far."""
+        in_worker = torch.utils.data.get_worker_info() is not None
+        if not in_worker and not self._loop and self._orders.any_followed():
+            raise RuntimeError(
+                "the DataLoader's workers hold the position: take num_workers=0, or torchdata's "
+                "StatefulDataLoader and its state_dict()"
+            )
         return self.feed.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on where state_dict() was taken: this process, and workers that begin after this."""
         self._state = dict(state_dict)
-        if self._feed is not None:
+        info = torch.utils.data.get_worker_info()
+        if info is not None:
+            self._loaded_by_worker = True
+        else:
+            self._orders.give(_WHERE_THE_STATE_SAYS)
+        if self._feed is not None and self._worker == (-1 if info is None else info.id):
             self._feed.load_state_dict(state_dict)
+
+
+# The process that has opened feeds from servers. gRPC leaves files open for good, which a child of
+# fork() would share with its parent, so that neither hears from servers.
+_process_of_feeds: int | None = None
+
+
+def _check_process() -> None:
+    """Before a feed from servers is opened."""
+    global _process_of_feeds
+    parents = {feed._process for feed in _feed._open_feeds if isinstance(feed, Feed)}
+    if parents - {os.getpid()} or _process_of_feeds not in (None, os.getpid()):
+        raise FailedPrecondition(
+            "this process was forked from one that has opened a feed from servers, so it cannot "
+            "open another: give the DataLoader multiprocessing_context='spawn'"
+        )
+    _process_of_feeds = os.getpid()
+
+
+def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
+    if epoch != _WHERE_THE_STATE_SAYS and feed.epoch != epoch:
+        feed.skip_to(epoch * len(feed))
+
+
+class _Orders:
+    """Where the main process wants its workers to begin, in memory that they share.
+
+    An order is followed by one loop of each worker. Without this, workers that are made anew for
+    each loop would give the same epoch again and again.
+    """
+
+    def __init__(self) -> None:
+        # The order's number, its epoch, and the number that each worker has followed last.
+        self._cells = torch.zeros(2 + _MAX_WORKERS, dtype=torch.int64)
+        self._cells.share_memory_()  # type: ignore[no-untyped-call]
+        self._seen = 0
+        self.give(_WHERE_THE_STATE_SAYS)
+
+    def give(self, epoch: int) -> None:
+        self._cells[1] = epoch
+        self._cells[0] += 1
+
+    @property
+    def epoch(self) -> int:
+        return int(self._cells[1])
+
+    def any_followed(self) -> bool:
+        return bool((self._cells[2:] != 0).any())
+
+    def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
+        """For the first loop of a worker, which may be one of many in a row at this place."""
+        self._seen = int(self._cells[0])
+        if not loaded_by_worker and int(self._cells[2 + worker]) == self._seen:
+            raise _repeated()
+        # StatefulDataLoader gives its workers a state and, if that was the end of an epoch, makes
+        # others without one at once. These may follow set_epoch().
+        if not (loaded_by_worker and self.epoch != _WHERE_THE_STATE_SAYS):
+            self._cells[2 + worker] = self._seen
+
+    def follow_next(self, worker: int, ended: bool) -> bool:
+        """For the next loop of a persistent worker. True: begin with `epoch`; False: go on."""
+        order = int(self._cells[0])
+        if order == self._seen:
+            if not ended:
+                raise _repeated()
+            return False
+        if self.epoch == _WHERE_THE_STATE_SAYS:
+            raise FailedPrecondition(
+                "persistent workers cannot be given a state: make a new DataLoader"
+            )
+        self._seen = order
+        self._cells[2 + worker] = order
+        return True
+
+
+def _repeated() -> FailedPrecondition:
+    return FailedPrecondition(
+        "workers have begun this epoch before: call the dataset's set_epoch(epoch) before each "
+        "loop, or use num_workers=0, which a feed needs no more than"
+    )
