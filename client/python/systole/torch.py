@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 import torch.utils.data
-
 from systole import _feed
 from systole._batch import Batch
 from systole._errors import FailedPrecondition

@@ -12,12 +12,11 @@ import textwrap
 import warnings
 
 import pytest
-import torch
-from torch.utils.data import DataLoader
-
 import systole
 import systole.torch
+import torch
 from conftest import RECORDS, image, spec_text
+from torch.utils.data import DataLoader
 
 STEPS = 6  # Of an epoch: 96 records, 16 a step, on 4 cores.
 

@@ -9,10 +9,9 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
-
 import systole
 import systole.torch
+import torch
 from conftest import image, spec_text
 
 OUTPUTS = (
