@@ -19,5 +19,6 @@ def test_sources(command):
         ],
         capture_output=True,
         text=True,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
