@@ -23,7 +23,8 @@ def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 def dataset(feed: BaseFeed) -> Any:
     """The feed as a tf.data.Dataset of dicts; an iteration is one epoch of the feed.
 
-    tf.data copies each batch once. to_tensors() does not, for loops in eager Python.
+    tf.data copies each batch once. to_tensors() does not, for loops in eager Python. The dataset's
+    cardinality is unknown, because an iteration gives what is left of an epoch.
     """
     joined = {
         name: _spec(name, spec.dtype, spec.shape)
@@ -35,20 +36,29 @@ def dataset(feed: BaseFeed) -> Any:
         for batch in feed:
             yield {name: np.asarray(batch[name]) for name in joined}
 
-    return tf.data.Dataset.from_generator(batches, output_signature=joined).apply(
-        tf.data.experimental.assert_cardinality(len(feed))
-        if feed.num_steps is None or feed.num_steps - feed.step >= len(feed)
-        else lambda whole: whole
-    )
+    return tf.data.Dataset.from_generator(batches, output_signature=joined)
+
+
+# TensorFlow's kernels end the process if a tensor does not begin at a multiple of this.
+_ALIGNMENT = 64
 
 
 def to_tensor(array: Array) -> Any:
-    """The array as an eager tensor, in the feed's own memory: no copy."""
+    """The array as an eager tensor, in the feed's own memory: no copy.
+
+    Small parts of single cores that do not begin at a multiple of 64 bytes are copied.
+    """
+    if array.__array_interface__["data"][0] % _ALIGNMENT != 0:
+        return tf.constant(np.asarray(array))
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
 def to_tensors(batch: Batch) -> dict[str, Any]:
-    """The batch's arrays as eager tensors, without a copy."""
+    """The batch's arrays as eager tensors, without a copy.
+
+    Examples in the last dimension, of several cores, are no one array: take to_tensor() of each
+    core's part.
+    """
     return {name: to_tensor(batch[name]) for name in batch}
 
 

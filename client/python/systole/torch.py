@@ -136,10 +136,14 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return self._open(cores=(begin, begin + each))
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        # Read here and not with the first batch: DataLoader waits until its workers are here.
+        return self._batches(self._orders.last())
+
+    def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
         feed = self.feed
         if self._worker >= 0 and self._loop:
             # A worker that goes on after its first loop.
-            if self._orders.follow_next(self._worker, self._loop == "ended"):
+            if self._orders.follow_next(self._worker, order, self._loop == "ended"):
                 feed.skip_to(self._orders.epoch * len(feed))
         self._loop = "begun"
         for batch in feed:
@@ -152,7 +156,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def set_epoch(self, epoch: int) -> None:
         """Says which epoch the next loop gives; one that stands in this epoch already goes on.
 
-        Only workers that are made anew for each loop need it: they know nothing of loops before.
+        Call it between loops. Only workers that are made anew for each loop need it: they know
+        nothing of loops before.
         """
         if epoch < 0:
             raise ValueError(f"epoch is {epoch}, want 0 or more")
@@ -209,53 +214,57 @@ def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
 
 
 class _Orders:
-    """Where the main process wants its workers to begin, in memory that they share.
+    """Where the main process wants its workers to begin.
 
     An order is followed by one loop of each worker. Without this, workers that are made anew for
-    each loop would give the same epoch again and again.
+    each loop would give the same epoch again and again. New workers follow the order that was the
+    last when they were made; persistent ones see later orders in memory that they share.
     """
 
     def __init__(self) -> None:
-        # The order's number, its epoch, and the number that each worker has followed last.
+        self._number = 0
+        self.epoch = _WHERE_THE_STATE_SAYS
+        # Shared: the last order's number and epoch, and the number that each worker has followed.
         self._cells = torch.zeros(2 + _MAX_WORKERS, dtype=torch.int64)
         self._cells.share_memory_()  # type: ignore[no-untyped-call]
-        self._seen = 0
         self.give(_WHERE_THE_STATE_SAYS)
 
     def give(self, epoch: int) -> None:
+        self._number += 1
+        self.epoch = epoch
+        self._cells[0] = self._number
         self._cells[1] = epoch
-        self._cells[0] += 1
 
-    @property
-    def epoch(self) -> int:
-        return int(self._cells[1])
+    def last(self) -> tuple[int, int]:
+        """The number and the epoch of the last order."""
+        return int(self._cells[0]), int(self._cells[1])
 
     def any_followed(self) -> bool:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
         """For the first loop of a worker, which may be one of many in a row at this place."""
-        self._seen = int(self._cells[0])
-        if not loaded_by_worker and int(self._cells[2 + worker]) == self._seen:
+        followed = int(self._cells[2 + worker])
+        if not loaded_by_worker and followed == self._number:
             raise _repeated()
         # StatefulDataLoader gives its workers a state and, if that was the end of an epoch, makes
         # others without one at once. These may follow set_epoch().
         if not (loaded_by_worker and self.epoch != _WHERE_THE_STATE_SAYS):
-            self._cells[2 + worker] = self._seen
+            self._cells[2 + worker] = max(followed, self._number)
 
-    def follow_next(self, worker: int, ended: bool) -> bool:
+    def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
         """For the next loop of a persistent worker. True: begin with `epoch`; False: go on."""
-        order = int(self._cells[0])
-        if order == self._seen:
+        number, epoch = order
+        if number == self._number:
             if not ended:
                 raise _repeated()
             return False
-        if self.epoch == _WHERE_THE_STATE_SAYS:
+        if epoch == _WHERE_THE_STATE_SAYS:
             raise FailedPrecondition(
                 "persistent workers cannot be given a state: make a new DataLoader"
             )
-        self._seen = order
-        self._cells[2 + worker] = order
+        self._number, self.epoch = order
+        self._cells[2 + worker] = number
         return True
 
 

@@ -230,6 +230,19 @@ def test_persistent_workers_go_on(kind, context, make_dataset, epochs):
     assert joined(batches) == epochs[2]
 
 
+def test_an_order_is_not_for_workers_that_begin_late(make_dataset, epochs):
+    dataset = make_dataset("local")
+    batches = with_workers(dataset, "fork")
+    for _ in range(5):
+        dataset.set_epoch(0)
+        iterator = iter(batches)
+        dataset.set_epoch(1)  # While the workers of epoch 0 begin.
+        assert next(iterator)["id"].tolist() == epochs[0][0][:8]
+        assert next(iterator)["id"].tolist() == epochs[0][0][8:]
+        del iterator
+        assert joined(batches) == epochs[1]
+
+
 def test_persistent_workers_that_were_left_early_want_an_order(make_dataset, epochs):
     dataset = make_dataset("local")
     batches = with_workers(dataset, "fork", persistent_workers=True)
@@ -237,7 +250,8 @@ def test_persistent_workers_that_were_left_early_want_an_order(make_dataset, epo
     refused(systole.FailedPrecondition, "set_epoch", batches)
     batches = with_workers(dataset, "fork", persistent_workers=True)
     dataset.set_epoch(0)
-    next(iter(batches))
+    iterator = iter(batches)
+    next(iterator), next(iterator)  # Both workers have begun.
     dataset.set_epoch(1)
     assert joined(batches) == epochs[1]
 

@@ -1,0 +1,68 @@
+"""The package beside others that bring protobuf, gRPC or JPEG libraries of their own, in either
+order. TensorFlow puts its protobuf into the whole process; without care a spec is parsed by that.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+USE = """
+with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
+    assert next(feed).step == 0
+with systole.LocalFeed(sys.argv[3], sys.argv[2], threads=1) as feed:
+    assert next(feed).step == 0
+assert "outputs" in str(systole.FeedSpec(outputs={"x": systole.Image("image", resize=(8, 8))}))
+try:
+    str(systole.FeedSpec(dataset="d", seed="no number"))
+except systole.InvalidSpec:
+    pass
+"""
+# What the other package does afterwards with what it brought.
+OTHERS = {
+    "tensorflow": "assert int(tensorflow.reduce_sum(tensorflow.ones((64, 64)))) == 64 * 64",
+    "torch": "assert int((torch.ones(64, 64) @ torch.ones(64, 64)).sum()) == 64**3",
+    "grpc": "grpc.insecure_channel('127.0.0.1:1').close()",
+    "pyarrow.flight": "pyarrow.flight.FlightClient('grpc://127.0.0.1:1').close()",
+    "cv2": """
+import numpy
+jpeg = cv2.imencode(".jpg", numpy.full((16, 16, 3), 77, numpy.uint8))[1]
+assert abs(int(cv2.imdecode(jpeg, 1)[8, 8, 0]) - 77) < 3
+""",
+    "jax": "assert int(jax.numpy.ones(8).sum()) == 8",
+    "grain": "assert list(grain.MapDataset.source([1, 2]).to_iter_dataset()) == [1, 2]",
+    "orbax.checkpoint": "orbax.checkpoint.PyTreeCheckpointer().close()",
+}
+
+
+@pytest.mark.parametrize("package", OTHERS)
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_imported(package, order, server, shards, write_spec):
+    imports = ["import systole", f"import {package}"]
+    if order == "before":
+        imports.reverse()
+    # Twice, so that each has been at work when the other is.
+    code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
+    done = subprocess.run(
+        [sys.executable, "-c", code, server.address, write_spec(), shards],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
+
+
+def test_all_together(server, shards, write_spec):
+    packages = list(OTHERS)
+    imports = [f"import {package}" for package in packages]
+    imports.insert(len(packages) // 2, "import systole")
+    code = "\n".join(["import sys", *imports, USE, *OTHERS.values(), USE])
+    done = subprocess.run(
+        [sys.executable, "-c", code, server.address, write_spec(), shards],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"

@@ -1,0 +1,3 @@
+"""The tests with Debian's PyTorch, with the current one."""
+
+from with_torch.test_dataset import *  # noqa: F403
