@@ -2,6 +2,7 @@
 # Installs the Debian 12 packages that Systole needs; does nothing when they are all there.
 #
 #   deploy/install_dependencies.sh            what the programs are built from, and the demo
+#   deploy/install_dependencies.sh --python   and what the Python package is built with
 #   deploy/install_dependencies.sh --tests    and what tests and benchmarks need
 #   deploy/install_dependencies.sh --torch    and PyTorch, for `tests/run.sh torch`
 #   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
@@ -15,22 +16,24 @@ packages=(
   libjpeg62-turbo-dev libhwy-dev libisal-dev libxxhash-dev libcli11-dev libspdlog-dev
   libdnnl-dev
 )
+python=(python3-dev python3-venv)
 tests=(
+  "${python[@]}"
   libgtest-dev libgmock-dev libbenchmark-dev
   iproute2  # Makes the links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
-  python3-dev python3-venv  # The Python package and its tests.
   chromium  # Opens report pages in a test.
 )
 checks=(clang clang-format clang-tidy libclang-rt-14-dev git)
 torch=(python3-torch)
 case "$*" in
   "") ;;
+  --python) packages+=("${python[@]}") ;;
   --tests) packages+=("${tests[@]}") ;;
   --torch) packages+=("${tests[@]}" "${torch[@]}") ;;
   --checks) packages+=("${tests[@]}" "${checks[@]}") ;;
   *)
-    echo "usage: $0 [--tests | --torch | --checks]" >&2
+    echo "usage: $0 [--python | --tests | --torch | --checks]" >&2
     exit 2
     ;;
 esac

@@ -5,7 +5,7 @@
 #
 #   client/python/build_wheel.sh [FOLDER]     the wheel goes to FOLDER; default: build/wheel
 #
-# Prints the wheel's path. Needs what deploy/install_dependencies.sh --tests installs, and PyPI.
+# Prints the wheel's path. Needs what deploy/install_dependencies.sh --python installs, and PyPI.
 # SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
