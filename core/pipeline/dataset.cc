@@ -50,11 +50,15 @@ Dataset::Dataset(std::string name, std::vector<Shard> shards, ShardMap map)
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        absl::Span<const std::string> patterns,
-                                                       const ShardOptions& options) {
+                                                       const ShardOptions& options,
+                                                       const std::function<bool()>& interrupted) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
   std::vector<Shard> shards;
   shards.reserve(paths.size());
   for (const std::string& path : paths) {
+    if (interrupted != nullptr && interrupted()) {
+      return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
+    }
     absl::StatusOr<Shard> shard = Shard::Open(path, options);
     if (!shard.ok()) return WithoutFolder(shard.status(), path);
     shards.push_back(*std::move(shard));

@@ -67,10 +67,11 @@ class Dataset {
   //                    image).
   //   DataLoss         nothing in a shard can be read, and it is not empty.
   //   NotFound         a pattern matches nothing.
+  //   Cancelled        `interrupted`, which is asked before each shard, said so.
   // Also the errors of reading a shard.
-  static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
-                                                       absl::Span<const std::string> patterns,
-                                                       const ShardOptions& options = {});
+  static absl::StatusOr<std::shared_ptr<Dataset>> Open(
+      std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
+      const std::function<bool()>& interrupted = nullptr);
   // The same over shards that are open already.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
                                                          std::vector<Shard> shards);
