@@ -1,48 +1,14 @@
 #!/usr/bin/env bash
 # Installs the Python package into an environment of its own and tests it there.
 #
-#   tests/client/python/run.sh               with NumPy and JAX
-#   tests/client/python/run.sh torch         with Debian's PyTorch
-#   tests/client/python/run.sh frameworks    with the current PyTorch, TensorFlow and Grain: gigabytes
-#   tests/client/python/run.sh KIND PYTEST ARGUMENT..    KIND is jax, torch or frameworks
+#   tests/client/python/run.sh [KIND [PYTEST ARGUMENT..]]
 #
-# The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
-# package is built as `pip install ./client/python` builds it, but in build/python/objects, so that
-# the next time only what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE is the interpreter
-# (default: /usr/bin/python3).
+# KIND is jax (the default), torch or frameworks: see install.sh, which does the first part.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cd "$here/../../.."
 kind=${1:-jax}
 shift || true
-readonly python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
-readonly folder=$PWD/build/python/$kind
-options=()
-case "$kind" in
-  jax) ;;
-  torch)
-    deploy/install_dependencies.sh --torch
-    options+=(--system-site-packages)
-    ;;
-  frameworks) ;;
-  *)
-    echo "usage: $0 [jax | torch | frameworks] [PYTEST ARGUMENT..]" >&2
-    exit 2
-    ;;
-esac
-
-pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
-
-requirements=$here/requirements-$kind.txt
-wanted=$("$python" --version && cat "$requirements" "$here/requirements-build.txt")
-if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
-  rm -rf "$folder"
-  echo "making $folder/env"
-  "$python" -m venv ${options[@]+"${options[@]}"} "$folder/env"
-  pip install --quiet -r "$here/requirements-build.txt"
-  pip install --quiet -r "$requirements"
-  echo "$wanted" >"$folder/made-of"
-fi
-CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
-  --no-deps --force-reinstall --config-settings build-dir="$PWD/build/python/objects" ./client/python
-exec "$folder/env/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$here" "$here/with_$kind" "$@" </dev/null
+"$here/install.sh" "$kind"
+cd "$here/../../.."
+exec "build/python/$kind/env/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$here" \
+  "$here/with_$kind" "$@" </dev/null

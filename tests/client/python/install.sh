@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the Python package, and what its tests need, into an environment of its own.
+#
+#   tests/client/python/install.sh KIND    jax: with NumPy and JAX; torch: with Debian's PyTorch;
+#                                          frameworks: with the current PyTorch, TensorFlow and Grain
+#
+# The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
+# package is built as `pip install ./client/python` builds it, but in build/python/objects, so that
+# the next time only what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE is the interpreter
+# (default: /usr/bin/python3).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../../.."
+kind=${1:-}
+readonly python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
+readonly folder=$PWD/build/python/$kind
+options=()
+case "$kind" in
+  jax | frameworks) ;;
+  torch)
+    deploy/install_dependencies.sh --torch
+    options+=(--system-site-packages)
+    ;;
+  *)
+    echo "usage: $0 jax | torch | frameworks" >&2
+    exit 2
+    ;;
+esac
+
+pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
+
+requirements=$here/requirements-$kind.txt
+wanted=$("$python" --version && cat "$requirements" "$here/requirements-build.txt")
+if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
+  rm -rf "$folder"
+  echo "making $folder/env"
+  "$python" -m venv ${options[@]+"${options[@]}"} "$folder/env"
+  pip install --quiet -r "$here/requirements-build.txt"
+  pip install --quiet -r "$requirements"
+  echo "$wanted" >"$folder/made-of"
+fi
+CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
+  --no-deps --force-reinstall --config-settings build-dir="$PWD/build/python/objects" ./client/python
