@@ -43,6 +43,15 @@ class Brightness final : public Operation {
 OperationRow BrightnessRow() {
   return {
       .kind = v1::Transform::kBrightness,
+      .guide =
+          {
+              .summary = "The same number added to all values.",
+              .example = "brightness { delta_min: -0.1 delta_max: 0.1 }",
+              .tensorflow = "tf.image.random_brightness",
+              .torchvision = "ColorJitter",
+              .dali = "fn.brightness",
+              .parity = "exact for the same number; the draws are our own",
+          },
       .draws = 4,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

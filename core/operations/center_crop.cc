@@ -12,6 +12,13 @@ namespace systole {
 OperationRow CenterCropRow() {
   return {
       .kind = v1::Transform::kCenterCrop,
+      .guide =
+          {
+              .summary = "The centred square, resized.",
+              .example = "center_crop { height: 224 width: 224 fraction: 0.875 }",
+              .torchvision = "Resize, then CenterCrop",
+              .dali = "fn.crop",
+          },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::CenterCrop& crop = arguments.transform.center_crop();

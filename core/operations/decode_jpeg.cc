@@ -43,6 +43,16 @@ class DecodeJpeg final : public Operation {
 OperationRow DecodeJpegRow() {
   return {
       .kind = v1::Transform::kDecodeJpeg,
+      .guide =
+          {
+              .summary = "A JPEG file as pixels.",
+              .example = "decode_jpeg { dct: ISLOW }",
+              .tensorflow = "tf.io.decode_jpeg",
+              .torchvision = "torchvision.io.decode_jpeg",
+              .dali = "fn.decoders.image",
+              .parity = "exact with the same dct; TensorFlow takes IFAST if nothing is said, "
+                        "this ISLOW",
+          },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::DecodeJpeg& decode = arguments.transform.decode_jpeg();

@@ -41,6 +41,14 @@ class DecodeRaw final : public Operation {
 OperationRow DecodeRawRow() {
   return {
       .kind = v1::Transform::kDecodeRaw,
+      .guide =
+          {
+              .summary = "Bytes as they are, as uint8 values.",
+              .example = "decode_raw {}",
+              .tensorflow = "tf.io.decode_raw",
+              .dali = "fn.reinterpret",
+              .parity = "exact",
+          },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         if (arguments.stored_shape.empty()) {

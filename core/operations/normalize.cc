@@ -58,6 +58,16 @@ class Normalize final : public Operation {
 OperationRow NormalizeRow() {
   return {
       .kind = v1::Transform::kNormalize,
+      .guide =
+          {
+              .summary = "(x * scale - mean) / stddev, of each channel.",
+              .example = "normalize { mean: 127.5 stddev: 63.75 }",
+              .tensorflow = "(x - mean) / stddev",
+              .torchvision = "Normalize",
+              .dali = "fn.normalize",
+              .parity = "within 1 unit in the last place: one multiplication and one addition, "
+                        "with factors made once",
+          },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::Normalize& normalize = arguments.transform.normalize();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/operations/draws.h"
 #include "core/operations/operation.h"
@@ -24,8 +25,23 @@ struct OperationArguments {
   absl::Span<const int64_t> stored_shape;  // Output.shape.
 };
 
+// An operation for people who look for it: what `systole ops` and the table in core/README.md say.
+struct OperationGuide {
+  absl::string_view summary;  // One sentence.
+  absl::string_view example;  // As it stands in a spec, in textproto.
+  // What others call it; empty: they have none.
+  absl::string_view tensorflow = "";
+  absl::string_view torchvision = "";
+  absl::string_view dali = "";
+  // How its values compare with TensorFlow's: "exact", "within ..", or "different: " and why. Empty
+  // if TensorFlow has none.
+  absl::string_view parity = "";
+};
+
 struct OperationRow {
   v1::Transform::KindCase kind = v1::Transform::KIND_NOT_SET;
+
+  OperationGuide guide;
 
   // The number that keys its draws; 0: it draws nothing. It decides bytes of feeds: never renumber.
   uint32_t draws = 0;

@@ -64,6 +64,15 @@ class RandomCrop final : public Operation {
 OperationRow RandomCropRow() {
   return {
       .kind = v1::Transform::kRandomCrop,
+      .guide =
+          {
+              .summary = "A random part of the image, as it is.",
+              .example = "random_crop { height: 32 width: 32 }",
+              .tensorflow = "tf.image.random_crop",
+              .torchvision = "RandomCrop",
+              .dali = "fn.crop",
+              .parity = "different: draws of our own, which do not depend on what was drawn before",
+          },
       .draws = 3,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

@@ -43,6 +43,15 @@ class RandomFlip final : public Operation {
 OperationRow RandomFlipRow() {
   return {
       .kind = v1::Transform::kRandomFlip,
+      .guide =
+          {
+              .summary = "Mirrors half of the images, left and right.",
+              .example = "random_flip {}",
+              .tensorflow = "tf.image.random_flip_left_right",
+              .torchvision = "RandomHorizontalFlip",
+              .dali = "fn.flip",
+              .parity = "different: draws of our own, which do not depend on what was drawn before",
+          },
       .draws = 2,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

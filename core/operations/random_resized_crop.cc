@@ -11,6 +11,16 @@ namespace systole {
 OperationRow RandomResizedCropRow() {
   return {
       .kind = v1::Transform::kRandomResizedCrop,
+      .guide =
+          {
+              .summary = "A random part of the image, resized.",
+              .example = "random_resized_crop { height: 224 width: 224 }",
+              .tensorflow = "tf.image.sample_distorted_bounding_box",
+              .torchvision = "RandomResizedCrop",
+              .dali = "fn.random_resized_crop",
+              .parity = "different: torchvision's rule for the part, and draws of our own, "
+                        "which do not depend on what was drawn before; the resize is exact",
+          },
       .draws = 1,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

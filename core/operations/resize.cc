@@ -11,6 +11,15 @@ namespace systole {
 OperationRow ResizeRow() {
   return {
       .kind = v1::Transform::kResize,
+      .guide =
+          {
+              .summary = "The whole image, resized.",
+              .example = "resize { height: 224 width: 224 }",
+              .tensorflow = "tf.image.resize",
+              .torchvision = "Resize",
+              .dali = "fn.resize",
+              .parity = "exact",
+          },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::Resize& resize = arguments.transform.resize();

@@ -32,6 +32,14 @@ class RoundToWhole final : public Operation {
 OperationRow RoundToUint8Row() {
   return {
       .kind = v1::Transform::kRoundToUint8,
+      .guide =
+          {
+              .summary = "Values rounded half to even, as uint8.",
+              .example = "round_to_uint8 {}",
+              .tensorflow = "tf.cast(tf.round(x), tf.uint8)",
+              .dali = "fn.cast",
+              .parity = "exact for values from 0 to 255; others become 0 or 255",
+          },
       .create = [](const OperationArguments&) -> absl::StatusOr<std::unique_ptr<const Operation>> {
         return std::make_unique<RoundToWhole>();
       },
