@@ -133,6 +133,20 @@ def write_enum(file, name, out):
     out.append(f"\n{comment}{name}Name = Literal[{literals}]\n")
 
 
+def num_positional(message, is_operation):
+    """How many fields may be given by position: sizes of an operation, which come first, and those
+    of other messages that are small. Nobody knows the order of the rest by heart.
+    """
+    if not is_operation:
+        return len(message.field) if len(message.field) < 4 else 0
+    others = (
+        i
+        for i, field in enumerate(message.field)
+        if field.type not in INTEGERS or field.label == FIELD.LABEL_REPEATED
+    )
+    return next(others, len(message.field))
+
+
 def write_message(file, name, out):
     message, path = file.messages[name]
     is_operation = name in dict((b, a) for a, b in file.operations())
@@ -151,14 +165,11 @@ def write_message(file, name, out):
         out.append(f"\n    _enums = frozenset({enums})\n")
     if lists:
         out.append(f"\n    _lists = frozenset({lists})\n")
-    # Scalars in order may be given by position; what has a dozen fields only by name.
-    star = [] if is_operation or len(fields) < 4 else ["*"]
-    signature = ["self", *star]
-    for field, _ in fields:
-        signature.append(f"{field.name}: {annotation(file, field)} | None = None")
-    if shared and "*" not in signature:
-        signature.append("*")
-    for field, _ in shared:
+    signature = ["self"]
+    by_position = num_positional(message, is_operation)
+    for i, (field, _) in enumerate([*fields, *shared]):
+        if i == by_position:
+            signature.append("*")
         signature.append(f"{field.name}: {annotation(file, field)} | None = None")
     out.append(
         "\n    def __init__(\n        " + ",\n        ".join(signature) + ",\n    ) -> None:\n"
@@ -170,21 +181,13 @@ def write_message(file, name, out):
         out.append(f"        self._shared({field.name}={field.name})\n")
 
 
-def positional(file, name):
-    """The type of an operation's fields given as a tuple."""
-    message, _ = file.messages[name]
-    kinds = sorted({annotation(file, field) for field in message.field})
-    return " | ".join(kinds) or "object"
-
-
 def write_image(file, out):
     out.append("\n\nclass ImageOperations(TypedDict, total=False):\n")
     out.append('    """The operations of Image(), by name."""\n\n')
     for kind, name in file.operations():
-        out.append(
-            f"    {kind}: bool | Mapping[str, object] | "
-            f"Sequence[{positional(file, name)}] | {name}\n"
-        )
+        message, _ = file.messages[name]
+        sizes = "Sequence[int] | " if num_positional(message, is_operation=True) else ""
+        out.append(f"    {kind}: bool | Mapping[str, object] | {sizes}{name}\n")
     out.append("    flip: bool\n")
     message, path = file.messages[OUTPUT]
     names = {field.name: field for field in message.field}
@@ -203,7 +206,7 @@ def Image(
 
     The operations are applied in the order in which they are written, after decode_jpeg, which
     need not be written, and before `transforms`. An operation is True (as it comes), a tuple of its
-    fields in their order, a dict of its fields, or an instance of its class:
+    sizes, a dict of its fields, or an instance of its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,
               normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")

@@ -10,10 +10,9 @@
 #include "client/feed/step.h"
 #include "client/local/local_feed.h"
 #include "client/python/extension/raise.h"
-#include "core/checksum/xxh3.h"
+#include "client/python/extension/specs.h"
 #include "core/order/resume_token.h"
 #include "core/pipeline/dataset.h"
-#include "core/status/status_macros.h"
 #include "core/tensor/dtype.h"
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/pair.h"
@@ -39,18 +38,10 @@ auto WithoutGil(Work work) {
   return work();
 }
 
-// For waits inside `Create`: whether a signal's handler raised, such as KeyboardInterrupt.
+// For what waits long: whether a signal's handler raised, such as KeyboardInterrupt.
 bool SignalRaised() {
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
-}
-
-v1::FeedSpec SpecOf(const nb::bytes& serialized) {
-  v1::FeedSpec spec;
-  if (!spec.ParseFromArray(serialized.data(), static_cast<int>(serialized.size()))) {
-    RaiseIfError(absl::InvalidArgumentError("these bytes are no serialized FeedSpec"));
-  }
-  return spec;
 }
 
 std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
@@ -66,7 +57,7 @@ std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
                                        double retry_for, double silence_timeout, double backoff,
                                        double max_backoff, bool share_memory,
                                        bool allow_mixed_content) {
-  const v1::FeedSpec spec = SpecOf(serialized);
+  const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   const FeedClientOptions options = {
       .servers = std::move(servers),
@@ -98,7 +89,7 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       const std::optional<std::string>& token, int64_t first_step,
                                       std::pair<int, int> cores, int threads,
                                       int64_t prefetch_bytes, bool allow_mixed_content) {
-  const v1::FeedSpec spec = SpecOf(serialized);
+  const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   const LocalFeedOptions options = {.threads = threads,
                                     .prefetch_bytes = prefetch_bytes,
@@ -116,8 +107,8 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                                      const std::vector<std::string>& patterns,
                                      const std::string& index_dir) {
-  return ValueOrRaise(
-      WithoutGil([&] { return Dataset::Open(name, patterns, {.index_dir = index_dir}); }));
+  return ValueOrRaise(WithoutGil(
+      [&] { return Dataset::Open(name, patterns, {.index_dir = index_dir}, SignalRaised); }));
 }
 
 nb::list DamageOf(const Dataset& dataset) {
@@ -160,6 +151,16 @@ void FeedHandle::CheckProcess() const {
                   "there: open the feed in the process that reads it, or start processes by "
                   "'spawn'");
   throw nb::python_error();
+}
+
+void FeedHandle::Start() {
+  CheckProcess();
+  RaiseIfError(WithoutGil([this] {
+    const MutexLock lock(mu_);
+    if (feed_ == nullptr) return Closed();
+    feed_->WaitForNext(absl::ZeroDuration());
+    return absl::OkStatus();
+  }));
 }
 
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
@@ -253,7 +254,7 @@ nb::dict FeedHandle::Shape() const {
 
 std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
                                                   const std::string& source) const {
-  return std::make_unique<ContactSheets>(SpecOf(spec), shape_, source, num_records_);
+  return std::make_unique<ContactSheets>(ParseSpec(spec), shape_, source, num_records_);
 }
 
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
@@ -280,6 +281,7 @@ void DeclareFeeds(nb::module_& module) {
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
                   nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("allow_mixed_content"))
+      .def("start", &FeedHandle::Start)
       .def("next", &FeedHandle::Next)
       .def("close", &FeedHandle::Close)
       .def("token_at", &FeedHandle::TokenAt, nb::arg("next_step"))

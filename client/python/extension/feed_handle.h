@@ -32,6 +32,8 @@ class FeedHandle {
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
+  // Begins to fetch, as the first Next() would, and does not wait.
+  void Start();
   // The number and the memory of the next step, nullopt at the end. Raises what the feed returns,
   // and what a signal's handler raises.
   std::optional<std::pair<int64_t, Memory>> Next();

@@ -1,73 +1,18 @@
 // The extension module `systole._systole`: what the package's Python stands on.
-#include <string>
-
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/memory.h"
 #include "client/python/extension/raise.h"
+#include "client/python/extension/specs.h"
 #include "core/pipeline/feed_plan.h"
-#include "google/protobuf/text_format.h"
-#include "google/protobuf/util/json_util.h"
+#include "core/program/allocator.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "proto/framing/grpc_log.h"
-#include "proto/text/message_text.h"
-#include "systole/v1/feed.pb.h"
 
 namespace nb = nanobind;
 
 namespace systole::python {
-namespace {
-
-nb::bytes Serialized(const v1::FeedSpec& spec) {
-  const std::string bytes = spec.SerializeAsString();
-  return nb::bytes(bytes.data(), bytes.size());
-}
-
-v1::FeedSpec SpecFrom(const nb::bytes& serialized) {
-  v1::FeedSpec spec;
-  if (!spec.ParseFromArray(serialized.data(), static_cast<int>(serialized.size()))) {
-    RaiseIfError(absl::InvalidArgumentError("these bytes are no serialized FeedSpec"));
-  }
-  return spec;
-}
-
-nb::bytes SpecFromFile(const std::string& path) {
-  v1::FeedSpec spec;
-  RaiseIfError(LoadMessage(path, spec));
-  return Serialized(spec);
-}
-
-nb::bytes SpecFromJson(const std::string& json, const std::string& source) {
-  v1::FeedSpec spec;
-  RaiseIfError(ParseJson(json, source, spec));
-  return Serialized(spec);
-}
-
-nb::bytes SpecFromText(const std::string& text, const std::string& source) {
-  v1::FeedSpec spec;
-  RaiseIfError(ParseTextproto(text, source, spec));
-  return Serialized(spec);
-}
-
-std::string SpecToText(const nb::bytes& serialized) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(SpecFrom(serialized), &text);
-  return text;
-}
-
-std::string SpecToJson(const nb::bytes& serialized) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  // Every message of ours has a JSON form.
-  (void)google::protobuf::util::MessageToJsonString(SpecFrom(serialized), &json, options);
-  return json;
-}
-
-}  // namespace
-
 NB_MODULE(_systole, module) {
   module.doc() = "What the package `systole` stands on. Use the package.";
   // A server that is away is told by exceptions, not by gRPC's lines on stderr.
@@ -75,12 +20,12 @@ NB_MODULE(_systole, module) {
   module.attr("version") = SYSTOLE_VERSION;
   module.def("content_version", &ContentVersion,
              "The version that two runs must share for equal bytes.");
-  module.def("spec_from_file", &SpecFromFile, nb::arg("path"));
-  module.def("spec_from_json", &SpecFromJson, nb::arg("json"), nb::arg("source"));
-  module.def("spec_from_text", &SpecFromText, nb::arg("text"), nb::arg("source"));
-  module.def("spec_to_text", &SpecToText, nb::arg("spec"));
-  module.def("spec_to_json", &SpecToJson, nb::arg("spec"));
+  module.def("keep_freed_memory", &KeepFreedMemory, nb::arg("arenas") = 1,
+             "Makes malloc keep what is freed, and use at most `arenas` heaps, as the programs\n"
+             "`systole` and `systole-server` do. Concerns the whole process, so Systole does not do\n"
+             "it by itself. Call it before threads are started. glibc only.");
   DeclareErrors(module);
+  DeclareSpecs(module);
   DeclareMemory(module);
   DeclareContactSheets(module);
   DeclareFeeds(module);

@@ -50,6 +50,7 @@ from systole._spec import __all__ as _spec_names  # noqa: E402
 
 __version__: str = _systole.version
 content_version = _systole.content_version
+keep_freed_memory = _systole.keep_freed_memory
 
 __all__ = [
     "Array",
@@ -69,6 +70,7 @@ __all__ = [
     "ResourceExhausted",
     "Unavailable",
     "content_version",
+    "keep_freed_memory",
     "serve",
     *_spec_names,
 ]

@@ -14,7 +14,7 @@ from typing import Any, Union
 from systole import _errors, _systole
 from systole._batch import ArraySpec, Batch, Layout, Page
 from systole._hosts import share_of_cores
-from systole._message import SpecLike, spec_bytes
+from systole._message import SpecLike, spec_bytes, spec_fields
 
 _STATE_VERSION = 1
 _open_feeds: weakref.WeakSet[BaseFeed] = weakref.WeakSet()
@@ -41,16 +41,16 @@ class BaseFeed(Iterator[Batch]):
     def __init__(
         self,
         spec: bytes,
+        num_cores: int,
         said_by: str,
         open_at: Callable[[str | None, int], _systole.FeedHandle],
     ) -> None:
         self._spec = spec
         self._said_by = said_by
         self._open_at = open_at
-        self._process = os.getpid()
         self._handle = open_at(None, 0)
         sheets = self._handle.sheets(spec, self._source())
-        self._layout = Layout(self._handle.shape(), _num_cores(spec), sheets)
+        self._layout = Layout(self._handle.shape(), num_cores, sheets)
         self._next_step = 0
         self._epoch_end: int | None = None
         self._peeked: Batch | None = None
@@ -155,6 +155,10 @@ class BaseFeed(Iterator[Batch]):
     def set_state(self, state: bytes) -> None:
         """load_state_dict() of JSON."""
         self.load_state_dict(json.loads(state))
+
+    def start_prefetch(self) -> None:
+        """Begins to fetch at once, not with the first batch. Grain calls it after set_state()."""
+        self._handle.start()
 
     def _go_to(self, token: str, step: int) -> None:
         handle = self._open_at(token, step)
@@ -292,9 +296,11 @@ class Feed(BaseFeed):
         serialized = spec_bytes(spec)
         addresses = servers.split(",") if isinstance(servers, str) else list(servers)
         self._servers = addresses
-        share, said_by = share_of_cores(_num_cores(serialized), cores, process_index, process_count)
+        num_cores = spec_fields(serialized)["num_cores"]
+        share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
+            _check_process()
             return _systole.FeedHandle.open_client(
                 serialized,
                 addresses,
@@ -312,10 +318,27 @@ class Feed(BaseFeed):
                 allow_mixed_content=allow_mixed_content,
             )
 
-        super().__init__(serialized, said_by, open_at)
+        super().__init__(serialized, num_cores, said_by, open_at)
 
     def _source(self) -> str:
         return ",".join(self._servers)
+
+
+# The process that has opened feeds from servers. gRPC leaves files open for good, also after close(),
+# and a child of fork() that used gRPC would share them with its parent: neither hears from servers.
+_process_of_feeds: int | None = None
+
+
+def _check_process() -> None:
+    """Before a feed from servers is opened."""
+    global _process_of_feeds
+    if _process_of_feeds not in (None, os.getpid()):
+        raise _errors.FailedPrecondition(
+            "this process was forked from one that has opened a feed from servers, so it cannot "
+            "open another: start processes by 'spawn' (DataLoader: "
+            "multiprocessing_context='spawn'), or open feeds in the children only"
+        )
+    _process_of_feeds = os.getpid()
 
 
 # Name -> glob or globs of its shards; or the globs alone, of the dataset that the spec names.
@@ -349,11 +372,9 @@ class LocalFeed(BaseFeed):
         allow_mixed_content: bool = False,
     ) -> None:
         serialized = spec_bytes(spec)
-        fields = json.loads(_systole.spec_to_json(serialized))
-        name = str(fields["dataset"])
-        share, said_by = share_of_cores(
-            int(fields["num_cores"]), cores, process_index, process_count
-        )
+        fields = spec_fields(serialized)
+        name, num_cores = fields["dataset"], fields["num_cores"]
+        share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
         dataset = _systole.Dataset.open(name, _globs(datasets, name), os.fspath(index_dir))
         self._dataset = dataset
         workers = len(os.sched_getaffinity(0)) if threads is None else threads
@@ -370,7 +391,7 @@ class LocalFeed(BaseFeed):
                 allow_mixed_content=allow_mixed_content,
             )
 
-        super().__init__(serialized, said_by, open_at)
+        super().__init__(serialized, num_cores, said_by, open_at)
 
     def masked_records(self) -> list[dict[str, Any]]:
         """The damaged records that were met and masked: shard, record, offset and cause of each."""
@@ -378,10 +399,6 @@ class LocalFeed(BaseFeed):
 
     def _source(self) -> str:
         return f"{self._dataset.name} ({self._dataset.num_records} records)"
-
-
-def _num_cores(spec: bytes) -> int:
-    return int(json.loads(_systole.spec_to_json(spec))["num_cores"])
 
 
 def _globs(datasets: Datasets, name: str) -> list[str]:

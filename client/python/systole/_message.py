@@ -130,3 +130,10 @@ def spec_bytes(spec: SpecLike) -> bytes:
     raise TypeError(
         f"spec is a {type(spec).__name__}; want a path, a dict, systole.FeedSpec or the message"
     )
+
+
+def spec_fields(spec: bytes) -> dict[str, Any]:
+    """A serialized spec's fields in protobuf's JSON mapping, those at their defaults included."""
+    fields = json.loads(_systole.spec_to_json(spec))
+    assert isinstance(fields, dict)
+    return fields

@@ -7,18 +7,16 @@ for batch in DataLoader(dataset, batch_size=None, num_workers=0):
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils.data
-from systole import _feed
 from systole._batch import Batch
 from systole._errors import FailedPrecondition
 from systole._feed import BaseFeed, Datasets, Feed, LocalFeed
 from systole._hosts import share_of_cores
-from systole._message import SpecLike, spec_bytes
+from systole._message import SpecLike, spec_bytes, spec_fields
 
 
 def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
@@ -72,7 +70,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             )
         # For workers. What JAX says of this process, they cannot ask.
         self._cores, _ = share_of_cores(
-            _feed._num_cores(spec_bytes(spec)),
+            spec_fields(spec_bytes(spec))["num_cores"],
             options.get("cores"),
             options.get("process_index"),
             options.get("process_count"),
@@ -93,7 +91,6 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         options = {**self._options, **options}
         feed: BaseFeed
         if self._servers is not None:
-            _check_process()
             feed = Feed(self._servers, self._spec, **options)
         else:
             assert self._datasets is not None
@@ -189,23 +186,6 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._orders.give(_WHERE_THE_STATE_SAYS)
         if self._feed is not None and self._worker == (-1 if info is None else info.id):
             self._feed.load_state_dict(state_dict)
-
-
-# The process that has opened feeds from servers. gRPC leaves files open for good, which a child of
-# fork() would share with its parent, so that neither hears from servers.
-_process_of_feeds: int | None = None
-
-
-def _check_process() -> None:
-    """Before a feed from servers is opened."""
-    global _process_of_feeds
-    parents = {feed._process for feed in _feed._open_feeds if isinstance(feed, Feed)}
-    if parents - {os.getpid()} or _process_of_feeds not in (None, os.getpid()):
-        raise FailedPrecondition(
-            "this process was forked from one that has opened a feed from servers, so it cannot "
-            "open another: give the DataLoader multiprocessing_context='spawn'"
-        )
-    _process_of_feeds = os.getpid()
 
 
 def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:

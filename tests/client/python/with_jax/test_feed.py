@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import json
 import pickle
 
@@ -72,6 +73,14 @@ def test_peek_consumes_nothing(open_feed):
     assert feed.state_dict()["step"] == 0
     assert next(feed) is peeked
     assert next(feed).step == 1
+
+
+def test_fetching_may_begin_before_the_first_batch(server, write_spec):
+    with systole.Feed(server.address, write_spec()) as feed:
+        feed.start_prefetch()
+        while feed.stats()["steps_received"] == 0:
+            time.sleep(0.01)
+        assert next(feed).step == 0
 
 
 def test_skip_to_goes_forwards_and_back(open_feed):

@@ -107,6 +107,14 @@ def test_a_number_where_a_list_is_wanted_is_a_list_of_one():
     assert systole.Output(feature="x", shape=3).to_dict()["shape"] == ["3"]
 
 
+def test_only_sizes_are_given_by_position():
+    assert systole.Resize(8, 9).to_dict() == {"resize": {"height": "8", "width": "9"}}
+    with pytest.raises(TypeError, match="positional"):
+        systole.Normalize(127.5, 63.75)
+    with pytest.raises(TypeError, match="positional"):
+        systole.Image("image", normalize=(127.5, 63.75))
+
+
 def test_numbers_of_numpy_and_large_seeds_keep_their_value():
     spec = systole.FeedSpec(
         dataset="d",

@@ -210,6 +210,32 @@ def test_other_threads_run_while_one_waits(start_server, write_spec):
     assert feed.step == 1
 
 
+def test_a_child_of_fork_cannot_open_a_feed_after_its_parent_did(server, write_spec):
+    done = python(
+        """
+        import os, sys, systole
+        feed = systole.Feed(*sys.argv[1:])
+        next(feed)
+        systole.Feed(*sys.argv[1:]).close()
+        child = os.fork()
+        if child == 0:
+            try:
+                systole.Feed(*sys.argv[1:])
+            except systole.FailedPrecondition as error:
+                print(error, flush=True)
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(next(feed).step, flush=True)
+        """,
+        server.address,
+        write_spec(),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "was forked from one that has opened a feed" in done.stdout and "'spawn'" in done.stdout
+    assert done.stdout.rstrip().endswith("1")
+
+
 @pytest.mark.parametrize("kind", ["client", "local"])
 def test_a_fork_is_told_instead_of_hanging(kind, server, shards, write_spec):
     done = python(
