@@ -111,7 +111,8 @@ std::vector<Room> SystoleRooms() {
       {"client/python/extension", 11,
        Join({core,
              messages,
-             {"proto/framing/grpc_log.h", "client/feed", "client/local", "client/look"}})},
+             {"core/program/allocator.h", "proto/framing/grpc_log.h", "client/feed", "client/local",
+              "client/look"}})},
   };
 }
 
