@@ -22,6 +22,9 @@ from systole import _programs
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = 96
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def systole(*arguments: object) -> str:
     """Runs the command line program; returns what it prints."""
