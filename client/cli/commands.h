@@ -20,6 +20,7 @@ std::unique_ptr<Command> MakeDatasetsCommand();
 std::unique_ptr<Command> MakeStatusCommand();
 std::unique_ptr<Command> MakeFeedCommand();
 std::unique_ptr<Command> MakeLookCommand();
+std::unique_ptr<Command> MakeOpsCommand();
 std::unique_ptr<Command> MakeTrainCommand();
 std::unique_ptr<Command> MakePaceCommand();
 std::unique_ptr<Command> MakeReplayCommand();

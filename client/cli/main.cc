@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeStatusCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeLookCommand());
+  commands.push_back(systole::MakeOpsCommand());
   commands.push_back(systole::MakeTrainCommand());
   commands.push_back(systole::MakePaceCommand());
   commands.push_back(systole::MakeReplayCommand());

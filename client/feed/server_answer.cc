@@ -30,6 +30,7 @@ std::vector<std::pair<std::string, v1::DataType>> WantedTensors(const v1::FeedSp
   std::vector<std::pair<std::string, v1::DataType>> wanted = {{kValidTensor, v1::UINT8}};
   for (const v1::Output& output : spec.outputs()) {
     wanted.emplace_back(output.name(), output.dtype());
+    if (output.has_padded()) wanted.emplace_back(LengthTensor(output.name()), v1::INT32);
   }
   std::sort(wanted.begin(), wanted.end());
   return wanted;

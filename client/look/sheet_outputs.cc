@@ -57,6 +57,11 @@ std::string RemarksHtml(absl::Span<const SheetOutput> outputs) {
   return html + "</ul>\n";
 }
 
+absl::Status NotOfTheSpec(absl::string_view tensor) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the steps have no tensor '", tensor, "': they are not steps of this spec"));
+}
+
 }  // namespace
 
 absl::Span<const uint8_t> ValidPlaces(const Step& step, int core) {
@@ -69,10 +74,7 @@ absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
   std::vector<SheetOutput> outputs;
   for (const v1::Output& output : spec.outputs()) {
     const int index = layout.IndexOf(output.name());
-    if (index < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the steps have no tensor '", output.name(),
-                                                     "': they are not steps of this spec"));
-    }
+    if (index < 0) return NotOfTheSpec(output.name());
     const SliceTensor& tensor = layout.tensors()[static_cast<size_t>(index)];
     SYSTOLE_ASSIGN_OR_RETURN(std::optional<ImageOutput> image, ImageOutput::Create(output, tensor));
     outputs.push_back({.output = &output,
@@ -80,6 +82,13 @@ absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
                        .name = output.name(),
                        .summary = TensorSummary(tensor.spec.dtype),
                        .image = std::move(image)});
+  }
+  for (const v1::Output& output : spec.outputs()) {
+    if (!output.has_padded()) continue;
+    const std::string name = LengthTensor(output.name());
+    const int index = layout.IndexOf(name);
+    if (index < 0) return NotOfTheSpec(name);
+    outputs.push_back({.index = index, .name = name, .summary = TensorSummary(DType::kInt32)});
   }
   outputs.push_back({.index = layout.valid_index(),
                      .name = kValidTensor,

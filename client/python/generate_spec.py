@@ -97,6 +97,8 @@ def annotation(file, field):
         name = "float"
     elif field.type == FIELD.TYPE_BOOL:
         name = "bool"
+    elif field.type == FIELD.TYPE_BYTES:
+        name = "bytes"
     else:
         name = "str"
     if field.label == FIELD.LABEL_REPEATED:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/tensor/tensor.h"
@@ -20,6 +21,12 @@ namespace systole {
 
 // The tensor that says which places hold a real example: uint8[per-core batch], 1 or 0.
 inline constexpr char kValidTensor[] = "valid";
+
+// The tensor that says how many items of a padded output (v1::Padded) an example has:
+// int32[per-core batch].
+inline std::string LengthTensor(absl::string_view output) {
+  return absl::StrCat(output, "_length");
+}
 
 // How the bytes of one example stand in a tensor: `count` pieces of `bytes` each, `stride` apart. A
 // batch-major tensor has one piece; with the batch innermost, each element is a piece.

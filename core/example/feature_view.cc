@@ -1,5 +1,6 @@
 #include "core/example/feature_view.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -49,14 +50,27 @@ absl::string_view FeatureKindName(FeatureKind kind) {
   return "missing";
 }
 
-absl::Status FeatureView::Expect(FeatureKind kind, int64_t count) const {
-  if (kind_ == kind && count_ == count) return absl::OkStatus();
+absl::Status FeatureView::Unexpected(absl::string_view wanted) const {
   return absl::InvalidArgumentError(absl::StrCat(
-      "feature \"", ForeignName(name_), "\": want ", FeatureKindName(kind), " with ", Values(count),
-      ", ",
+      "feature \"", ForeignName(name_), "\": want ", wanted, ", ",
       kind_ == FeatureKind::kMissing
           ? std::string("the record has no such feature")
           : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));
+}
+
+absl::Status FeatureView::Expect(FeatureKind kind, int64_t count) const {
+  if (kind_ == kind && count_ == count) return absl::OkStatus();
+  return Unexpected(absl::StrCat(FeatureKindName(kind), " with ", Values(count)));
+}
+
+absl::Status FeatureView::ExpectKind(FeatureKind kind) const {
+  if (kind_ == kind) return absl::OkStatus();
+  return Unexpected(FeatureKindName(kind));
+}
+
+absl::Status FeatureView::ExpectAtLeast(FeatureKind kind, size_t count) const {
+  if (kind_ == kind && count_ >= static_cast<int64_t>(count)) return absl::OkStatus();
+  return Unexpected(absl::StrCat(FeatureKindName(kind), " with ", count, " or more values"));
 }
 
 absl::Status FeatureView::Changed() const {
@@ -85,11 +99,7 @@ bool FeatureView::ForEachList(Visit visit) const {
 
 absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   if (kind_ != FeatureKind::kBytes || index < 0 || index >= count_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "feature \"", ForeignName(name_), "\": want bytes value ", index, ", ",
-        kind_ == FeatureKind::kMissing
-            ? std::string("the record has no such feature")
-            : absl::StrCat("the record has ", FeatureKindName(kind_), " with ", Values(count_))));
+    return Unexpected(absl::StrCat("bytes value ", index));
   }
   std::optional<absl::string_view> found;
   int64_t at = 0;
@@ -106,8 +116,7 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   return *found;
 }
 
-absl::Status FeatureView::CopyInt64s(absl::Span<int64_t> out) const {
-  SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kInt64, static_cast<int64_t>(out.size())));
+FeatureView::Copied FeatureView::ReadInt64s(absl::Span<int64_t> out) const {
   size_t copied = 0;
   const auto take = [&](WireReader& reader) {
     uint64_t value = 0;
@@ -115,7 +124,7 @@ absl::Status FeatureView::CopyInt64s(absl::Span<int64_t> out) const {
     out[copied++] = static_cast<int64_t>(value);
     return true;
   };
-  const bool good = ForEachList([&](absl::string_view list) {
+  const bool all = ForEachList([&](absl::string_view list) {
     return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
       if (tag == WireTag(1, kWireVarint)) return take(reader);
       if (tag != kPacked) return reader.SkipValue(tag);
@@ -128,23 +137,22 @@ absl::Status FeatureView::CopyInt64s(absl::Span<int64_t> out) const {
       return true;
     });
   });
-  return good && copied == out.size() ? absl::OkStatus() : Changed();
+  return {.values = copied, .all = all};
 }
 
-absl::Status FeatureView::CopyFloats(absl::Span<float> out) const {
-  SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kFloat, static_cast<int64_t>(out.size())));
+FeatureView::Copied FeatureView::ReadFloats(absl::Span<float> out) const {
   absl::Span<float> left = out;
-  const bool good = ForEachList([&](absl::string_view list) {
+  const bool all = ForEachList([&](absl::string_view list) {
     return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
       if (tag == kPacked) {
         absl::string_view packed;
         if (!reader.ReadBytes(&packed)) return false;
-        const size_t count = packed.size() / sizeof(float);
-        if (count > left.size()) return false;
+        const size_t there = packed.size() / sizeof(float);
+        const size_t count = std::min(there, left.size());
         // memcpy must not see the null end of an empty span.
         if (count > 0) std::memcpy(left.data(), packed.data(), count * sizeof(float));
         left.remove_prefix(count);
-        return true;
+        return count == there;
       }
       if (tag != WireTag(1, kWireFixed32)) return reader.SkipValue(tag);
       uint32_t bits = 0;
@@ -154,7 +162,29 @@ absl::Status FeatureView::CopyFloats(absl::Span<float> out) const {
       return true;
     });
   });
-  return good && left.empty() ? absl::OkStatus() : Changed();
+  return {.values = out.size() - left.size(), .all = all};
+}
+
+absl::Status FeatureView::CopyInt64s(absl::Span<int64_t> out) const {
+  SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kInt64, static_cast<int64_t>(out.size())));
+  const Copied copied = ReadInt64s(out);
+  return copied.all && copied.values == out.size() ? absl::OkStatus() : Changed();
+}
+
+absl::Status FeatureView::CopyFloats(absl::Span<float> out) const {
+  SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kFloat, static_cast<int64_t>(out.size())));
+  const Copied copied = ReadFloats(out);
+  return copied.all && copied.values == out.size() ? absl::OkStatus() : Changed();
+}
+
+absl::Status FeatureView::CopyFirstInt64s(absl::Span<int64_t> out) const {
+  SYSTOLE_RETURN_IF_ERROR(ExpectAtLeast(FeatureKind::kInt64, out.size()));
+  return ReadInt64s(out).values == out.size() ? absl::OkStatus() : Changed();
+}
+
+absl::Status FeatureView::CopyFirstFloats(absl::Span<float> out) const {
+  SYSTOLE_RETURN_IF_ERROR(ExpectAtLeast(FeatureKind::kFloat, out.size()));
+  return ReadFloats(out).values == out.size() ? absl::OkStatus() : Changed();
 }
 
 }  // namespace systole

@@ -37,6 +37,8 @@ class FeatureView {
   // InvalidArgument, naming the feature, what was wanted and what was seen, unless the kind and the
   // count fit exactly.
   absl::Status Expect(FeatureKind kind, int64_t count) const;
+  // The same for the kind alone.
+  absl::Status ExpectKind(FeatureKind kind) const;
 
   // The value at `index` of a bytes list, as a view into the record. InvalidArgument as above, if
   // the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
@@ -46,6 +48,9 @@ class FeatureView {
   // and `out` is left alone. Floats keep every bit (NaN payloads too).
   absl::Status CopyInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFloats(absl::Span<float> out) const;
+  // The same for the first out.size() values of a list that may have more.
+  absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
+  absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
  private:
   friend class FeatureDecoder;
@@ -55,6 +60,18 @@ class FeatureView {
   template <typename Visit>
   bool ForEachList(Visit visit) const;
   absl::Status Changed() const;
+  // InvalidArgument: the feature is not as wanted, but as it is.
+  absl::Status Unexpected(absl::string_view wanted) const;
+  // InvalidArgument unless the list is of `kind` and has `count` values at least.
+  absl::Status ExpectAtLeast(FeatureKind kind, size_t count) const;
+  // Copies values until `out` is full. Returns how many there were and whether the list ended with
+  // the last one.
+  struct Copied {
+    size_t values = 0;
+    bool all = false;
+  };
+  Copied ReadInt64s(absl::Span<int64_t> out) const;
+  Copied ReadFloats(absl::Span<float> out) const;
 
   absl::string_view name_;
   // The list's encoding, if it is in one piece, as every writer makes it. Protobuf allows several

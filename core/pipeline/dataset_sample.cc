@@ -52,6 +52,7 @@ void DatasetSample::LookAt(absl::string_view record) {
   const absl::StatusOr<ExampleView> example = ExampleView::Parse(record);
   if (!example.ok()) return;
   for (const FeatureView& feature : example->FirstFeatures()) {
+    if (feature.kind() == FeatureKind::kMissing) continue;
     if (sizes_.size() >= kMaxFeatures && !sizes_.contains(feature.name())) continue;
     int64_t size = feature.count();
     if (feature.kind() == FeatureKind::kBytes) {

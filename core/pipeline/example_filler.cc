@@ -1,7 +1,6 @@
 #include "core/pipeline/example_filler.h"
 
 #include <cstring>
-#include <limits>
 #include <new>
 #include <optional>
 
@@ -27,26 +26,12 @@ void ToChannelsFirst(const uint8_t* from, absl::Span<const int64_t> shape, uint8
   }
 }
 
-absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values,
-                      absl::Span<uint8_t> out) {
-  if (output.dtype == DType::kInt64) {
-    std::memcpy(out.data(), values.data(), out.size());
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < std::numeric_limits<int32_t>::min() ||
-        values[i] > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("value ", values[i], " at index ", i,
-                                                     " does not fit int32; use dtype: INT64"));
-    }
-    const auto narrow = static_cast<int32_t>(values[i]);
-    std::memcpy(out.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
-  }
-  return absl::OkStatus();
-}
-
 int64_t ExampleBytes(const SliceTensor& tensor) {
   return tensor.spec.num_bytes() / tensor.per_core_batch();
+}
+
+bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
+  return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
 // `status` with the output's name.
@@ -71,9 +56,7 @@ absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
 }
 
 int64_t FillerScratch::bytes() const {
-  return example.size() +
-         static_cast<int64_t>(pixels.capacity() + int64s.capacity() * sizeof(int64_t) +
-                              floats.capacity() * sizeof(float));
+  return example.size() + static_cast<int64_t>(pixels.capacity()) + lists.bytes();
 }
 
 absl::StatusOr<ExampleFiller> ExampleFiller::Create(
@@ -128,7 +111,13 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
     const bool in_place = output.layout == v1::NHWC;
     const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : scratch.example.data(),
                                                    static_cast<size_t>(example_bytes));
-    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, FillOutput(output, runners_[i], scratch, out)));
+    uint8_t* length = nullptr;
+    if (output.padded.has_value()) {
+      const auto at = static_cast<size_t>(output.padded->length_tensor);
+      length = slice + plan.layout().tensors()[at].offset + slot * int64_t{sizeof(int32_t)};
+    }
+    SYSTOLE_RETURN_IF_ERROR(
+        OfOutput(plan, output, FillOutput(output, runners_[i], scratch, out, length)));
     if (output.layout == v1::HWCN) {
       PlaceExample(tensor, slot, out.data(), slice);
     } else if (output.layout == v1::NCHW) {
@@ -151,13 +140,26 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
 }
 
 absl::Status ExampleFiller::FillOutput(const OutputPlan& output, ProgramRunner& runner,
-                                       FillerScratch& scratch, absl::Span<uint8_t> out) const {
+                                       FillerScratch& scratch, absl::Span<uint8_t> out,
+                                       uint8_t* length) const {
   // Scratch and the references' values grow as they need to.
   try {
-    return FillValues(output, runner, scratch, out);
+    return output.padded.has_value() ? FillPadded(output, scratch, out, length)
+                                     : FillValues(output, runner, scratch, out);
   } catch (const std::bad_alloc&) {
     return absl::UnavailableError("malloc refused memory for an example on its way");
   }
+}
+
+absl::Status ExampleFiller::FillPadded(const OutputPlan& output, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out, uint8_t* length) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const int32_t items,
+                           output.feature < 0
+                               ? WritePadded(output, payload_, out)
+                               : WritePadded(output, features_[static_cast<size_t>(output.feature)],
+                                             scratch.lists, out));
+  std::memcpy(length, &items, sizeof(items));
+  return absl::OkStatus();
 }
 
 absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& runner,
@@ -165,20 +167,29 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
   const auto count = static_cast<size_t>(output.stored_elements);
   switch (output.source) {
     case Source::kRecordId:
-      return FillInts(output, {example_.record}, out);
+      return WriteInt64s({example_.record}, output.dtype, out);
     case Source::kInt64List: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+      if (UsesDefault(output, feature)) {
+        return WriteInt64s(output.default_values->int64s, output.dtype, out);
+      }
       SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
-      scratch.int64s.resize(count);
-      SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.int64s)));
-      return FillInts(output, scratch.int64s, out);
+      scratch.lists.int64s.resize(count);
+      SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.lists.int64s)));
+      return WriteInt64s(scratch.lists.int64s, output.dtype, out);
     }
     case Source::kFloatList: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
-      SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
-      scratch.floats.resize(count);
-      SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.floats)));
-      return runner.Run(output.program, {.floats = scratch.floats}, example_, scratch.pixels, out);
+      absl::Span<const float> values;
+      if (UsesDefault(output, feature)) {
+        values = output.default_values->floats;
+      } else {
+        SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
+        scratch.lists.floats.resize(count);
+        SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.lists.floats)));
+        values = scratch.lists.floats;
+      }
+      return runner.Run(output.program, {.floats = values}, example_, scratch.pixels, out);
     }
     case Source::kBytes:
       break;
@@ -195,6 +206,7 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
 absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& output) const {
   if (output.feature < 0) return payload_;
   const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+  if (UsesDefault(output, feature)) return output.default_values->bytes;
   SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kBytes, 1));
   return feature.BytesAt(0);
 }

@@ -20,6 +20,7 @@
 #include "core/image/paired_decoding.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/operations/program_runner.h"
+#include "core/pipeline/feature_lists.h"
 #include "core/pipeline/feed_plan.h"
 
 namespace systole {
@@ -35,8 +36,7 @@ struct FillerScratch {
 
   AlignedBuffer example;        // One example of an output that is not made in place.
   std::vector<uint8_t> pixels;  // ProgramRunner::Run.
-  std::vector<int64_t> int64s;
-  std::vector<float> floats;
+  ListScratch lists;
 };
 
 // Errors name the output, but not the record's place. Unavailable means that there is no memory;
@@ -64,9 +64,12 @@ class ExampleFiller {
   ExampleFiller(std::vector<ProgramRunner> runners, size_t num_features)
       : features_(num_features), runners_(std::move(runners)) {}
 
+  // `length` is the example's place in the length tensor; null if the output is not padded.
   // Unavailable if there is no memory.
   absl::Status FillOutput(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
-                          absl::Span<uint8_t> out) const;
+                          absl::Span<uint8_t> out, uint8_t* length) const;
+  absl::Status FillPadded(const OutputPlan& output, FillerScratch& scratch, absl::Span<uint8_t> out,
+                          uint8_t* length) const;
   absl::Status FillValues(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
   // The bytes that `output` is made of.

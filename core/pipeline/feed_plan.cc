@@ -157,11 +157,19 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       if (at == features.end()) features.push_back(output.feature());
     }
     tensors.push_back(TensorOf(output.name(), plan, per_core_batch));
+    if (plan.padded.has_value()) {
+      tensors.push_back({.spec = {.name = LengthTensor(output.name()),
+                                  .dtype = DType::kInt32,
+                                  .shape = {per_core_batch}}});
+    }
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
   for (int i = 0; i < spec.outputs_size(); ++i) {
-    outputs[static_cast<size_t>(i)].tensor = layout.IndexOf(spec.outputs(i).name());
+    OutputPlan& plan = outputs[static_cast<size_t>(i)];
+    const std::string& name = spec.outputs(i).name();
+    plan.tensor = layout.IndexOf(name);
+    if (plan.padded.has_value()) plan.padded->length_tensor = layout.IndexOf(LengthTensor(name));
   }
   SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
   SYSTOLE_RETURN_IF_ERROR(CheckInterpreted(outputs));

@@ -11,6 +11,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/operations/program.h"
 #include "core/operations/program_runner.h"
+#include "core/pipeline/feature_schema.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
@@ -59,7 +60,8 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
         absl::StrCat("the records have ", dataset.min_payload_bytes(), " to ", most, " bytes"));
   }
   // Each value takes a byte of the record at least, and a float four.
-  if (wanted > most / (plan.source == OutputPlan::Source::kFloatList ? 4 : 1)) {
+  if (!plan.default_values.has_value() &&
+      wanted > most / (plan.source == OutputPlan::Source::kFloatList ? 4 : 1)) {
     return refuse(absl::StrCat("the largest record has ", most, " bytes"));
   }
   const std::string others = dataset.sample().OtherSizes(output.feature(), wanted);
@@ -77,11 +79,16 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
                                        kRecordFeature, "' to read whole records"));
   }
   for (const FeatureDescription& feature : dataset.features()) {
-    if (feature.name == output.feature()) return feature.kind;
+    if (feature.name == output.feature() && feature.kind != FeatureKind::kMissing) {
+      return feature.kind;
+    }
   }
-  return Refuse(output, absl::StrCat("dataset '", dataset.name(), "' has no feature '",
-                                     ForeignName(output.feature()), "'; it has ",
-                                     ListFeatures(dataset, output.feature())));
+  if (const FeatureKind kind = DeclaredKind(output); kind != FeatureKind::kMissing) return kind;
+  return Refuse(output,
+                absl::StrCat("dataset '", dataset.name(), "' has no values of a feature '",
+                             ForeignName(output.feature()), "' in its first record, which has ",
+                             ListFeatures(dataset, output.feature()),
+                             "; if only some records have it, set default_value or padded"));
 }
 
 absl::Status CheckName(const v1::Output& output) {
@@ -193,6 +200,17 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   SYSTOLE_ASSIGN_OR_RETURN(plan.source, SourceOf(output, dataset));
   if (plan.source == Source::kRecordId && !plan.stored_shape.empty()) {
     return Refuse(output, "record_id is a scalar; leave out shape");
+  }
+  if (output.has_padded()) {
+    const absl::Status set = SetPadded(output, plan);
+    if (!set.ok()) return Refuse(output, set.message());
+    return plan;
+  }
+  if (output.has_default_value()) {
+    absl::StatusOr<DefaultValues> values =
+        DefaultValuesOf(output, plan.source, plan.stored_elements);
+    if (!values.ok()) return Refuse(output, values.status().message());
+    plan.default_values = *std::move(values);
   }
   absl::StatusOr<Program> program =
       Program::Create(output.transforms(), InputOf(plan), plan.stored_shape);

@@ -5,6 +5,8 @@
 #define SYSTOLE_CORE_PIPELINE_OUTPUT_PLAN_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/operations/lowered_program.h"
@@ -17,6 +19,23 @@ namespace systole {
 inline constexpr char kRecordIdFeature[] = "record_id";
 inline constexpr char kRecordFeature[] = "record";
 
+// What v1::Padded asks for.
+struct PaddedPlan {
+  int64_t length = 0;         // Items.
+  int64_t item_elements = 1;  // Elements of an item.
+  double value = 0;
+  bool truncate = false;
+  int length_tensor = 0;  // Index into the layout's tensors.
+};
+
+// The values for records that lack the feature; of the holders only the one of the feature's kind
+// is used, with as many values as a record would have.
+struct DefaultValues {
+  std::vector<int64_t> int64s;
+  std::vector<float> floats;
+  std::string bytes;
+};
+
 struct OutputPlan {
   enum class Source {
     kRecordId,   // The record's number.
@@ -27,15 +46,18 @@ struct OutputPlan {
 
   // Whether it is made by stages that look at the record's bytes more than once.
   bool is_image() const {
-    return source == Source::kBytes && program.way != LoweredProgram::Way::kValues;
+    return source == Source::kBytes && !padded.has_value() &&
+           program.way != LoweredProgram::Way::kValues;
   }
 
   Source source = Source::kRecordId;
   // Index into FeedPlan::parser().names(), or -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
-  int64_t stored_elements = 1;
-  LoweredProgram program;  // Of kFloatList and kBytes.
+  int64_t stored_elements = 1;        // Values that a record has, or at most has if padded.
+  LoweredProgram program;             // Of kFloatList and kBytes, unless padded.
+  std::optional<DefaultValues> default_values;
+  std::optional<PaddedPlan> padded;
 
   v1::Layout layout = v1::NHWC;
   std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.

@@ -30,7 +30,7 @@ _load()
 
 from systole import _systole  # noqa: E402
 from systole._array import Array  # noqa: E402
-from systole._batch import ArraySpec, Batch, Page  # noqa: E402
+from systole._batch import ArraySpec, Batch, Page, Ragged  # noqa: E402
 from systole._errors import (  # noqa: E402
     Cancelled,
     DataLoss,
@@ -67,6 +67,7 @@ __all__ = [
     "NotFound",
     "Page",
     "PermissionDenied",
+    "Ragged",
     "ResourceExhausted",
     "Unavailable",
     "content_version",

@@ -6,7 +6,7 @@ import html
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from systole import _systole
@@ -78,6 +78,15 @@ class Page(str):
         return f"<systole.Page of {len(self)} characters; save(path) writes it>"
 
 
+class Ragged(NamedTuple):
+    """Lists of different lengths, one after the other: example i has
+    values[row_splits[i] : row_splits[i + 1]]. A tf.RaggedTensor is made of the two.
+    """
+
+    values: np.ndarray[Any, np.dtype[Any]]
+    row_splits: np.ndarray[Any, np.dtype[np.int64]]
+
+
 class Batch(Mapping[str, Array]):
     """One step: a mapping from names to arrays, `valid` among them.
 
@@ -147,6 +156,15 @@ class Batch(Mapping[str, Array]):
             raise IndexError(f"core {core}: the batch has cores {self._layout.cores}")
         at = spec.offset + (core - self._layout.cores[0]) * spec.per_core_bytes
         return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
+
+    def ragged(self, name: str) -> Ragged:
+        """A padded output without its padding: all values, and where each example's begin and end."""
+        array = self[name]
+        lengths = self[f"{name}_length"]
+        row_splits = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=row_splits[1:])
+        kept = np.arange(array.shape[1]) < np.asarray(lengths)[:, None]
+        return Ragged(np.asarray(array)[kept], row_splits)
 
     def show(self, n: int = 16) -> Page:
         """The first `n` examples as a page: images put back from their normalisation, labels,

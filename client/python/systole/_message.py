@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,6 +77,8 @@ def _json_value(name: str, value: Any) -> Any:
         return named
     if isinstance(value, (str, bool)):
         return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, Iterable):
         return [_json_value(name, one) for one in value]
     if isinstance(value, float):

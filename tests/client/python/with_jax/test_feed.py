@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import json
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -227,3 +227,41 @@ def test_datasets_by_name_or_alone(shards, write_spec):
         systole.LocalFeed({"photos": shards}, spec)
     with pytest.raises(systole.NotFound, match="nothing-"):
         systole.LocalFeed("nothing-*.tfrecord", spec)
+
+
+def test_lists_of_any_length_come_padded_and_ragged(shards):
+    jpeg = systole.Output(
+        feature="image", dtype="uint8", padded=systole.Padded(length=20000, value=7)
+    )
+    spec = systole.FeedSpec(
+        dataset="flowers", global_batch=6, num_cores=2, outputs={"jpeg": jpeg}
+    )
+    with systole.LocalFeed(shards, spec, threads=1) as feed:
+        batch = next(feed)
+    lengths = batch["jpeg_length"]
+    assert lengths.dtype == np.int32 and len(set(lengths.tolist())) > 1
+    values, row_splits = batch.ragged("jpeg")
+    assert row_splits.tolist() == [0, *np.cumsum(lengths).tolist()]
+    for i in range(6):
+        file = values[row_splits[i] : row_splits[i + 1]].tobytes()
+        assert file[:2] == b"\xff\xd8" and file[-2:] == b"\xff\xd9"
+        assert file == batch["jpeg"][i, : lengths[i]].tobytes()
+        assert (batch["jpeg"][i, lengths[i] :] == 7).all()
+
+
+def test_a_default_value_stands_for_what_records_lack(shards):
+    outputs = {
+        "weight": systole.Output(
+            feature="weight", dtype="float32", default_value=systole.DefaultValue(floats=2.5)
+        ),
+        "image": systole.Output(
+            feature="image",
+            dtype="uint8",
+            transforms=[systole.DecodeJpeg(), systole.Resize(4, 4)],
+            default_value=systole.DefaultValue(bytes=b"\xff\xd8\xff\xd9"),
+        ),
+    }
+    spec = systole.FeedSpec(dataset="flowers", global_batch=4, num_cores=1, outputs=outputs)
+    assert 'bytes: "\\377\\330\\377\\331"' in str(spec)
+    with systole.LocalFeed(shards, spec, threads=1) as feed:
+        assert next(feed)["weight"].tolist() == [2.5] * 4

@@ -1,0 +1,46 @@
+// The values of features that are fed as they are: lists of a fixed length, and padded ones.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PIPELINE_FEATURE_LISTS_H_
+#define SYSTOLE_CORE_PIPELINE_FEATURE_LISTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/example/feature_view.h"
+#include "core/pipeline/output_plan.h"
+
+namespace systole {
+
+// Where values stand before they are cast.
+struct ListScratch {
+  std::vector<int64_t> int64s;
+  std::vector<float> floats;
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(int64s.capacity() * sizeof(int64_t) +
+                                floats.capacity() * sizeof(float));
+  }
+};
+
+// Writes int64 values as kInt64 or kInt32; `out` has room for all.
+//   InvalidArgument  a value does not fit.
+absl::Status WriteInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
+
+// Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
+// how many items it has there. REQUIRES: output.padded has a value.
+//   InvalidArgument  the list is of another kind, has too many items or half of one, or a value
+//                    that does not fit.
+//   DataLoss         the record changed while it was read.
+absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
+                                    ListScratch& scratch, absl::Span<uint8_t> out);
+// The same for an output that is made of the record itself.
+absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, absl::string_view record,
+                                    absl::Span<uint8_t> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_FEATURE_LISTS_H_

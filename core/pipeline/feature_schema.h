@@ -1,0 +1,37 @@
+// What a spec says of records whose features differ: values for those that lack one (DefaultValue),
+// and room for lists of any length (Padded).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PIPELINE_FEATURE_SCHEMA_H_
+#define SYSTOLE_CORE_PIPELINE_FEATURE_SCHEMA_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/example/feature_view.h"
+#include "core/pipeline/output_plan.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Most bytes of the default value of a bytes feature. Every feed holds its own.
+inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
+
+// The kind that the output expects of a feature that no record looked at has; kMissing if it does
+// not say.
+FeatureKind DeclaredKind(const v1::Output& output);
+
+// The values for records that lack the feature. REQUIRES: output.has_default_value().
+//   InvalidArgument  they are of another kind, or not as many as the shape has. The message ends a
+//                    sentence that begins with the output.
+absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
+                                              int64_t stored_elements);
+
+// The room for a list. Sets stored_elements, shape, dtype and padded. REQUIRES:
+// output.has_padded(), source and stored_shape are set.
+//   InvalidArgument  as above.
+absl::Status SetPadded(const v1::Output& output, OutputPlan& plan);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PIPELINE_FEATURE_SCHEMA_H_

@@ -1,0 +1,65 @@
+// What the operation table says to people, and the table in core/README.md that is made of it.
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/operations/operation_table.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(OperationGuideTest, TheTableHasEveryTransformOnce) {
+  const auto& kinds = *v1::Transform::descriptor()->FindOneofByName("kind");
+  EXPECT_EQ(Operations().size(), static_cast<size_t>(kinds.field_count()));
+  for (int i = 0; i < kinds.field_count(); ++i) {
+    const auto kind = static_cast<v1::Transform::KindCase>(kinds.field(i)->number());
+    EXPECT_NE(FindOperation(kind), nullptr) << kinds.field(i)->name();
+  }
+}
+
+TEST(OperationGuideTest, EveryExampleIsATransformOfItsKindThatWorks) {
+  for (const OperationRow& row : Operations()) {
+    SCOPED_TRACE(OperationName(row.kind));
+    v1::Transform transform;
+    ASSERT_TRUE(
+        google::protobuf::TextFormat::ParseFromString(std::string(row.guide.example), &transform));
+    EXPECT_EQ(transform.kind_case(), row.kind);
+    const int64_t shape[] = {8, 8, 3};
+    EXPECT_THAT(row.create({.transform = transform, .draws = {}, .stored_shape = shape}), IsOk());
+  }
+}
+
+TEST(OperationGuideTest, ASummaryIsASentenceAndWhatTensorFlowHasIsCompared) {
+  for (const OperationRow& row : Operations()) {
+    SCOPED_TRACE(OperationName(row.kind));
+    EXPECT_TRUE(row.guide.summary.ends_with('.')) << row.guide.summary;
+    EXPECT_EQ(row.guide.tensorflow.empty(), row.guide.parity.empty());
+  }
+}
+
+std::string Code(absl::string_view name) {
+  return name.empty() ? "" : absl::StrCat("`", name, "`");
+}
+
+TEST(OperationGuideTest, TheReadmesTableSaysWhatTheOperationsSay) {
+  std::ifstream file("core/README.md");  // Tests run at the top of the tree.
+  std::stringstream readme;
+  readme << file.rdbuf();
+  std::string rows;
+  for (const OperationRow& row : Operations()) {
+    if (row.guide.tensorflow.empty()) continue;
+    absl::StrAppend(&rows, "| ", Code(row.guide.tensorflow), " | `", OperationName(row.kind),
+                    "` | ", row.guide.parity, " |\n");
+  }
+  EXPECT_THAT(readme.str(), HasSubstr(rows));
+}
+
+}  // namespace
+}  // namespace systole
