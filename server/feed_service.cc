@@ -225,6 +225,10 @@ absl::Status FeedService::Resolve(const v1::ResolveFeedRequest& request,
   response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
   *response.mutable_identity() = IdentityOf(*plan);
   response.set_num_records(plan->dataset().num_records());
+  if (plan->selects_by_shards()) {
+    const absl::Span<const int64_t> records = plan->dataset().records_per_shard();
+    response.mutable_records_per_shard()->Add(records.begin(), records.end());
+  }
   return absl::OkStatus();
 }
 

@@ -137,8 +137,12 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   if (spec.wire() != v1::FINISHED) impl->finisher = StepFinisher::Create(spec, impl->shape);
   impl->can_be_compact = impl->finisher != nullptr;
   // An answer that fits no order is not for us to judge: without it, no place is taken for padding.
-  absl::StatusOr<Order> order = Order::Create(OrderSpecOf(spec, impl->answer.num_records()));
-  if (order.ok()) impl->order = *std::move(order);
+  const absl::StatusOr<OrderSpec> order_spec =
+      OrderSpecOf(spec, impl->answer.num_records(), impl->answer.records_per_shard());
+  if (order_spec.ok()) {
+    absl::StatusOr<Order> order = Order::Create(*order_spec);
+    if (order.ok()) impl->order = *std::move(order);
+  }
   if (options.start_at_once) impl->Start();
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }

@@ -57,6 +57,22 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
   return absl::OkStatus();
 }
 
+absl::Status CheckRecords(const v1::ResolveFeedResponse& answer) {
+  if (answer.num_records() < 0) {
+    return Refuse(absl::StrCat("num_records is ", answer.num_records(), ", want 0 or more"));
+  }
+  if (answer.records_per_shard().empty()) return absl::OkStatus();
+  int64_t left = answer.num_records();
+  for (const int64_t records : answer.records_per_shard()) {
+    if (records < 0 || records > left) {
+      return Refuse(absl::StrCat("a shard of ", records, " records is too large or negative"));
+    }
+    left -= records;
+  }
+  if (left == 0) return absl::OkStatus();
+  return Refuse(absl::StrCat("the shards have ", left, " records fewer than num_records says"));
+}
+
 absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
   const std::string& version = identity.content_version();
   const bool printable =
@@ -133,9 +149,7 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
     return Refuse(absl::StrCat("total_steps is ", answer.total_steps(), " and steps_per_epoch ",
                                answer.steps_per_epoch(), ", want 0 or more"));
   }
-  if (answer.num_records() < 0) {
-    return Refuse(absl::StrCat("num_records is ", answer.num_records(), ", want 0 or more"));
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckRecords(answer));
   if (answer.bytes_per_step() / spec.num_cores() != layout->payload_bytes() ||
       answer.bytes_per_step() % spec.num_cores() != 0) {
     return Refuse(absl::StrCat("bytes_per_step is ", answer.bytes_per_step(), ", want ",

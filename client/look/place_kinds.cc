@@ -9,8 +9,10 @@ absl::StatusOr<PlaceKinds> PlaceKinds::Create(const v1::FeedSpec& spec, int64_t 
   PlaceKind invalid = PlaceKind::kEmpty;
   if (spec.tail() != v1::PAD) invalid = PlaceKind::kMasked;
   if (spec.tail() == v1::PAD && spec.on_corrupt() != v1::MASK) invalid = PlaceKind::kPadding;
-  if (num_records == 0) return PlaceKinds(invalid, std::nullopt);
-  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(OrderSpecOf(spec, num_records)));
+  // How many records each shard has is not known here.
+  if (num_records == 0 || SelectsByShards(spec)) return PlaceKinds(invalid, std::nullopt);
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec, OrderSpecOf(spec, num_records, {}));
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
   return PlaceKinds(invalid, std::move(order));
 }
 

@@ -28,7 +28,8 @@ struct KnownPlace {
 
 class PlaceKinds {
  public:
-  // `num_records` of the dataset, or 0 if it is not known. Errors of Order::Create().
+  // `num_records` of the dataset, or 0 if it is not known. Errors of OrderSpecOf() and of
+  // Order::Create().
   static absl::StatusOr<PlaceKinds> Create(const v1::FeedSpec& spec, int64_t num_records);
 
   // `slot` counts over all cores. REQUIRES: step >= 0, 0 <= slot < global_batch.

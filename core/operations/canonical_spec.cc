@@ -10,6 +10,25 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 namespace systole {
+namespace {
+
+// Writes the defaults out, and leaves out steps that select everything.
+void WriteSelection(v1::FeedSpec& spec) {
+  google::protobuf::RepeatedPtrField<v1::Select> steps;
+  for (v1::Select& step : *spec.mutable_select()) {
+    if (step.has_auto_shard()) {
+      v1::AutoShard& part = *step.mutable_auto_shard();
+      if (part.policy() == v1::AutoShard::OFF) continue;
+      if (part.policy() == v1::AutoShard::AUTO) part.set_policy(v1::AutoShard::FILE);
+    } else if (step.has_interleave() && step.interleave().block_length() == 0) {
+      step.mutable_interleave()->set_block_length(1);
+    }
+    *steps.Add() = std::move(step);
+  }
+  *spec.mutable_select() = std::move(steps);
+}
+
+}  // namespace
 
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   std::sort(spec.mutable_outputs()->pointer_begin(), spec.mutable_outputs()->pointer_end(),
@@ -19,7 +38,8 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
     spec.mutable_shuffle()->clear_window_records();
   }
   spec.mutable_shuffle();  // Unset and empty mean the same.
-  spec.clear_wire();       // How bytes travel does not say which.
+  WriteSelection(spec);
+  spec.clear_wire();  // How bytes travel does not say which.
   for (v1::Output& output : *spec.mutable_outputs()) {
     for (v1::Transform& transform : *output.mutable_transforms()) {
       const OperationRow* const row = FindOperation(transform.kind_case());

@@ -50,6 +50,12 @@ class EpochOrder {
   }
 
   int64_t RecordAt(int64_t position) const {
+    const int64_t shuffled = ShuffledAt(position);
+    return spec_.selection == nullptr ? shuffled : spec_.selection->RecordAt(shuffled);
+  }
+
+ private:
+  int64_t ShuffledAt(int64_t position) const {
     switch (spec_.mode) {
       case ShuffleMode::kNone:
         return position;
@@ -61,7 +67,6 @@ class EpochOrder {
     return position;
   }
 
- private:
   int64_t WindowRecordAt(int64_t position) const {
     // First undo the shuffle inside the window: where did this position come from among the blocks?
     const int64_t window = position / spec_.window_records;
@@ -180,6 +185,7 @@ uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
   hasher.UpdateU64(static_cast<uint64_t>(spec_.num_records));
   hasher.UpdateU64(static_cast<uint64_t>(spec_.global_batch));
   hasher.UpdateU64(static_cast<uint64_t>(spec_.tail));
+  if (spec_.selection != nullptr) hasher.UpdateU64(spec_.selection->fingerprint());
   return hasher.Digest64();
 }
 

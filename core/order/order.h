@@ -11,10 +11,12 @@
 #define SYSTOLE_CORE_ORDER_ORDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/order/selection.h"
 
 namespace systole {
 
@@ -36,8 +38,10 @@ struct OrderSpec {
   // blocks at once (about window_records / block_records + 1).
   int64_t block_records = 0;
   int64_t window_records = 0;
-  // Records in the dataset, 1 .. 2^62.
+  // Records in the dataset, or in the selection, 1 .. 2^62.
   int64_t num_records = 0;
+  // Which records of the dataset these are; null: all of them, in their order.
+  std::shared_ptr<const Selection> selection = nullptr;
   // Examples per step over all cores, 1 .. 2^62.
   int64_t global_batch = 0;
   Tail tail = Tail::kDrop;
@@ -81,7 +85,8 @@ class Order {
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
 
   // Hash of all that decides which record stands where: dataset, seed, shuffle with its parameters,
-  // record count, global batch and tail. Not the number of epochs, because a run may get more.
+  // record count, selection, global batch and tail. Not the number of epochs, because a run may get
+  // more.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
 
  private:

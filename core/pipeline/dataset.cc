@@ -87,6 +87,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
                                                    " shards hold no record; want at least one"));
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
+  dataset->records_per_shard_ = std::move(counts);
   // Each record has a byte at least.
   dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();

@@ -80,6 +80,8 @@ class Dataset {
   absl::Span<const Shard> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
+  // Of each shard, in order.
+  absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
   // Framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
   // Hash of each shard's record sizes and stored payload CRCs, in order.
@@ -114,6 +116,7 @@ class Dataset {
   const std::string name_;
   const std::vector<Shard> shards_;
   const ShardMap map_;
+  std::vector<int64_t> records_per_shard_;  // Set by Create().
   int64_t mean_record_bytes_ = 1;    // Set by Create().
   uint64_t fingerprint_ = 0;         // Set by Create().
   int64_t num_damaged_records_ = 0;  // Set by Create().

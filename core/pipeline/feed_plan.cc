@@ -66,6 +66,11 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   }
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
+  for (int i = 0; i < spec.select_size(); ++i) {
+    SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat("select[", i, "] auto_shard.policy"),
+                                      *v1::AutoShard::Policy_descriptor(),
+                                      spec.select(i).auto_shard().policy()));
+  }
   SYSTOLE_RETURN_IF_ERROR(
       CheckEnum("shuffle.mode", *v1::Shuffle::Mode_descriptor(), spec.shuffle().mode()));
   for (const v1::Output& output : spec.outputs()) {
@@ -142,7 +147,9 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
                                             "', not '", dataset->name(), "'"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
-  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(OrderSpecOf(spec, dataset->num_records())));
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
+                           OrderSpecOf(spec, dataset->num_records(), dataset->records_per_shard()));
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
 
   const int64_t per_core_batch = spec.global_batch() / spec.num_cores();
   std::vector<OutputPlan> outputs;

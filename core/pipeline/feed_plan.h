@@ -16,6 +16,7 @@
 #include "core/order/order.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/output_plan.h"
+#include "proto/order/order_spec.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -40,6 +41,8 @@ class FeedPlan {
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
+  // Whether it depends on how many records each shard has.
+  bool selects_by_shards() const { return SelectsByShards(spec_); }
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }
   const std::vector<OutputPlan>& outputs() const { return outputs_; }

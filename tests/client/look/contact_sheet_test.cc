@@ -81,7 +81,7 @@ TEST(ContactSheetTest, RecordsAreThoseOfTheOrder) {
   const SheetFeed feed = {.tensors = {LabelTensor()}};
   const std::vector<std::string> cards =
       CardsOf(MustRender(spec, MakeSteps(feed, 3, 1), {.num_records = 40}));
-  const absl::StatusOr<Order> order = Order::Create(OrderSpecOf(spec, 40));
+  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, 40, {}));
   ASSERT_THAT(order, IsOk());
   for (int64_t slot = 0; slot < 8; ++slot) {
     EXPECT_THAT(cards[static_cast<size_t>(slot)],

@@ -190,7 +190,7 @@ TEST(PaddedTest, WhatTheSpecCannotMeanIsRefusedWithTheField) {
                          AllOf(HasSubstr("output 'x'"), HasSubstr(what))));
   };
   refused("feature: 'tokens' dtype: INT64 padded {}", "padded.length is 0");
-  refused("feature: 'tokens' dtype: INT64 padded { length: 9000000000 }", "padded.length");
+  refused("feature: 'tokens' dtype: INT64 padded { length: 90000000000 }", "padded.length");
   refused("feature: 'tokens' dtype: FLOAT32 padded { length: 3 }", "want INT64 or INT32");
   refused("feature: 'tokens' dtype: INT64 padded { length: 3 value: 0.5 }", "whole number");
   refused("feature: 'tokens' dtype: INT32 padded { length: 3 value: 3e9 }", "padded.value");

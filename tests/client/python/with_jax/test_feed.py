@@ -265,3 +265,37 @@ def test_a_default_value_stands_for_what_records_lack(shards):
     assert 'bytes: "\\377\\330\\377\\331"' in str(spec)
     with systole.LocalFeed(shards, spec, threads=1) as feed:
         assert next(feed)["weight"].tolist() == [2.5] * 4
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        [systole.Select(skip=5), systole.Select(shard=systole.Part(3, 1))],
+        [systole.Select(interleave=systole.Interleave(2, 3)), systole.Select(take=50)],
+        [systole.Select(auto_shard=systole.AutoShard("file", 2, 1))],
+    ],
+)
+def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
+    spec = systole.FeedSpec(
+        dataset="flowers",
+        select=select,
+        tail="pad",
+        epochs=1,
+        global_batch=16,
+        num_cores=2,
+        outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+    )
+    with systole.LocalFeed(shards, spec, threads=1) as feed:
+        here = [batch["id"][batch["valid"] == 1].tolist() for batch in feed]
+        state = feed.state_dict()
+    with systole.Feed(server.address, spec) as feed:
+        assert [batch["id"][batch["valid"] == 1].tolist() for batch in feed] == here
+        assert feed.state_dict() == state
+        records = [record for step in here for record in step]
+        assert len(set(records)) == len(records) < RECORDS
+        padded = 16 * len(feed) - len(records)
+        assert feed.stats()["padded_examples"] == padded
+        assert feed.stats()["masked_examples"] == 0
+    spec = systole.FeedSpec(**{**spec._fields, "select": []})
+    with systole.LocalFeed(shards, spec) as feed, pytest.raises(systole.FailedPrecondition):
+        feed.load_state_dict(state)

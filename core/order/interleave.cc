@@ -1,0 +1,83 @@
+#include "core/order/interleave.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "core/status/check.h"
+
+namespace systole {
+
+Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle_length,
+                       int64_t block_length)
+    : block_length_(block_length) {
+  SYSTOLE_CHECK(cycle_length >= 1 && cycle_length <= kMaxCycleLength && block_length >= 1);
+  // More slots than files would stay empty.
+  const auto num_slots = std::clamp<int64_t>(
+      cycle_length, 1, std::max<int64_t>(1, static_cast<int64_t>(records_per_file.size())));
+  slots_.resize(static_cast<size_t>(num_slots));
+  using Turn = std::pair<int64_t, int64_t>;  // Round, slot.
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> empty;
+  for (int64_t slot = 0; slot < num_slots; ++slot) empty.emplace(0, slot);
+  std::map<int64_t, int64_t> rate_changes;  // By round.
+  for (size_t file = 0; file < records_per_file.size(); ++file) {
+    const int64_t size = records_per_file[file];
+    const auto [round, slot] = empty.top();
+    empty.pop();
+    slots_[static_cast<size_t>(slot)].push_back(
+        {.file = static_cast<int64_t>(file), .size = size, .round = round});
+    const int64_t full_turns = size / block_length;
+    const int64_t rest = size % block_length;
+    if (full_turns >
+        0) {  // Then block_length is no more than the file has, and sums stay in range.
+      rate_changes[round] += block_length;
+      rate_changes[round + full_turns] -= block_length;
+    }
+    rate_changes[round + full_turns] += rest;
+    rate_changes[round + full_turns + 1] -= rest;
+    empty.emplace(round + full_turns + 1, slot);
+    num_records_ += size;
+  }
+  Change change;
+  for (const auto& [round, delta] : rate_changes) {
+    change.records += (round - change.round) * change.rate;
+    change.round = round;
+    change.rate += delta;
+    changes_.push_back(change);
+  }
+}
+
+int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
+  const int64_t turn = round - opened.round;
+  if (turn > opened.size / block_length_) return 0;  // It has ended; the product may not fit.
+  return std::min(opened.size - turn * block_length_, block_length_);
+}
+
+Interleave::At Interleave::RecordAt(int64_t position) const {
+  SYSTOLE_CHECK(position >= 0 && position < num_records_);
+  // The last change before which no more than `position` records came. Its rate is not 0, as a
+  // record is left.
+  const auto after = std::upper_bound(
+      changes_.begin(), changes_.end(), position,
+      [](int64_t wanted, const Change& change) { return wanted < change.records; });
+  const Change& change = *std::prev(after);
+  const int64_t round = change.round + (position - change.records) / change.rate;
+  int64_t left = (position - change.records) % change.rate;
+  for (const std::vector<Opened>& slot : slots_) {
+    const auto later = std::upper_bound(
+        slot.begin(), slot.end(), round,
+        [](int64_t wanted, const Opened& opened) { return wanted < opened.round; });
+    if (later == slot.begin()) continue;
+    const Opened& opened = *std::prev(later);
+    const int64_t records = RecordsIn(opened, round);
+    if (left < records) {
+      return {.file = opened.file, .index = (round - opened.round) * block_length_ + left};
+    }
+    left -= records;
+  }
+  SYSTOLE_CHECK(false);
+}
+
+}  // namespace systole

@@ -1,0 +1,68 @@
+// The order of tf.data's interleave(cycle_length, block_length) over files, as a function of the
+// position.
+//
+// `cycle_length` slots take turns. In its turn a slot without a file opens the next one that nobody
+// has opened, and gives up to `block_length` records of it. A file that ends within a turn ends the
+// turn, and its slot is empty until its next one. So a file of n records takes n / block_length + 1
+// turns of its slot, the last of them with n mod block_length records, which may be none. When no
+// file is left to be opened, empty slots are passed over.
+// (tensorflow/core/kernels/data/interleave_dataset_op.cc, with or without num_parallel_calls.)
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CORE_ORDER_INTERLEAVE_H_
+#define SYSTOLE_CORE_ORDER_INTERLEAVE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// Looking up a record takes time in proportion to it.
+inline constexpr int64_t kMaxCycleLength = 1024;
+
+class Interleave {
+ public:
+  struct At {
+    int64_t file = 0;   // Its index.
+    int64_t index = 0;  // Of the record in it.
+  };
+
+  // REQUIRES: 1 <= cycle_length <= kMaxCycleLength, block_length >= 1; sizes >= 0, of sum <= 2^62.
+  // O(files log cycle_length) time, 40 bytes a file.
+  Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle_length,
+             int64_t block_length);
+
+  int64_t num_records() const { return num_records_; }
+  // The record at `position`, in [0, num_records()) (CHECK).
+  // O(log files + cycle_length * log files).
+  At RecordAt(int64_t position) const;
+
+ private:
+  // A file as its slot sees it. A turn is counted in rounds: each round gives every slot a turn.
+  struct Opened {
+    int64_t file = 0;
+    int64_t size = 0;
+    int64_t round = 0;  // Of its first turn.
+  };
+  // From round `round` on, until the next change, `rate` records come in each round.
+  struct Change {
+    int64_t round = 0;
+    int64_t records = 0;  // In all rounds before.
+    int64_t rate = 0;
+  };
+
+  // Records that `opened` gives in its turn of `round`.
+  int64_t RecordsIn(const Opened& opened, int64_t round) const;
+
+  int64_t block_length_;
+  int64_t num_records_ = 0;
+  std::vector<std::vector<Opened>> slots_;  // By slot, in the order of rounds.
+  std::vector<Change> changes_;             // By round.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_INTERLEAVE_H_

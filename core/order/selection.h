@@ -1,0 +1,94 @@
+// Which records of a dataset a feed has, and in which order they stand before the shuffle: what
+// tf.data's skip, take, shard, interleave and auto-shard make of a list of files, as a function of
+// the position. Records are numbered over the dataset's shards in order (shard_map.h).
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CORE_ORDER_SELECTION_H_
+#define SYSTOLE_CORE_ORDER_SELECTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/order/interleave.h"
+#include "core/order/shard_map.h"
+
+namespace systole {
+
+// The steps, each applied to what the one before gives.
+struct SkipRecords {
+  int64_t count = 0;
+};
+struct TakeRecords {
+  int64_t count = 0;
+};
+// Every `count`-th record, from `index` on.
+struct ShardRecords {
+  int64_t count = 0;
+  int64_t index = 0;
+};
+// Every `count`-th shard, from `index` on. Only first.
+struct ShardFiles {
+  int64_t count = 0;
+  int64_t index = 0;
+};
+// Only before all but ShardFiles.
+struct InterleaveFiles {
+  int64_t cycle_length = 0;
+  int64_t block_length = 0;
+};
+using SelectionStep =
+    std::variant<SkipRecords, TakeRecords, ShardRecords, ShardFiles, InterleaveFiles>;
+
+// Most steps of a selection.
+inline constexpr int kMaxSelectionSteps = 32;
+
+class Selection {
+ public:
+  // All records of the shards.
+  //   InvalidArgument  a step is out of range or stands where it cannot, or no record is left. Names
+  //                    the step, as in "select[1].take".
+  static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
+                                          absl::Span<const SelectionStep> steps);
+
+  // Whether Create() looks at the shards, or only at the number of records.
+  static bool NeedsShards(absl::Span<const SelectionStep> steps);
+
+  // Records selected, at least 1.
+  int64_t num_records() const { return num_records_; }
+  // The dataset's number of the record at `position`, in [0, num_records()) (CHECK). Each record
+  // has one position at most. O(1), or O(cycle_length) if shards are interleaved.
+  int64_t RecordAt(int64_t position) const;
+
+  // Hash of the steps as they were given.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  Selection() = default;
+
+  absl::Status ApplyFileStep(absl::Span<const int64_t> records_per_shard,
+                             const SelectionStep& step);
+  absl::Status ApplyRecordStep(const SelectionStep& step);
+
+  // Position p of the result is position begin_ + p * stride_ of the files' records.
+  int64_t begin_ = 0;
+  int64_t stride_ = 1;
+  int64_t num_records_ = 0;
+  // The files' records: those of the shards below, one after the other or interleaved. Without
+  // `files_`, all of the dataset's in its order.
+  struct Files {
+    std::vector<int64_t> shard_begins;  // The dataset's number of each one's first record.
+    std::vector<int64_t> sizes;
+    std::optional<ShardMap> map;           // If they stand one after the other.
+    std::optional<Interleave> interleave;  // Otherwise.
+  };
+  std::optional<Files> files_;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_SELECTION_H_
