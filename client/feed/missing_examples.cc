@@ -8,12 +8,13 @@
 namespace systole {
 namespace {
 
-void Note(const std::optional<Order>& order, int64_t step, int64_t slot, MissingExamples& missing) {
+void Note(const std::optional<Order>& order, int64_t step, int core, int64_t slot,
+          MissingExamples& missing) {
   if (!order.has_value()) {
     ++missing.masked;
     return;
   }
-  const Place place = order->PlaceOf(step, slot);
+  const Place place = order->PlaceOnCore(step, core, slot);
   if (!place.record.has_value()) {
     ++missing.padded;
     return;
@@ -26,14 +27,13 @@ void Note(const std::optional<Order>& order, int64_t step, int64_t slot, Missing
 
 MissingExamples FindMissing(const Step& step, const std::optional<Order>& order) {
   MissingExamples missing;
-  const int64_t per_core = step.layout().per_core_batch();
   for (int core = step.core_begin(); core < step.core_end(); ++core) {
     const absl::Span<const uint8_t> valid = step.Tensor(core, step.layout().valid_index()).bytes();
     const uint8_t* const end = valid.data() + valid.size();
     const uint8_t* at = valid.data();
     while ((at = static_cast<const uint8_t*>(std::memchr(at, 0, static_cast<size_t>(end - at)))) !=
            nullptr) {
-      Note(order, step.number(), core * per_core + (at - valid.data()), missing);
+      Note(order, step.number(), core, at - valid.data(), missing);
       if (++at == end) break;
     }
   }

@@ -140,7 +140,8 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
   SYSTOLE_RETURN_IF_ERROR(CheckTensors(answer, spec));
   const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
   if (!layout.ok()) return Refuse(layout.status().message());
-  if (spec.num_cores() <= 0 || layout->per_core_batch() != spec.global_batch() / spec.num_cores()) {
+  if (spec.num_cores() <= 0 || spec.global_batch() <= 0 ||
+      layout->per_core_batch() != (spec.global_batch() - 1) / spec.num_cores() + 1) {
     return Refuse(absl::StrCat("it describes ", layout->per_core_batch(),
                                " examples per core, the spec asks for ", spec.global_batch(),
                                " over ", spec.num_cores(), " cores"));

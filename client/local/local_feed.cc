@@ -53,6 +53,8 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();
   if (plan.num_cores() % cores != 0 || shape.core_begin % cores != 0) return nullptr;
+  // Else there are empty places between the examples of two cores.
+  if (plan.spec().global_batch() % plan.num_cores() != 0) return nullptr;
   for (const SliceTensor& tensor : shape.layout.tensors()) {
     if (tensor.batch_axis != 0) return nullptr;
   }

@@ -37,11 +37,12 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                                      step.number(),
                                                      " have different tensors: want one feed's"));
     }
-    const int64_t places = step.layout().per_core_batch() * step.core_end();
-    if (places > spec.global_batch()) {
+    if (spec.num_cores() < step.core_end() || spec.global_batch() < 1 ||
+        step.layout().per_core_batch() != (spec.global_batch() - 1) / spec.num_cores() + 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "step ", step.number(), " has ", places,
-          " places up to its last core, but global_batch of the spec is ", spec.global_batch()));
+          "step ", step.number(), " has ", step.layout().per_core_batch(),
+          " places on each core up to ", step.core_end() - 1, ", but the spec has global_batch: ",
+          spec.global_batch(), " and num_cores: ", spec.num_cores()));
     }
   }
   return absl::OkStatus();
@@ -61,7 +62,7 @@ std::vector<PlaceOfStep> PlacesOf(const Step& step, const PlaceKinds& kinds) {
     const absl::Span<const uint8_t> valid = ValidPlaces(step, core);
     for (int64_t slot = 0; slot < per_core; ++slot) {
       const bool is_valid = valid[static_cast<size_t>(slot)] != 0;
-      places.push_back({core, slot, kinds.At(step.number(), core * per_core + slot, is_valid)});
+      places.push_back({core, slot, kinds.At(step.number(), core, slot, is_valid)});
     }
   }
   return places;

@@ -16,10 +16,10 @@ absl::StatusOr<PlaceKinds> PlaceKinds::Create(const v1::FeedSpec& spec, int64_t 
   return PlaceKinds(invalid, std::move(order));
 }
 
-KnownPlace PlaceKinds::At(int64_t step, int64_t slot, bool is_valid) const {
+KnownPlace PlaceKinds::At(int64_t step, int core, int64_t slot, bool is_valid) const {
   KnownPlace known = {.kind = is_valid ? PlaceKind::kExample : invalid_};
   if (!order_.has_value()) return known;
-  known.record = order_->PlaceOf(step, slot).record;
+  known.record = order_->PlaceOnCore(step, core, slot).record;
   if (!is_valid) known.kind = known.record.has_value() ? PlaceKind::kMasked : PlaceKind::kPadding;
   return known;
 }

@@ -32,8 +32,8 @@ class PlaceKinds {
   // Order::Create().
   static absl::StatusOr<PlaceKinds> Create(const v1::FeedSpec& spec, int64_t num_records);
 
-  // `slot` counts over all cores. REQUIRES: step >= 0, 0 <= slot < global_batch.
-  KnownPlace At(int64_t step, int64_t slot, bool is_valid) const;
+  // REQUIRES: step >= 0, `core` is one of the spec's, 0 <= slot < per-core batch.
+  KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
   PlaceKinds(PlaceKind invalid, std::optional<Order> order)

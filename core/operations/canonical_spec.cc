@@ -39,6 +39,8 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   }
   spec.mutable_shuffle();  // Unset and empty mean the same.
   WriteSelection(spec);
+  // Cores that divide the batch share it alike by every rule.
+  if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   spec.clear_wire();  // How bytes travel does not say which.
   for (v1::Output& output : *spec.mutable_outputs()) {
     for (v1::Transform& transform : *output.mutable_transforms()) {

@@ -106,6 +106,10 @@ absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
                                      "name a dataset that holds records"));
   SYSTOLE_RETURN_IF_ERROR(
       CheckRange("global_batch", spec.global_batch, "say how many examples a step has"));
+  if (spec.num_cores < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_cores is ", spec.num_cores, ", want 1 or more"));
+  }
   if (spec.mode == ShuffleMode::kWindow) {
     SYSTOLE_RETURN_IF_ERROR(
         CheckRange("shuffle.block_records", spec.block_records,
@@ -170,6 +174,31 @@ void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) co
     if (position < spec_.num_records) place.record = order.RecordAt(position);
     ++position;
   }
+}
+
+Place Order::PlaceOnCore(int64_t step, int core, int64_t slot) const {
+  Place place;
+  PlacesOnCore(step, core, slot, absl::MakeSpan(&place, 1));
+  return place;
+}
+
+void Order::PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const {
+  const CoreSplit split = this->split();
+  const auto count = static_cast<int64_t>(out.size());
+  SYSTOLE_CHECK(core >= 0 && core < split.num_cores());
+  SYSTOLE_CHECK(first_slot >= 0 && count <= split.per_core_batch() - first_slot);
+  const int64_t filled = std::clamp(split.SizeOf(core) - first_slot, int64_t{0}, count);
+  if (filled > 0) {
+    PlacesOf(step, split.BeginOf(core) + first_slot, out.first(static_cast<size_t>(filled)));
+  }
+  for (Place& place : out.subspan(static_cast<size_t>(filled))) {
+    place = {.epoch = step / steps_per_epoch_, .position = -1, .record = {}};
+  }
+}
+
+int64_t Order::RecordsOnCore(int64_t step, int core) const {
+  const CoreSplit split = this->split();
+  return std::clamp(RecordsIn(step) - split.BeginOf(core), int64_t{0}, split.SizeOf(core));
 }
 
 uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/order/core_split.h"
 #include "core/order/selection.h"
 
 namespace systole {
@@ -47,12 +48,15 @@ struct OrderSpec {
   Tail tail = Tail::kDrop;
   // Number of passes; 0 = endless.
   int64_t epochs = 1;
+  // How a global batch is shared among cores. Not in the fingerprint: a feed goes on with others.
+  int num_cores = 1;
+  SplitRule split = SplitRule::kBalanced;
 };
 
 // What stands in one slot of one step.
 struct Place {
   int64_t epoch = 0;
-  int64_t position = 0;           // In the epoch's order; >= num_records where it is padding.
+  int64_t position = 0;           // In the epoch's order; not in [0, num_records): padding.
   std::optional<int64_t> record;  // nullopt = padding.
 };
 
@@ -83,6 +87,16 @@ class Order {
   // The same for the slots from `first_slot` on, as many as `out` has elements. Sets up the epoch's
   // order once, which is a third of the cost of one lookup.
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
+
+  // How the cores share a step.
+  CoreSplit split() const { return CoreSplit(spec_.global_batch, spec_.num_cores, spec_.split); }
+
+  // The same by core: what stands in `slot`, in [0, per_core_batch), of `core` (CHECK). A place
+  // that the split leaves empty is padding; its position is -1.
+  Place PlaceOnCore(int64_t step, int core, int64_t slot) const;
+  void PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const;
+  // Records that `core` has in `step`. They stand in its first slots.
+  int64_t RecordsOnCore(int64_t step, int core) const;
 
   // Hash of all that decides which record stands where: dataset, seed, shuffle with its parameters,
   // record count, selection, global batch and tail. Not the number of epochs, because a run may get

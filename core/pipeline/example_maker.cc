@@ -99,7 +99,7 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
   SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
   SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
   places_.resize(static_cast<size_t>(end - begin));
-  plan->order().PlacesOf(step, core * layout.per_core_batch() + begin, absl::MakeSpan(places_));
+  plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
   const int64_t epoch = places_.empty() ? 0 : places_[0].epoch;  // A step lies in one.
   wanted_.clear();
   for (int64_t slot = begin; slot < end; ++slot) {

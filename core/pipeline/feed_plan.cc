@@ -42,11 +42,11 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_cores is ", spec.num_cores(), ", want 1 to ", kMaxCores));
   }
-  if (spec.global_batch() % spec.num_cores() != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("global_batch is ", spec.global_batch(), " and num_cores is ",
-                     spec.num_cores(), "; want a multiple, such as global_batch: ",
-                     (spec.global_batch() / spec.num_cores() + 1) * spec.num_cores()));
+  if (spec.split() == v1::EQUAL && spec.global_batch() % spec.num_cores() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "global_batch is ", spec.global_batch(), " and num_cores is ", spec.num_cores(),
+        "; want a multiple, such as global_batch: ",
+        (spec.global_batch() / spec.num_cores() + 1) * spec.num_cores(), ", or split: BALANCED"));
   }
   if (spec.epochs() < 0) {
     return absl::InvalidArgumentError(
@@ -65,6 +65,7 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
         "the spec has a field that is not known to this version; update the server");
   }
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("split", *v1::Split_descriptor(), spec.split()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
   for (int i = 0; i < spec.select_size(); ++i) {
     SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat("select[", i, "] auto_shard.policy"),
@@ -151,7 +152,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
                            OrderSpecOf(spec, dataset->num_records(), dataset->records_per_shard()));
   SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
 
-  const int64_t per_core_batch = spec.global_batch() / spec.num_cores();
+  const int64_t per_core_batch = order.split().per_core_batch();
   std::vector<OutputPlan> outputs;
   std::vector<SliceTensor> tensors = {
       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};

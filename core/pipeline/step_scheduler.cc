@@ -246,8 +246,7 @@ bool StepScheduler::Begin(ScheduledStream& stream) {
   const int64_t step = range.first_step + stream.next_to_begin_ / range.num_cores() * range.stride;
   const int core = range.core_begin + static_cast<int>(stream.next_to_begin_ % range.num_cores());
   const int64_t examples = plan.layout().per_core_batch();
-  const int64_t records =
-      std::clamp(plan.order().RecordsIn(step) - core * examples, int64_t{0}, examples);
+  const int64_t records = plan.order().RecordsOnCore(step, core);
   stream.pending_.push_back(
       std::make_shared<PendingSlice>(step, core, examples, records, **std::move(buffer)));
   ++stream.next_to_begin_;

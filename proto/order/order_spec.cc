@@ -70,7 +70,9 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec, int64_t num_reco
                      .num_records = num_records,
                      .global_batch = spec.global_batch(),
                      .tail = spec.tail() == v1::PAD ? Tail::kPad : Tail::kDrop,
-                     .epochs = spec.epochs()};
+                     .epochs = spec.epochs(),
+                     .num_cores = spec.num_cores(),
+                     .split = spec.split() == v1::FILL ? SplitRule::kFill : SplitRule::kBalanced};
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(spec));
   if (steps.empty()) return order;
   if (!Selection::NeedsShards(steps)) records_per_shard = {&num_records, 1};

@@ -1,8 +1,8 @@
-"""Writes interleave.txt: the orders of tf.data's interleave over small files.
+"""Writes the orders of tf.data's interleave over small files, and how it splits batches.
 
-usage: make_orders.py OUT    (with TensorFlow; README.md says which)
+usage: make_orders.py FOLDER    (with TensorFlow; README.md says which)
 
-A line is `cycle_length block_length | sizes of the files | record, record, ..`. A record is numbered over
+A line of splits.txt is `rule global_batch num_cores | sizes`. A line of interleave.txt is `cycle_length block_length | sizes of the files | record, record, ..`. A record is numbered over
 all files in their order.
 """
 
@@ -10,6 +10,7 @@ import random
 import sys
 
 import tensorflow as tf
+from tensorflow.python.data.experimental.ops import distribute
 
 
 def order(sizes, cycle_length, block_length, parallel):
@@ -30,13 +31,35 @@ def order(sizes, cycle_length, block_length, parallel):
     return [int(record) for record in dataset.as_numpy_iterator()]
 
 
-def main(out):
+def splits(global_batch, num_cores):
+    """What each core gets: by a batch whose size is known, and one whose size is not."""
+    balanced = [
+        int(distribute.batch_sizes_for_worker(global_batch, num_cores, 1, core)[0])
+        for core in range(num_cores)
+    ]
+    batches = tf.data.Dataset.range(global_batch).batch(global_batch)
+    fill = [len(part) for part in distribute._LegacyRebatchDataset(batches, num_cores)]
+    return {"BALANCED": balanced, "FILL": fill}
+
+
+def write_splits(out):
+    with open(out, "w", encoding="ascii") as file:
+        file.write(f"# Batches split in TensorFlow {tf.__version__}: make_orders.py\n")
+        for global_batch in (1, 2, 3, 4, 5, 7, 8, 13, 64):
+            for num_cores in (1, 2, 3, 4, 5, 8, 12):
+                for rule, sizes in splits(global_batch, num_cores).items():
+                    numbers = " ".join(map(str, sizes))
+                    file.write(f"{rule} {global_batch} {num_cores} | {numbers}\n")
+
+
+def main(folder):
+    write_splits(f"{folder}/splits.txt")
     random.seed(1)
     cases = [([5], 1, 1), ([0], 3, 2), ([3, 0, 4], 2, 1), ([4, 4, 4, 4], 2, 2), ([1, 2, 3], 5, 2)]
     while len(cases) < 60:
         sizes = [random.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(random.randint(1, 9))]
         cases.append((sizes, random.randint(1, 6), random.randint(1, 5)))
-    with open(out, "w", encoding="ascii") as file:
+    with open(f"{folder}/interleave.txt", "w", encoding="ascii") as file:
         file.write(f"# tf.data's interleave, TensorFlow {tf.__version__}: make_orders.py\n")
         for sizes, cycle_length, block_length in cases:
             found = order(sizes, cycle_length, block_length, parallel=False)

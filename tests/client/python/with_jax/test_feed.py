@@ -299,3 +299,26 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
     spec = systole.FeedSpec(**{**spec._fields, "select": []})
     with systole.LocalFeed(shards, spec) as feed, pytest.raises(systole.FailedPrecondition):
         feed.load_state_dict(state)
+
+
+@pytest.mark.parametrize(("split", "sizes"), [("balanced", [6, 5, 5]), ("fill", [6, 6, 4])])
+def test_a_batch_that_cores_do_not_divide_is_split_by_a_rule(split, sizes, server, shards):
+    spec = systole.FeedSpec(
+        dataset="flowers",
+        epochs=1,
+        global_batch=16,
+        num_cores=3,
+        split=split,
+        outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+    )
+    ids = []
+    for feed in (systole.LocalFeed(shards, spec, threads=1), systole.Feed(server.address, spec)):
+        with feed:
+            batches = list(feed)
+            assert feed.stats()["padded_examples"] == 2 * len(batches)
+            assert feed.stats()["masked_examples"] == 0
+        assert [int(core["valid"].sum()) for core in batches[0].per_core()] == sizes
+        ids.append([batch["id"][batch["valid"] == 1].tolist() for batch in batches])
+    assert ids[0] == ids[1] == [list(range(i, i + 16)) for i in range(0, RECORDS, 16)]
+    with pytest.raises(systole.InvalidSpec, match="split: BALANCED"):
+        systole.LocalFeed(shards, systole.FeedSpec(**{**spec._fields, "split": "equal"}))

@@ -1,0 +1,54 @@
+// Which examples of a global batch each accelerator core gets. All cores have room for as many:
+// ceil(global_batch / num_cores); what a rule leaves empty is padding.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CORE_ORDER_CORE_SPLIT_H_
+#define SYSTOLE_CORE_ORDER_CORE_SPLIT_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace systole {
+
+// They differ only if num_cores does not divide global_batch.
+enum class SplitRule {
+  // The first global_batch mod num_cores cores get one example more than the others: 4 examples on
+  // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, of a batch whose size is known.
+  kBalanced,
+  // Every core gets all that it has room for, until none are left: 2, 2, 0. TensorFlow: where the
+  // size is not known.
+  kFill,
+};
+
+class CoreSplit {
+ public:
+  // REQUIRES: global_batch >= 1, num_cores >= 1.
+  CoreSplit(int64_t global_batch, int num_cores, SplitRule rule)
+      : global_batch_(global_batch), num_cores_(num_cores), rule_(rule) {}
+
+  int num_cores() const { return num_cores_; }
+  int64_t per_core_batch() const { return (global_batch_ - 1) / num_cores_ + 1; }
+
+  // The first slot of the global batch that `core` has, and how many it has. They stand in its
+  // first places. REQUIRES: 0 <= core < num_cores().
+  int64_t BeginOf(int core) const {
+    if (rule_ == SplitRule::kFill) return std::min(core * per_core_batch(), global_batch_);
+    return core * (global_batch_ / num_cores_) +
+           std::min<int64_t>(core, global_batch_ % num_cores_);
+  }
+  int64_t SizeOf(int core) const {
+    if (rule_ == SplitRule::kFill) {
+      return std::min(per_core_batch(), global_batch_ - BeginOf(core));
+    }
+    return global_batch_ / num_cores_ + (core < global_batch_ % num_cores_ ? 1 : 0);
+  }
+
+ private:
+  int64_t global_batch_;
+  int num_cores_;
+  SplitRule rule_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_CORE_SPLIT_H_
