@@ -159,16 +159,16 @@ absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
   const bool is_uint8 = image.type.element == ElementType::kUint8;
   Value out = Value::Create(nearest ? image.type.element : ElementType::kFloat32,
                             {out_height, out_width, image.channels()});
-  const auto uint8s = ViewOf(image.uint8s.data(), image.type, rect);
-  const auto floats = ViewOf(image.floats.data(), image.type, rect);
+  const auto view_of = [&](const auto& values) { return ViewOf(values.data(), image.type, rect); };
+  const auto target = [&](auto& values) { return ViewOf(values.data(), out.type, to); };
   if (nearest && is_uint8) {
-    ResampleNearest(options.half_pixel_centres, uint8s, ViewOf(out.uint8s.data(), out.type, to));
+    ResampleNearest(options.half_pixel_centres, view_of(image.uint8s), target(out.uint8s));
   } else if (nearest) {
-    ResampleNearest(options.half_pixel_centres, floats, ViewOf(out.floats.data(), out.type, to));
+    ResampleNearest(options.half_pixel_centres, view_of(image.floats), target(out.floats));
   } else if (is_uint8) {
-    Resample(options, uint8s, ViewOf(out.floats.data(), out.type, to));
+    Resample(options, view_of(image.uint8s), target(out.floats));
   } else {
-    Resample(options, floats, ViewOf(out.floats.data(), out.type, to));
+    Resample(options, view_of(image.floats), target(out.floats));
   }
   return out;
 }
