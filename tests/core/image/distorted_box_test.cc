@@ -56,8 +56,8 @@ TEST(DistortedBoxTest, AspectAndHeightAreUniform) {
   }
   const double sigma = std::sqrt(kDraws * 0.25 * 0.75);
   for (int quarter = 0; quarter < 4; ++quarter) {
-    EXPECT_NEAR(aspect_quarters[quarter], kDraws / 4, 4 * sigma) << quarter;
-    EXPECT_NEAR(height_quarters[quarter], kDraws / 4, 4 * sigma) << quarter;
+    EXPECT_NEAR(aspect_quarters[quarter], kDraws / 4.0, 4 * sigma) << quarter;
+    EXPECT_NEAR(height_quarters[quarter], kDraws / 4.0, 4 * sigma) << quarter;
   }
 }
 

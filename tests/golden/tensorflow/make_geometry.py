@@ -205,9 +205,7 @@ def turns(golden):
 
 def padded_centre(size, height, width):
     """The evaluation crop of the reference TPU ResNet, with its operations and types."""
-    crop = tf.cast(
-        (size / (size + 32)) * tf.cast(tf.minimum(height, width), tf.float32), tf.int32
-    )
+    crop = tf.cast((size / (size + 32)) * tf.cast(tf.minimum(height, width), tf.float32), tf.int32)
     return int(((height - crop) + 1) // 2), int(((width - crop) + 1) // 2), int(crop)
 
 
