@@ -45,8 +45,8 @@ absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options) {
                       "0.001 <= min <= max <= 1000");
   }
   if (options.attempts < 1 || options.attempts > 1000) {
-    return absl::InvalidArgumentError(absl::StrCat("RandomResizedCropOptions: attempts is ",
-                                                   options.attempts, ", want 1 to 1000"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("attempts is ", options.attempts, ", want 1 to 1000"));
   }
   return absl::OkStatus();
 }

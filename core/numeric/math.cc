@@ -77,7 +77,7 @@ double LogDouble(double x) {
   return exponent * kLn2High + (exponent * kLn2Low + 2.0 * f * p);
 }
 
-// sin(t) and cos(t) for 0 <= t <= pi/4, by Taylor: the first terms left out are below 2^-56 and
+// sin(t) and cos(t) for |t| <= pi/4, by Taylor: the first terms left out are below 2^-56 and
 // 2^-58. Relative error < 2^-50.
 double SinDouble(double t) {
   const double s = t * t;
@@ -143,6 +143,21 @@ float Pow(float x, float y) {
     result = ExpDouble(static_cast<double>(y) * LogDouble(magnitude));
   }
   return ToFloat(negative ? -result : result);
+}
+
+float Sin(float x) {
+  if (!(std::fabs(x) <= 0x1p26f)) return std::numeric_limits<float>::quiet_NaN();
+  if (x == 0) return x;
+  // pi/2 in two parts: the upper has 25 bits, so that k * kHalfPiHigh is exact for |k| < 2^28; both
+  // together have 78. Floats come no closer to a multiple of pi/2 than those can tell.
+  constexpr double kHalfPiHigh = 1.57079631090164184570e+00;
+  constexpr double kHalfPiLow = 1.58932547735281966916e-08;
+  constexpr double kTwoOverPi = 6.36619772367581382433e-01;
+  const double k = std::nearbyint(x * kTwoOverPi);
+  const double r = (x - k * kHalfPiHigh) - k * kHalfPiLow;  // |r| <= pi/4, but for rounding.
+  const auto quarter = static_cast<int64_t>(k) & 3;
+  const double sine = (quarter & 1) == 0 ? SinDouble(r) : CosDouble(r);
+  return static_cast<float>(quarter >= 2 ? -sine : sine);
 }
 
 float CosPi(float x) {

@@ -1,12 +1,12 @@
-// exp, log, pow and cos for floats, with the same bits on every CPU. glibc picks other code (and
-// other last bits) by instruction set, so nothing that reaches output bytes, crops or losses may
-// call libm.
+// exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc picks other code
+// (and other last bits) by instruction set, so nothing that reaches output bytes, crops or losses
+// may call libm.
 //
 // Computed in double with + - * / and bit operations only; never fused (-ffp-contract=off). Errors
-// are below 0.501 ulp of the float result (Exp, Log, CosPi) and 0.51 ulp (Pow), subnormal results
-// included: nearly always the correctly rounded float. About 5 ns each. Thread-safe: no state.
-// Assumes the default rounding mode; with FTZ/DAZ set, subnormal floats read or written become
-// zero.
+// are below 0.501 ulp of the float result (Exp, Log, Sin, CosPi) and 0.51 ulp (Pow), subnormal
+// results included: nearly always the correctly rounded float. About 5 ns each. Thread-safe: no
+// state. Assumes the default rounding mode; with FTZ/DAZ set, subnormal floats read or written
+// become zero.
 #ifndef SYSTOLE_CORE_NUMERIC_MATH_H_
 #define SYSTOLE_CORE_NUMERIC_MATH_H_
 
@@ -21,6 +21,10 @@ float Log(float x);
 // x^y with C's special cases: Pow(x, 0) = Pow(1, y) = 1 even for NaN; a negative x needs an
 // integral y, else NaN; Pow(0, y < 0) = inf (-inf for -0 and odd y).
 float Pow(float x, float y);
+
+// sin x, of x in radians. Sin(-0) = -0; of a NaN, an infinity or beyond +-2^26 it is NaN: no caller
+// has such angles, and they would need pi to hundreds of digits.
+float Sin(float x);
 
 // cos(pi * x): IEEE 754-2008's cosPi. Taking half turns makes the reduction of x exact, so the
 // error holds for every x. CosPi of an odd multiple of 1/2 is +0, of an infinity NaN.

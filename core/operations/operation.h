@@ -52,6 +52,7 @@ class Operation {
 
   // The type of its result for values of type `input`.
   //   InvalidArgument  it cannot take them. The message ends a sentence that begins with its name.
+  // If it takes images of any size and gives images of any size, it takes those of every size.
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
   // The reference: written the obvious way, it says what is right. REQUIRES: TypeOf(input.type) is

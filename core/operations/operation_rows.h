@@ -19,7 +19,17 @@ namespace systole {
   ROW(RandomFlipRow)            \
   ROW(BrightnessRow)            \
   ROW(RoundToUint8Row)          \
-  ROW(NormalizeRow)
+  ROW(NormalizeRow)             \
+  ROW(ResizeWithPadRow)         \
+  ROW(CropOrPadRow)             \
+  ROW(CentralCropRow)           \
+  ROW(CropRow)                  \
+  ROW(PadRow)                   \
+  ROW(FlipLeftRightRow)         \
+  ROW(FlipUpDownRow)            \
+  ROW(RandomFlipUpDownRow)      \
+  ROW(TransposeRow)             \
+  ROW(Rot90Row)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace systole {
 namespace {
 
@@ -54,6 +56,18 @@ Tap TapOf(int64_t i, int64_t in, int64_t out) {
 
 float Lerp(float a, float b, float weight) { return a + (b - a) * weight; }
 
+// `rect` of an image whose values are `values`.
+template <typename T>
+PixelView<T> ViewOf(T* values, const ValueType& type, const CropRect& rect) {
+  const int64_t channels = type.shape[2];
+  const int64_t row_values = type.shape[1] * channels;
+  return {.values = values + rect.y * row_values + rect.x * channels,
+          .row_values = row_values,
+          .height = rect.height,
+          .width = rect.width,
+          .channels = static_cast<int>(channels)};
+}
+
 }  // namespace
 
 Value CropPlainly(const Value& image, const CropRect& rect) {
@@ -64,6 +78,51 @@ Value CropPlainly(const Value& image, const CropRect& rect) {
 Value MirrorPlainly(const Value& image) {
   return Gather(image, image.height(), image.width(),
                 [&image](int64_t y, int64_t x) { return std::pair(y, image.width() - 1 - x); });
+}
+
+Value TurnUpsideDownPlainly(const Value& image) {
+  return Gather(image, image.height(), image.width(),
+                [&image](int64_t y, int64_t x) { return std::pair(image.height() - 1 - y, x); });
+}
+
+Value TransposePlainly(const Value& image) {
+  return Gather(image, image.width(), image.height(),
+                [](int64_t y, int64_t x) { return std::pair(x, y); });
+}
+
+Value RotatePlainly(const Value& image, int quarters) {
+  const int64_t bottom = image.height() - 1;
+  const int64_t right = image.width() - 1;
+  switch (quarters) {
+    case 1:
+      return Gather(image, image.width(), image.height(),
+                    [right](int64_t y, int64_t x) { return std::pair(x, right - y); });
+    case 2:
+      return Gather(image, image.height(), image.width(), [bottom, right](int64_t y, int64_t x) {
+        return std::pair(bottom - y, right - x);
+      });
+    case 3:
+      return Gather(image, image.width(), image.height(),
+                    [bottom](int64_t y, int64_t x) { return std::pair(bottom - x, y); });
+    default:
+      return image;
+  }
+}
+
+Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x) {
+  const int64_t channels = image.channels();
+  Value out = Value::Create(image.type.element, {height, width, channels});
+  for (int64_t row = 0; row < rect.height; ++row) {
+    const int64_t from = ((rect.y + row) * image.width() + rect.x) * channels;
+    const int64_t to = ((y + row) * width + x) * channels;
+    const int64_t count = rect.width * channels;
+    if (image.type.element == ElementType::kUint8) {
+      std::copy_n(image.uint8s.begin() + from, count, out.uint8s.begin() + to);
+    } else {
+      std::copy_n(image.floats.begin() + from, count, out.floats.begin() + to);
+    }
+  }
+  return out;
 }
 
 Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width) {
@@ -84,6 +143,32 @@ Value ResizePlainly(const Value& image, const CropRect& rect, int height, int wi
         out.floats[to] = Lerp(top, bottom, row.weight);
       }
     }
+  }
+  return out;
+}
+
+absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
+                                      const ResampleOptions& options, const CropRect& to,
+                                      int out_height, int out_width) {
+  if (int64_t{to.height} * rect.width * image.channels() > kMaxResampledElements) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "resizing ", rect.height, " x ", rect.width, " pixels to ", to.height, " x ", to.width,
+        " takes more than ", kMaxResampledElements, " values in between; crop before it"));
+  }
+  const bool nearest = options.method == ResampleMethod::kNearest;
+  const bool is_uint8 = image.type.element == ElementType::kUint8;
+  Value out = Value::Create(nearest ? image.type.element : ElementType::kFloat32,
+                            {out_height, out_width, image.channels()});
+  const auto view_of = [&](const auto& values) { return ViewOf(values.data(), image.type, rect); };
+  const auto target = [&](auto& values) { return ViewOf(values.data(), out.type, to); };
+  if (nearest && is_uint8) {
+    ResampleNearest(options.half_pixel_centres, view_of(image.uint8s), target(out.uint8s));
+  } else if (nearest) {
+    ResampleNearest(options.half_pixel_centres, view_of(image.floats), target(out.floats));
+  } else if (is_uint8) {
+    Resample(options, view_of(image.uint8s), target(out.floats));
+  } else {
+    Resample(options, view_of(image.floats), target(out.floats));
   }
   return out;
 }

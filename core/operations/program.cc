@@ -86,8 +86,9 @@ absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example,
   for (size_t i = first; i < end; ++i) {
     const Step& step = steps_[i];
     if (!step.output.has_size() && value.type.element != ElementType::kBytes) {
+      SYSTOLE_ASSIGN_OR_RETURN(const ValueType made, step.operation->TypeOf(value.type));
       SYSTOLE_RETURN_IF_ERROR(
-          CheckValueBytes(step.output.element, value.height(), value.width(), value.channels()));
+          CheckValueBytes(made.element, made.shape[0], made.shape[1], made.shape[2]));
     }
     SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(std::move(value), example));
   }

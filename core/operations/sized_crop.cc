@@ -3,25 +3,29 @@
 #include <utility>
 
 #include "core/operations/plain_image.h"
+#include "core/operations/resize_method.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 
-SizedCrop::SizedCrop(Rule rule, int height, int width)
-    : rule_(std::move(rule)), height_(height), width_(width) {}
+SizedCrop::SizedCrop(Rule rule, int height, int width, const ResampleOptions& options)
+    : rule_(std::move(rule)), height_(height), width_(width), options_(options) {}
 
 absl::StatusOr<ValueType> SizedCrop::TypeOf(const ValueType& input) const {
   SYSTOLE_RETURN_IF_ERROR(WantImage(input));
-  return ValueType{.element = ElementType::kFloat32, .shape = {height_, width_, input.shape[2]}};
+  return ValueType{.element = ResampledElement(options_, input.element),
+                   .shape = {height_, width_, input.shape[2]}};
 }
 
 absl::StatusOr<Value> SizedCrop::Apply(Value input, const ExampleKey& example) const {
   const CropRect rect =
       rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
-  return ResizePlainly(input, rect, height_, width_);
+  if (options_ == ResampleOptions{}) return ResizePlainly(input, rect, height_, width_);
+  return ResamplePlainly(input, rect, options_, WholeImage(height_, width_), height_, width_);
 }
 
 std::vector<OperationPart> SizedCrop::Parts() const {
+  if (options_ != ResampleOptions{}) return {};
   return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/image/resampler.h"
 #include "core/operations/operation.h"
 
 namespace systole {
@@ -17,16 +18,18 @@ class SizedCrop final : public Operation {
   using Rule = std::function<CropRect(int height, int width, const ExampleKey& example)>;
 
   // REQUIRES: WantEdges(height, width).
-  SizedCrop(Rule rule, int height, int width);
+  SizedCrop(Rule rule, int height, int width, const ResampleOptions& options);
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override;
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override;
+  // Only the default method has parts.
   std::vector<OperationPart> Parts() const override;
 
  private:
   Rule rule_;
   int height_;
   int width_;
+  ResampleOptions options_;
 };
 
 }  // namespace systole

@@ -78,6 +78,15 @@ absl::Status WantEdges(int64_t height, int64_t width) {
                                                  ", want 1 to ", kMaxImageEdge, " each"));
 }
 
+absl::Status WantOffsets(int64_t height, int64_t width) {
+  if (height >= 0 && width >= 0 && height < kMaxImageEdge && width < kMaxImageEdge) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("has offset_height: ", height,
+                                                 " and offset_width: ", width, ", want 0 to ",
+                                                 kMaxImageEdge - 1, " each"));
+}
+
 Value Value::Create(ElementType element, std::vector<int64_t> shape) {
   Value value;
   value.type = {.element = element, .shape = std::move(shape)};

@@ -48,6 +48,8 @@ absl::Status WantImage(const ValueType& type);    // .. that and [height, width,
 absl::Status WantBytes(const ValueType& type);    // .. kBytes.
 // InvalidArgument unless both are edges that an image can have.
 absl::Status WantEdges(int64_t height, int64_t width);
+// InvalidArgument unless both are places that a pixel of an image can have.
+absl::Status WantOffsets(int64_t height, int64_t width);
 
 // Most bytes of a value whose size only the record tells.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;

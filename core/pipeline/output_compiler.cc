@@ -184,7 +184,8 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   if (!made.has_size()) {
     return Refuse(output,
                   "decode_jpeg gives images of all sizes; add random_resized_crop, center_crop, "
-                  "random_crop or resize");
+                  "random_crop or resize, or crop_or_pad behind a transform that leaves the size "
+                  "open");
   }
   return absl::OkStatus();
 }

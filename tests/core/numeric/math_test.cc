@@ -132,6 +132,31 @@ TEST(MathTest, CosPiHandlesTheEdges) {
   EXPECT_TRUE(std::isnan(CosPi(kNan)));
 }
 
+TEST(MathTest, SinIsWithinHalfAnUlp) {
+  for (uint32_t bits = 0; bits <= 0x4c800000u; bits += 4099) {  // To 2^26.
+    const float x = FromBits(bits);
+    ASSERT_LT(UlpError(Sin(x), std::sin(static_cast<double>(x))), 0.501) << x;
+    ASSERT_EQ(Sin(-x), -Sin(x)) << x;
+  }
+  // Around multiples of pi/2, where most digits of the angle cancel.
+  for (int k = 1; k < 20000; ++k) {
+    const auto near = static_cast<float>(k * 1.57079632679489661923);
+    for (const float x : {std::nextafter(near, 0.0f), near, std::nextafter(near, kInf)}) {
+      ASSERT_LT(UlpError(Sin(x), std::sin(static_cast<double>(x))), 0.501) << x;
+    }
+  }
+}
+
+TEST(MathTest, SinHandlesTheEdges) {
+  EXPECT_EQ(Sin(0.0f), 0.0f);
+  EXPECT_TRUE(std::signbit(Sin(-0.0f)));
+  EXPECT_EQ(Sin(0x1p-149f), 0x1p-149f);
+  EXPECT_EQ(Sin(1.57079633f), 1.0f);
+  EXPECT_TRUE(std::isnan(Sin(0x1.000002p26f)));
+  EXPECT_TRUE(std::isnan(Sin(kInf)));
+  EXPECT_TRUE(std::isnan(Sin(kNan)));
+}
+
 // Pins the bits: a compiler or flag that fuses or reorders shows here, whatever its accuracy.
 TEST(MathTest, BitsArePinned) {
   uint64_t hash = 1469598103934665603u;
@@ -147,6 +172,8 @@ TEST(MathTest, BitsArePinned) {
   EXPECT_EQ(hash, 8504067614872559906u);
   for (int32_t i = -10000; i < 10000; ++i) add(CosPi(static_cast<float>(i) * 0.000123f));
   EXPECT_EQ(hash, 478518716398565981u);
+  for (int32_t i = -10000; i < 10000; ++i) add(Sin(static_cast<float>(i) * 0.00123f));
+  EXPECT_EQ(hash, 6789947278546781438u);
 }
 
 }  // namespace

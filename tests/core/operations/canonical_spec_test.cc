@@ -26,15 +26,51 @@ TEST(CanonicalSpecTest, DefaultsAreTheirValues) {
       {"decode_jpeg {}", "decode_jpeg { channels: 3 }"},
       {"center_crop { height: 2 }", "center_crop { height: 2 fraction: 1 }"},
       {"random_resized_crop {}", "random_resized_crop { area_max: 1 area_min: 0.08 }"},
-      {"normalize {}", "normalize { scale: 1 }"}};
+      {"normalize {}", "normalize { scale: 1 }"},
+      {"rot90 {}", "rot90 { k: 1 }"},
+      {"random_resized_crop {}", "random_resized_crop { rule: TORCHVISION attempts: 10 }"},
+      {"random_resized_crop { rule: TF_DISTORTED_BOX }",
+       "random_resized_crop { rule: TF_DISTORTED_BOX area_min: 0.05 aspect_max: 1.33 attempts: 100 "
+       "min_object_covered: 0.1 }"},
+      {"random_resized_crop { rule: TPU_RESNET }",
+       "random_resized_crop { rule: TPU_RESNET area_min: 0.08 attempts: 10 }"},
+      {"resize { height: 2 width: 3 }",
+       "resize { height: 2 width: 3 method: BILINEAR sampling: HALF_PIXEL antialias: false }"}};
   for (const auto& [one, other] : same) EXPECT_EQ(FingerprintOf(one), FingerprintOf(other)) << one;
-  const char* const others[] = {"decode_jpeg { channels: 1 }", "center_crop { height: 3 }",
-                                "random_flip {}", "random_flip {} key: 'k'",
+  const char* const others[] = {"decode_jpeg { channels: 1 }",
+                                "center_crop { height: 3 }",
+                                "random_flip {}",
+                                "random_flip {} key: 'k'",
+                                "random_resized_crop {}",
+                                "random_resized_crop { rule: TF_DISTORTED_BOX }",
+                                "random_resized_crop { rule: TPU_RESNET }",
+                                "center_crop { rule: TPU_RESNET }",
+                                "resize { method: AREA }",
                                 "brightness { delta_max: 1 }"};
   for (const char* one : others) {
     for (const char* other : others) {
       EXPECT_EQ(FingerprintOf(one) == FingerprintOf(other), one == other) << one << other;
     }
+  }
+}
+
+// Fields that came later have no place in the canonical form of what was there before: tokens that
+// clients hold name its hash.
+TEST(CanonicalSpecTest, SpecsKeepTheirFormWhenFieldsAreAdded) {
+  const std::pair<const char*, const char*> forms[] = {
+      {"random_resized_crop { height: 8 width: 9 }",
+       "random_resized_crop { height: 8 width: 9 area_min: 0.08 area_max: 1 aspect_min: 0.75 "
+       "aspect_max: 1.3333334 }"},
+      {"center_crop { height: 8 width: 9 }", "center_crop { height: 8 width: 9 fraction: 1 }"},
+      {"resize { height: 8 width: 9 }", "resize { height: 8 width: 9 }"},
+  };
+  for (const auto& [written, canonical] : forms) {
+    v1::FeedSpec spec;
+    const auto transform = FromText<v1::Transform>(written);
+    *spec.add_outputs()->add_transforms() = transform;
+    EXPECT_EQ(CanonicalSpec(spec).outputs(0).transforms(0).SerializeAsString(),
+              FromText<v1::Transform>(canonical).SerializeAsString())
+        << written;
   }
 }
 
@@ -74,6 +110,21 @@ TEST(CompactFormTest, WhatFollowsARoundingMayMovePixels) {
                      "} } transforms { brightness { delta_max: 1 } }" +
                      kNormalize)
                   .has_value());
+}
+
+TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedTravel) {
+  for (const char* const transform :
+       {"resize { height: 4 width: 4 method: NEAREST }", "crop_or_pad { height: 4 width: 4 }",
+        "resize_with_pad { height: 4 width: 4 method: NEAREST }"}) {
+    const std::string transforms =
+        "transforms { decode_jpeg {} } transforms { rot90 {} } transforms { " +
+        std::string(transform) + " }";
+    EXPECT_TRUE(FormOf("dtype: BFLOAT16 " + transforms + kNormalize).has_value()) << transform;
+  }
+  EXPECT_FALSE(
+      FormOf("dtype: BFLOAT16 transforms { decode_jpeg {} } transforms { resize_with_pad { "
+             "height: 4 width: 4 } }")
+          .has_value());
 }
 
 TEST(CompactFormTest, OthersTravelAsTheyAre) {

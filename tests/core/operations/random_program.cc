@@ -79,6 +79,89 @@ void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
   if (keyed) transform.set_key("other");
 }
 
+template <typename Message>
+void DrawResizeMethod(Bytes& bytes, Message& message) {
+  message.set_method(static_cast<v1::Resize::Method>(bytes.Below(8)));
+  // Some of these do not go together. Such programs are refused.
+  const int kind = bytes.Below(4);
+  message.set_antialias(kind == 1);
+  if (kind == 2) message.set_sampling(v1::Resize::TF1);
+}
+
+// The geometric operations, and the fields of others that came with them.
+void DrawGeometry(Bytes& bytes, v1::Transform& transform) {
+  const int kind = bytes.Below(16);
+  const int height = 1 + bytes.Below(24);
+  const int width = 1 + bytes.Below(24);
+  const auto size = [&](auto& message) {
+    message.set_height(height);
+    message.set_width(width);
+  };
+  switch (kind) {
+    case 0:
+    case 1:
+      size(*transform.mutable_resize());
+      DrawResizeMethod(bytes, *transform.mutable_resize());
+      transform.mutable_resize()->set_preserve_aspect_ratio(bytes.Below(4) == 0);
+      return;
+    case 2:
+      size(*transform.mutable_resize_with_pad());
+      DrawResizeMethod(bytes, *transform.mutable_resize_with_pad());
+      return;
+    case 3:
+    case 4:
+      size(*transform.mutable_crop_or_pad());
+      return;
+    case 5:
+    case 6:
+      transform.mutable_central_crop()->set_fraction((1 + bytes.Below(20)) / 20.0);
+      return;
+    case 7:
+      size(*transform.mutable_crop());
+      transform.mutable_crop()->set_offset_height(bytes.Below(4));
+      transform.mutable_crop()->set_offset_width(bytes.Below(4));
+      return;
+    case 8:
+      transform.mutable_pad()->set_height(height + 24);
+      transform.mutable_pad()->set_width(width + 24);
+      transform.mutable_pad()->set_offset_height(bytes.Below(4));
+      transform.mutable_pad()->set_offset_width(bytes.Below(4));
+      return;
+    case 9:
+    case 10:
+      transform.mutable_flip_left_right();
+      return;
+    case 11:
+      transform.mutable_flip_up_down();
+      return;
+    case 12:
+      transform.mutable_random_flip_up_down();
+      return;
+    case 13:
+      transform.mutable_transpose();
+      return;
+    case 14:
+      transform.mutable_rot90()->set_k(bytes.Below(4));
+      return;
+    default: {
+      v1::RandomResizedCrop& crop = *transform.mutable_random_resized_crop();
+      size(crop);
+      crop.set_rule(static_cast<v1::RandomResizedCrop::Rule>(bytes.Below(3)));
+      if (crop.rule() == v1::RandomResizedCrop::TPU_RESNET) crop.set_width(height);
+      if (bytes.Below(2) == 0) DrawResizeMethod(bytes, crop);
+    }
+  }
+}
+
+// Puts a drawn operation at a drawn place behind the first one, which may decode.
+void InsertGeometry(Bytes& bytes, v1::Output& output) {
+  const int end = output.transforms_size();
+  DrawGeometry(bytes, *output.add_transforms());
+  for (int at = end, place = 1 + bytes.Below(end + 1); at > place; --at) {
+    output.mutable_transforms()->SwapElements(at, at - 1);
+  }
+}
+
 }  // namespace
 
 RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
@@ -130,6 +213,9 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
+  // Last, so that bytes which were drawn from before these existed mean what they meant.
+  const int more = bytes.Below(4);
+  for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
   return drawn;
 }
 
