@@ -9,17 +9,29 @@
 namespace systole {
 
 // An operation's line: `OperationRow NAME()` is defined in its .cc.
-#define SYSTOLE_OPERATIONS(ROW) \
-  ROW(DecodeJpegRow)            \
-  ROW(DecodeRawRow)             \
-  ROW(RandomResizedCropRow)     \
-  ROW(CenterCropRow)            \
-  ROW(RandomCropRow)            \
-  ROW(ResizeRow)                \
-  ROW(RandomFlipRow)            \
-  ROW(BrightnessRow)            \
-  ROW(RoundToUint8Row)          \
-  ROW(NormalizeRow)
+#define SYSTOLE_OPERATIONS(ROW)   \
+  ROW(DecodeJpegRow)              \
+  ROW(DecodeRawRow)               \
+  ROW(RandomResizedCropRow)       \
+  ROW(CenterCropRow)              \
+  ROW(RandomCropRow)              \
+  ROW(ResizeRow)                  \
+  ROW(RandomFlipRow)              \
+  ROW(BrightnessRow)              \
+  ROW(RoundToUint8Row)            \
+  ROW(NormalizeRow)               \
+                                  \
+  ROW(ContrastRow)                \
+  ROW(SaturationRow)              \
+  ROW(HueRow)                     \
+  ROW(GammaRow)                   \
+  ROW(GrayscaleRow)               \
+  ROW(PerImageStandardizationRow) \
+  ROW(CastRow)                    \
+  ROW(ClipByValueRow)             \
+  ROW(RandomErasingRow)           \
+  ROW(OneHotRow)                  \
+  ROW(LabelMapRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

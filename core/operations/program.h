@@ -69,6 +69,10 @@ class Program {
 // kBfloat16. REQUIRES: `out` has the size that this takes.
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
 
+// Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.
+//   InvalidArgument  a value does not fit kInt32.
+absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_OPERATIONS_PROGRAM_H_

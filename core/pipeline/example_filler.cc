@@ -1,7 +1,6 @@
 #include "core/pipeline/example_filler.h"
 
 #include <cstring>
-#include <limits>
 #include <new>
 #include <optional>
 
@@ -25,24 +24,6 @@ void ToChannelsFirst(const uint8_t* from, absl::Span<const int64_t> shape, uint8
                   from + (p * channels + c) * static_cast<int64_t>(sizeof(T)), sizeof(T));
     }
   }
-}
-
-absl::Status FillInts(const OutputPlan& output, absl::Span<const int64_t> values,
-                      absl::Span<uint8_t> out) {
-  if (output.dtype == DType::kInt64) {
-    std::memcpy(out.data(), values.data(), out.size());
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < std::numeric_limits<int32_t>::min() ||
-        values[i] > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("value ", values[i], " at index ", i,
-                                                     " does not fit int32; use dtype: INT64"));
-    }
-    const auto narrow = static_cast<int32_t>(values[i]);
-    std::memcpy(out.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
-  }
-  return absl::OkStatus();
 }
 
 int64_t ExampleBytes(const SliceTensor& tensor) {
@@ -165,13 +146,13 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
   const auto count = static_cast<size_t>(output.stored_elements);
   switch (output.source) {
     case Source::kRecordId:
-      return FillInts(output, {example_.record}, out);
+      return FillInt64s(output, runner, {example_.record}, scratch, out);
     case Source::kInt64List: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
       SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
       scratch.int64s.resize(count);
       SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.int64s)));
-      return FillInts(output, scratch.int64s, out);
+      return FillInt64s(output, runner, scratch.int64s, scratch, out);
     }
     case Source::kFloatList: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
@@ -190,6 +171,13 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
         absl::StrCat("decode_raw found ", bytes.size(), " bytes, the spec's shape has ", *wanted));
   }
   return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
+}
+
+absl::Status ExampleFiller::FillInt64s(const OutputPlan& output, ProgramRunner& runner,
+                                       absl::Span<const int64_t> values, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out) const {
+  if (output.program.program == nullptr) return CastInt64s(values, output.dtype, out);
+  return runner.Run(output.program, {.int64s = values}, example_, scratch.pixels, out);
 }
 
 absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& output) const {

@@ -35,7 +35,8 @@ struct OutputPlan {
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
   int64_t stored_elements = 1;
-  LoweredProgram program;  // Of kFloatList and kBytes.
+  // Of kFloatList and kBytes, and of the others if they have transforms; else it holds no program.
+  LoweredProgram program;
 
   v1::Layout layout = v1::NHWC;
   std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.
