@@ -1,9 +1,11 @@
 // (x - mean) * factor + mean of each channel, with the bits of tf.image.adjust_contrast.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/operations/drawn_number.h"
 #include "core/operations/operation_rows.h"
 #include "core/operations/unit_values.h"
@@ -20,9 +22,8 @@ std::vector<float> MeansOf(const At& at, size_t pixels, size_t channels) {
   size_t right = pixels / 2;
   size_t left = pixels - right;
   std::vector<float> sums(left * channels);
-  for (size_t i = 0; i < sums.size(); ++i) {
-    sums[i] = i < right * channels ? at(i) + at(left * channels + i) : at(i);
-  }
+  for (size_t i = 0; i < right * channels; ++i) sums[i] = at(i) + at(left * channels + i);
+  for (size_t i = right * channels; i < sums.size(); ++i) sums[i] = at(i);
   while (left > 1) {
     right = left / 2;
     left -= right;
@@ -53,16 +54,24 @@ class Contrast final : public Operation {
       std::vector<float>& values = input.floats;
       const std::vector<float> means =
           MeansOf([&values](size_t i) { return values[i]; }, pixels, channels);
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = adjusted(values[i], means[i % channels]);
+      // Compilers make vectors of a loop of fixed length.
+      std::array<float, 48> pattern;
+      for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = means[i % channels];
+      size_t i = 0;
+      for (; i + pattern.size() <= values.size(); i += pattern.size()) {
+        for (size_t j = 0; j < pattern.size(); ++j) {
+          values[i + j] = adjusted(values[i + j], pattern[j]);
+        }
       }
+      for (; i < values.size(); ++i) values[i] = adjusted(values[i], pattern[i % channels]);
       return input;
     }
-    std::vector<uint8_t>& values = input.uint8s;
+    const absl::Span<uint8_t> values = absl::MakeSpan(input.uint8s);
     const std::vector<float> means =
         MeansOf([&values](size_t i) { return Uint8ToUnit(values[i]); }, pixels, channels);
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = UnitToUint8(adjusted(Uint8ToUnit(values[i]), means[i % channels]));
+    for (size_t c = 0; c < channels; ++c) {
+      const auto table = TableOf([&](float x) { return adjusted(x, means[c]); });
+      for (size_t i = c; i < values.size(); i += channels) values[i] = table[values[i]];
     }
     return input;
   }

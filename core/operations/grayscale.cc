@@ -1,5 +1,7 @@
 // The brightness of each pixel, as tf.image.rgb_to_grayscale.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -25,14 +27,17 @@ class Grayscale final : public Operation {
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     Value grey = Value::Create(input.type.element, {input.height(), input.width(), channels_});
     const auto channels = static_cast<size_t>(channels_);
-    for (size_t i = 0; i < grey.floats.size(); ++i) {
-      const float* const pixel = &input.floats[i / channels * 3];
-      grey.floats[i] = Grey(pixel[0], pixel[1], pixel[2]);
+    float* floats = grey.floats.data();
+    for (size_t i = 0; i < input.floats.size(); i += 3) {
+      const float* const pixel = &input.floats[i];
+      floats = std::fill_n(floats, channels, Grey(pixel[0], pixel[1], pixel[2]));
     }
-    for (size_t i = 0; i < grey.uint8s.size(); ++i) {
-      const uint8_t* const pixel = &input.uint8s[i / channels * 3];
-      grey.uint8s[i] =
-          UnitToUint8(Grey(Uint8ToUnit(pixel[0]), Uint8ToUnit(pixel[1]), Uint8ToUnit(pixel[2])));
+    uint8_t* uint8s = grey.uint8s.data();
+    for (size_t i = 0; i < input.uint8s.size(); i += 3) {
+      const uint8_t* const pixel = &input.uint8s[i];
+      uint8s = std::fill_n(
+          uint8s, channels,
+          UnitToUint8(Grey(Uint8ToUnit(pixel[0]), Uint8ToUnit(pixel[1]), Uint8ToUnit(pixel[2]))));
     }
     return grey;
   }

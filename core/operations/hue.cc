@@ -1,6 +1,8 @@
 // The hue of HSV turned by a part of the circle, with the bits of tf.image.adjust_hue.
 #include <memory>
 
+#include "absl/types/span.h"
+#include "core/numeric/colour.h"
 #include "core/operations/drawn_number.h"
 #include "core/operations/operation_rows.h"
 #include "core/operations/unit_values.h"
@@ -89,6 +91,13 @@ class Hue final : public Operation {
       return RgbOf(colour);
     };
     ApplyToPixels(turned, input);
+    return input;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
+    const float delta = delta_.Of(example);
+    AdjustHue(delta, absl::MakeSpan(input.floats));
+    AdjustHue(delta, absl::MakeSpan(input.uint8s));
     return input;
   }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -58,6 +59,11 @@ class Operation {
   // OK, and input.type.has_size() unless it is bytes.
   //   DataLoss, ResourceExhausted  the record's values are not what they should be, or too many.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
+
+  // What feeds call: the same to the bit, for operations that have a faster way.
+  virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
+    return Apply(std::move(input), example);
+  }
 
   // Memory that Apply takes beside its input and its result, in bytes, for an input of that many
   // elements.

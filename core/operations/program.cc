@@ -98,6 +98,16 @@ std::optional<int64_t> Program::input_bytes() const {
 
 absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
                                          size_t end) const {
+  return Steps(&Operation::Apply, std::move(value), example, first, end);
+}
+
+absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first,
+                                   size_t end) const {
+  return Steps(&Operation::Run, std::move(value), example, first, end);
+}
+
+absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& example, size_t first,
+                                     size_t end) const {
   if (first == 0 && !value.floats.empty() &&
       (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
@@ -108,7 +118,7 @@ absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example,
       SYSTOLE_RETURN_IF_ERROR(
           CheckValueBytes(step.output.element, value.height(), value.width(), value.channels()));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(std::move(value), example));
+    SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
   }
   return value;
 }

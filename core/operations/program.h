@@ -57,8 +57,14 @@ class Program {
   // The same, but ends before step `end`.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
+  // The same to the bit, by Operation::Run in place of the references.
+  absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
 
  private:
+  using Way = absl::StatusOr<Value> (Operation::*)(Value, const ExampleKey&) const;
+  absl::StatusOr<Value> Steps(Way way, Value value, const ExampleKey& example, size_t first,
+                              size_t end) const;
+
   Program() = default;
 
   ValueType input_;

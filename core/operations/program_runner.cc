@@ -68,7 +68,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
   SYSTOLE_ASSIGN_OR_RETURN(
-      value, program.program->Interpret(std::move(value), example, first, program.rest_end));
+      value, program.program->Run(std::move(value), example, first, program.rest_end));
   if (program.rest_end < program.program->steps().size()) {
     const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
     const auto channels = static_cast<int>(program.last.scale.size());

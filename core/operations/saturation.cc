@@ -4,6 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "absl/types/span.h"
+#include "core/numeric/colour.h"
 #include "core/operations/drawn_number.h"
 #include "core/operations/operation_rows.h"
 #include "core/operations/unit_values.h"
@@ -92,6 +94,13 @@ class Saturation final : public Operation {
       return RgbOf(hsv);
     };
     ApplyToPixels(adjusted, input);
+    return input;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
+    const float factor = factor_.Of(example);
+    AdjustSaturation(factor, absl::MakeSpan(input.floats));
+    AdjustSaturation(factor, absl::MakeSpan(input.uint8s));
     return input;
   }
 

@@ -23,16 +23,22 @@ inline uint8_t UnitToUint8(float value) {
   return scaled >= 255 ? 255 : static_cast<uint8_t>(scaled);
 }
 
-// Applies `compute`, float -> float, to each value of `value`, whatever its type. As a uint8 has
-// 256 values, it is computed for each of them.
+// What `compute`, float -> float, makes of each uint8.
 template <typename Compute>
-void ApplyToEach(const Compute& compute, Value& value) {
-  for (float& x : value.floats) x = compute(x);
-  if (value.uint8s.empty()) return;
+std::array<uint8_t, 256> TableOf(const Compute& compute) {
   std::array<uint8_t, 256> table;
   for (size_t i = 0; i < table.size(); ++i) {
     table[i] = UnitToUint8(compute(Uint8ToUnit(static_cast<uint8_t>(i))));
   }
+  return table;
+}
+
+// Applies `compute`, float -> float, to each value of `value`, whatever its type.
+template <typename Compute>
+void ApplyToEach(const Compute& compute, Value& value) {
+  for (float& x : value.floats) x = compute(x);
+  if (value.uint8s.empty()) return;
+  const std::array<uint8_t, 256> table = TableOf(compute);
   for (uint8_t& x : value.uint8s) x = table[x];
 }
 
