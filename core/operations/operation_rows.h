@@ -31,7 +31,8 @@ namespace systole {
   ROW(ClipByValueRow)             \
   ROW(RandomErasingRow)           \
   ROW(OneHotRow)                  \
-  ROW(LabelMapRow)
+  ROW(LabelMapRow)                \
+  ROW(TrivialAugmentRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

@@ -82,7 +82,7 @@ void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
 // Operations that came later are drawn from what is left of the bytes, so that older files of the
 // corpus keep their meaning.
 void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
-  const int kind = bytes.Below(9);
+  const int kind = bytes.Below(10);
   const float low = bytes.Number();
   const float high = low + static_cast<float>(bytes.Below(3));
   const bool seeded = bytes.Below(3) == 0;
@@ -116,6 +116,9 @@ void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
     case 7:
       transform.mutable_clip_by_value()->set_min(seeded ? 20 : low);
       transform.mutable_clip_by_value()->set_max(seeded ? 200 : high + 1);
+      return;
+    case 8:
+      transform.mutable_trivial_augment();
       return;
     default:
       transform.mutable_random_erasing()->set_probability(0.9f);
