@@ -48,6 +48,10 @@ absl::Status CheckOptions(const ErasingOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("has ", options.value.size(), " values of value, want 1 or 3"));
   }
+  for (const float value : options.value) {
+    if (std::isfinite(value)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("has value: ", value, ", want finite numbers"));
+  }
   return absl::OkStatus();
 }
 

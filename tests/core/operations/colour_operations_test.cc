@@ -174,6 +174,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("random_erasing { probability: 1.5 }", image, "probability is 1.5");
   refuses("random_erasing { area_min: 0.5 }", image, "area_min: 0.5 and area_max: 0.33");
   refuses("random_erasing { aspect_max: 5000 }", image, "aspect_max: 5000");
+  refuses("random_erasing { value: inf }", grey, "value: inf, want finite numbers");
   refuses("random_erasing { value: [1, 2] }", image, "has 2 values of value, want 1 or 3");
   refuses("random_erasing { value: [1, 2, 3] }", grey, "has 3 values of value, want 1");
   refuses("random_erasing { value: 0.5 }", image, "value: 0.5, want whole numbers");
