@@ -133,22 +133,22 @@ void Sharpen(float part, Value& image) {
   Mix(part, smooth, image);
 }
 
+using Frequencies = std::array<int64_t, 256>;  // Of each level.
+using Table = std::array<uint8_t, 256>;
+
 // Replaces the values of each channel by a table that `table_of` makes from their frequencies.
 template <typename TableOf>
 void ReplaceByChannel(const TableOf& table_of, Value& image) {
   const auto channels = static_cast<size_t>(image.channels());
   for (size_t c = 0; c < channels; ++c) {
-    std::array<int64_t, 256> frequencies = {};
+    Frequencies frequencies = {};
     for (size_t i = c; i < image.uint8s.size(); i += channels) ++frequencies[image.uint8s[i]];
-    const std::array<uint8_t, 256> table = table_of(frequencies);
+    const Table table = table_of(frequencies);
     for (size_t i = c; i < image.uint8s.size(); i += channels) {
       image.uint8s[i] = table[image.uint8s[i]];
     }
   }
 }
-
-using Frequencies = std::array<int64_t, 256>;
-using Table = std::array<uint8_t, 256>;
 
 bool IsThere(int64_t frequency) { return frequency > 0; }
 
