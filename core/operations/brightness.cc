@@ -1,11 +1,9 @@
 // The same number added to every value, as tf.image.adjust_brightness adds it.
-#include <algorithm>
-#include <cmath>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "core/numeric/normalise.h"
+#include "core/operations/drawn_number.h"
 #include "core/operations/operation_rows.h"
+#include "core/operations/unit_values.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -13,7 +11,7 @@ namespace {
 
 class Brightness final : public Operation {
  public:
-  Brightness(Draws draws, float min, float max) : draws_(draws), min_(min), max_(max) {}
+  explicit Brightness(DrawnNumber delta) : delta_(delta) {}
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
     SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
@@ -21,21 +19,13 @@ class Brightness final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
-    CounterRng rng = draws_.Rng(example);
-    const float delta = min_ + rng.UniformFloat() * (max_ - min_);
-    for (float& value : input.floats) value += delta;
-    for (uint8_t& value : input.uint8s) {
-      // TensorFlow's convert_image_dtype there and back: it multiplies by 255.5 and cuts off.
-      const float unit = std::clamp(static_cast<float>(value) * kUint8ToUnit + delta, 0.0f, 1.0f);
-      value = static_cast<uint8_t>(unit * 255.5f);
-    }
+    const float delta = delta_.Of(example);
+    ApplyToEach([delta](float x) { return x + delta; }, input);
     return input;
   }
 
  private:
-  Draws draws_;
-  float min_;
-  float max_;
+  DrawnNumber delta_;
 };
 
 }  // namespace
@@ -50,9 +40,11 @@ OperationRow BrightnessRow() {
               .tensorflow = "tf.image.random_brightness",
               .torchvision = "ColorJitter",
               .dali = "fn.brightness",
-              .parity = "exact for the same number; the draws are our own",
+              .parity = "exact for the same number; tf_seed draws as "
+                        "tf.image.stateless_random_brightness",
           },
       .draws = 4,
+      .tensorflow_draws = true,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::Brightness& brightness = arguments.transform.brightness();
@@ -61,13 +53,10 @@ OperationRow BrightnessRow() {
         if (min == 0 && max == 0) {
           return absl::InvalidArgumentError("adds nothing; set delta_min and delta_max");
         }
-        if (!(min <= max) || !std::isfinite(max - min)) {
-          return absl::InvalidArgumentError(absl::StrCat("has delta_min: ", min,
-                                                         " and delta_max: ", max,
-                                                         ", want finite numbers, the smaller "
-                                                         "one first"));
-        }
-        return std::make_unique<Brightness>(arguments.draws, min, max);
+        SYSTOLE_ASSIGN_OR_RETURN(
+            const DrawnNumber delta,
+            DrawnNumber::Create(arguments.draws, {.name = "delta", .min = min, .max = max}));
+        return std::make_unique<Brightness>(delta);
       },
   };
 }

@@ -90,14 +90,21 @@ class Fusion {
 // most.
 void AddRest(size_t first, int64_t largest, LoweredProgram& lowered) {
   const std::vector<Program::Step>& steps = lowered.program->steps();
+  // What no type tells is bounded.
+  const auto elements_of = [](const ValueType& type) {
+    return type.has_size() ? type.num_elements() : kMaxValueBytes / ElementBytes(type.element);
+  };
+  int64_t scratch = 0;
   for (size_t i = first; i < steps.size(); ++i) {
     const ValueType& output = steps[i].output;
-    const int64_t bytes = output.has_size() ? output.num_bytes() : kMaxValueBytes;
-    largest = std::max(largest, bytes);
-    lowered.interpreted_elements +=
-        output.element == ElementType::kFloat32 ? bytes / int64_t{sizeof(float)} : bytes;
+    const int64_t elements = elements_of(output);
+    largest = std::max(largest, elements * ElementBytes(output.element));
+    lowered.interpreted_elements += elements;
+    const ValueType& input = i == 0 ? lowered.program->input() : steps[i - 1].output;
+    scratch = std::max(scratch, steps[i].operation->ScratchBytes(elements_of(input)));
   }
-  lowered.rest_bytes = 2 * largest;  // A step reads one value and writes another.
+  // A step reads one value and writes another.
+  lowered.rest_bytes = 2 * largest + scratch;
 }
 
 }  // namespace
@@ -141,6 +148,10 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     }
   }
   lowered.fused = type;
+  if (type.element == ElementType::kInt64) {
+    AddRest(0, type.num_bytes(), lowered);
+    return lowered;
+  }
   if (!type.has_size() || type.element == ElementType::kBytes) {
     AddRest(0, kMaxValueBytes, lowered);
     return lowered;

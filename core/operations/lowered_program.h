@@ -35,11 +35,13 @@ struct Window {
 
 struct LoweredProgram {
   enum class Way {
-    kJpeg,         // Decoded, cut, resized, mirrored, normalised and cast in one pass.
-    kPixels,       // The same from raw pixels of stored_height x stored_width.
-    kValues,       // Raw bytes, normalised and cast in one pass.
-    kFloats,       // Floats, likewise.
-    kInterpreter,  // The references alone: no size is fixed before a step that is not fused.
+    kJpeg,    // Decoded, cut, resized, mirrored, normalised and cast in one pass.
+    kPixels,  // The same from raw pixels of stored_height x stored_width.
+    kValues,  // Raw bytes, normalised and cast in one pass.
+    kFloats,  // Floats, likewise.
+    // The references alone: the values are int64, or no size is fixed before a step that is not
+    // fused.
+    kInterpreter,
   };
 
   std::shared_ptr<const Program> program;
@@ -78,8 +80,9 @@ struct LoweredProgram {
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
 
-// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output is uint8 or
-// float32 and has a size; dtype is kUint8, kFloat32 or kBfloat16.
+// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size; it
+// is uint8 or float32, and dtype kUint8, kFloat32 or kBfloat16, or int64, and dtype kInt64 or
+// kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
 // The form in which the fused passes write values of this type.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -57,8 +58,17 @@ class Operation {
 
   // The reference: written the obvious way, it says what is right. REQUIRES: TypeOf(input.type) is
   // OK, and input.type.has_size() unless it is bytes.
-  //   DataLoss, ResourceExhausted  the record's bytes are not what they should be, or too many.
+  //   DataLoss, ResourceExhausted  the record's values are not what they should be, or too many.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
+
+  // What feeds call: the same to the bit, for operations that have a faster way.
+  virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
+    return Apply(std::move(input), example);
+  }
+
+  // Memory that Apply takes beside its input and its result, in bytes, for an input of that many
+  // elements.
+  virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
   // The operation as parts. Empty: no fused path knows it, so its reference does it.
   virtual std::vector<OperationPart> Parts() const { return {}; }

@@ -9,27 +9,39 @@
 namespace systole {
 
 // An operation's line: `OperationRow NAME()` is defined in its .cc.
-#define SYSTOLE_OPERATIONS(ROW) \
-  ROW(DecodeJpegRow)            \
-  ROW(DecodeRawRow)             \
-  ROW(RandomResizedCropRow)     \
-  ROW(CenterCropRow)            \
-  ROW(RandomCropRow)            \
-  ROW(ResizeRow)                \
-  ROW(RandomFlipRow)            \
-  ROW(BrightnessRow)            \
-  ROW(RoundToUint8Row)          \
-  ROW(NormalizeRow)             \
-  ROW(ResizeWithPadRow)         \
-  ROW(CropOrPadRow)             \
-  ROW(CentralCropRow)           \
-  ROW(CropRow)                  \
-  ROW(PadRow)                   \
-  ROW(FlipLeftRightRow)         \
-  ROW(FlipUpDownRow)            \
-  ROW(RandomFlipUpDownRow)      \
-  ROW(TransposeRow)             \
-  ROW(Rot90Row)
+#define SYSTOLE_OPERATIONS(ROW)   \
+  ROW(DecodeJpegRow)              \
+  ROW(DecodeRawRow)               \
+  ROW(RandomResizedCropRow)       \
+  ROW(CenterCropRow)              \
+  ROW(RandomCropRow)              \
+  ROW(ResizeRow)                  \
+  ROW(RandomFlipRow)              \
+  ROW(BrightnessRow)              \
+  ROW(RoundToUint8Row)            \
+  ROW(NormalizeRow)               \
+  ROW(ResizeWithPadRow)           \
+  ROW(CropOrPadRow)               \
+  ROW(CentralCropRow)             \
+  ROW(CropRow)                    \
+  ROW(PadRow)                     \
+  ROW(FlipLeftRightRow)           \
+  ROW(FlipUpDownRow)              \
+  ROW(RandomFlipUpDownRow)        \
+  ROW(TransposeRow)               \
+  ROW(Rot90Row)                   \
+  ROW(ContrastRow)                \
+  ROW(SaturationRow)              \
+  ROW(HueRow)                     \
+  ROW(GammaRow)                   \
+  ROW(GrayscaleRow)               \
+  ROW(PerImageStandardizationRow) \
+  ROW(CastRow)                    \
+  ROW(ClipByValueRow)             \
+  ROW(RandomErasingRow)           \
+  ROW(OneHotRow)                  \
+  ROW(LabelMapRow)                \
+  ROW(TrivialAugmentRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

@@ -46,6 +46,9 @@ struct OperationRow {
   // The number that keys its draws; 0: it draws nothing. It decides bytes of feeds: never renumber.
   uint32_t draws = 0;
 
+  // Whether it draws as TensorFlow's stateless op if `tf_seed` is set.
+  bool tensorflow_draws = false;
+
   // InvalidArgument names the field that is out of range. The message is the end of a sentence.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 

@@ -1,6 +1,7 @@
 #include "core/operations/program.h"
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -20,6 +21,24 @@ absl::Status At(int index, absl::string_view name, const absl::Status& status) {
                       absl::StrCat("transforms[", index, "] ", name, " ", status.message()));
 }
 
+// Where the transform's draws come from. `before` counts the transforms of its kind before it.
+absl::StatusOr<Draws> DrawsOf(const OperationRow& row, const v1::Transform& transform, int before) {
+  if (transform.tf_seed().empty()) return Draws(row.draws, before, transform.key());
+  if (transform.tf_seed_size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a tf_seed of ", transform.tf_seed_size(), " values, want 2"));
+  }
+  if (!row.tensorflow_draws) {
+    return absl::InvalidArgumentError(
+        "has a tf_seed, but is none of TensorFlow's stateless random ops; leave it out");
+  }
+  if (!transform.key().empty()) {
+    return absl::InvalidArgumentError(
+        "has a key and a tf_seed, want one of them: another tf_seed gives other draws as well");
+  }
+  return Draws(TensorFlowSeed{transform.tf_seed(0), transform.tf_seed(1)});
+}
+
 absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
     const OperationRow& row, const v1::Transform& transform, int before,
     absl::Span<const int64_t> stored_shape) {
@@ -30,10 +49,10 @@ absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
   if (row.draws == 0 && !transform.key().empty()) {
     return absl::InvalidArgumentError("has a key, but draws nothing; leave it out");
   }
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<const Operation> operation,
-                           row.create({.transform = transform,
-                                       .draws = Draws(row.draws, before, transform.key()),
-                                       .stored_shape = stored_shape}));
+  SYSTOLE_ASSIGN_OR_RETURN(const Draws draws, DrawsOf(row, transform, before));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      std::unique_ptr<const Operation> operation,
+      row.create({.transform = transform, .draws = draws, .stored_shape = stored_shape}));
   return std::shared_ptr<const Operation>(std::move(operation));
 }
 
@@ -79,6 +98,16 @@ std::optional<int64_t> Program::input_bytes() const {
 
 absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
                                          size_t end) const {
+  return Steps(&Operation::Apply, std::move(value), example, first, end);
+}
+
+absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first,
+                                   size_t end) const {
+  return Steps(&Operation::Run, std::move(value), example, first, end);
+}
+
+absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& example, size_t first,
+                                     size_t end) const {
   if (first == 0 && !value.floats.empty() &&
       (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
@@ -90,9 +119,28 @@ absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example,
       SYSTOLE_RETURN_IF_ERROR(
           CheckValueBytes(made.element, made.shape[0], made.shape[1], made.shape[2]));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(value, step.operation->Apply(std::move(value), example));
+    SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
   }
   return value;
+}
+
+absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out) {
+  SYSTOLE_CHECK(out.size() == values.size() * static_cast<size_t>(DTypeBytes(dtype)));
+  if (values.empty()) return absl::OkStatus();
+  if (dtype == DType::kInt64) {
+    std::memcpy(out.data(), values.data(), out.size());
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < std::numeric_limits<int32_t>::min() ||
+        values[i] > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("value ", values[i], " at index ", i,
+                                                     " does not fit int32; use dtype: INT64"));
+    }
+    const auto narrow = static_cast<int32_t>(values[i]);
+    std::memcpy(out.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
+  }
+  return absl::OkStatus();
 }
 
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {

@@ -57,8 +57,14 @@ class Program {
   // The same, but ends before step `end`.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
+  // The same to the bit, by Operation::Run in place of the references.
+  absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
 
  private:
+  using Way = absl::StatusOr<Value> (Operation::*)(Value, const ExampleKey&) const;
+  absl::StatusOr<Value> Steps(Way way, Value value, const ExampleKey& example, size_t first,
+                              size_t end) const;
+
   Program() = default;
 
   ValueType input_;
@@ -68,6 +74,10 @@ class Program {
 // Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or
 // kBfloat16. REQUIRES: `out` has the size that this takes.
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
+
+// Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.
+//   InvalidArgument  a value does not fit kInt32.
+absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
 
 }  // namespace systole
 

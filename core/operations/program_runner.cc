@@ -23,7 +23,8 @@ absl::Span<uint8_t> BytesOf(Value& value) {
 
 absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& program,
                                                     std::shared_ptr<HuffmanDecoder> decoder) {
-  if (program.way == Way::kInterpreter && program.program != nullptr) {
+  if (program.way == Way::kInterpreter && program.program != nullptr &&
+      program.program->input().element == ElementType::kBytes) {
     // A library that can decode nothing is no record's fault, so it is found out before.
     SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
   }
@@ -56,6 +57,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   if (program.way == Way::kInterpreter) {
     value.type = program.program->input();
     value.bytes = input.bytes;
+    value.int64s.assign(input.int64s.begin(), input.int64s.end());
   } else if (program.has_rest()) {
     value = Value::Create(program.fused.element, program.fused.shape);
     const DType dtype =
@@ -66,13 +68,16 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
   SYSTOLE_ASSIGN_OR_RETURN(
-      value, program.program->Interpret(std::move(value), example, first, program.rest_end));
+      value, program.program->Run(std::move(value), example, first, program.rest_end));
   if (program.rest_end < program.program->steps().size()) {
     const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
     const auto channels = static_cast<int>(program.last.scale.size());
     return value.type.element == ElementType::kUint8
                ? NormaliseUint8(value.uint8s, channels, factors, PixelTypeOf(program.dtype), out)
                : NormaliseFloat(value.floats, channels, factors, PixelTypeOf(program.dtype), out);
+  }
+  if (value.type.element == ElementType::kInt64) {
+    return CastInt64s(value.int64s, program.dtype, out);
   }
   CastPlainly(value, program.dtype, out);
   return absl::OkStatus();

@@ -27,10 +27,11 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // What a program reads: `bytes`, or `floats` if its input is of that type.
+  // What a program reads: `bytes`, or `floats` or `int64s` if its input is of that type.
   struct Input {
     absl::string_view bytes;
     absl::Span<const float> floats;
+    absl::Span<const int64_t> int64s;
   };
 
   // Every later call must pass an equal program. `decoder` is for a JPEG of Way::kJpeg; other ways

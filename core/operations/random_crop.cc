@@ -1,4 +1,6 @@
 // A random rectangle of the image of a given size, its pixels as they are.
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -48,6 +50,13 @@ class RandomCrop final : public Operation {
                                               " pixels, the image has ", height, " x ", width,
                                               "; give a smaller crop, or resize first"));
     }
+    if (draws.is_tensorflow()) {
+      TensorFlowRng rng = draws.TensorFlow(example);
+      constexpr int32_t kLimit = std::numeric_limits<int32_t>::max();
+      const int32_t y = rng.UniformInt(kLimit) % (height - want_height + 1);
+      const int32_t x = rng.UniformInt(kLimit) % (width - want_width + 1);
+      return CropRect{.y = y, .x = x, .height = want_height, .width = want_width};
+    }
     CounterRng rng = draws.Rng(example);
     const auto y = static_cast<int>(rng.UniformInt(0, height - want_height + 1));
     const auto x = static_cast<int>(rng.UniformInt(0, width - want_width + 1));
@@ -71,9 +80,11 @@ OperationRow RandomCropRow() {
               .tensorflow = "tf.image.random_crop",
               .torchvision = "RandomCrop",
               .dali = "fn.crop",
-              .parity = "different: draws of our own, which do not depend on what was drawn before",
+              .parity = "different: draws of our own, which do not depend on what was drawn "
+                        "before; tf_seed draws as tf.image.stateless_random_crop",
           },
       .draws = 3,
+      .tensorflow_draws = true,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::RandomCrop& crop = arguments.transform.random_crop();

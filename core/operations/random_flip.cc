@@ -31,6 +31,7 @@ class RandomFlip final : public Operation {
 
  private:
   static bool IsMirrored(const Draws& draws, const ExampleKey& example) {
+    if (draws.is_tensorflow()) return draws.TensorFlow(example).UniformFloat() < 0.5f;
     CounterRng rng = draws.Rng(example);
     return DrawFlip(rng);
   }
@@ -50,9 +51,11 @@ OperationRow RandomFlipRow() {
               .tensorflow = "tf.image.random_flip_left_right",
               .torchvision = "RandomHorizontalFlip",
               .dali = "fn.flip",
-              .parity = "different: draws of our own, which do not depend on what was drawn before",
+              .parity = "different: draws of our own, which do not depend on what was drawn "
+                        "before; tf_seed draws as tf.image.stateless_random_flip_left_right",
           },
       .draws = 2,
+      .tensorflow_draws = true,
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         return std::make_unique<RandomFlip>(arguments.draws);

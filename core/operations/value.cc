@@ -22,6 +22,19 @@ absl::string_view ElementTypeName(ElementType type) {
   return "";
 }
 
+int64_t ElementBytes(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return sizeof(float);
+    case ElementType::kInt64:
+      return sizeof(int64_t);
+    case ElementType::kBytes:
+    case ElementType::kUint8:
+      break;
+  }
+  return 1;
+}
+
 bool ValueType::has_size() const {
   return std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
 }
@@ -32,9 +45,7 @@ int64_t ValueType::num_elements() const {
   return elements;
 }
 
-int64_t ValueType::num_bytes() const {
-  return num_elements() * (element == ElementType::kFloat32 ? int64_t{sizeof(float)} : 1);
-}
+int64_t ValueType::num_bytes() const { return num_elements() * ElementBytes(element); }
 
 absl::Status WantNumbers(const ValueType& type) {
   switch (type.element) {
@@ -48,7 +59,8 @@ absl::Status WantNumbers(const ValueType& type) {
     case ElementType::kInt64:
       break;
   }
-  return absl::InvalidArgumentError("wants pixels, raw bytes or a float feature");
+  return absl::InvalidArgumentError(
+      "wants pixels, raw bytes or a float feature, but gets int64; one_hot and cast take that");
 }
 
 absl::Status WantImage(const ValueType& type) {
@@ -62,6 +74,18 @@ absl::Status WantImage(const ValueType& type) {
       absl::StrCat("wants an image: decode_jpeg, or decode_raw with a shape of [height, width, 1 "
                    "or 3] and edges of at most ",
                    kMaxImageEdge));
+}
+
+absl::Status WantColour(const ValueType& type) {
+  SYSTOLE_RETURN_IF_ERROR(WantImage(type));
+  if (type.shape[2] == 3) return absl::OkStatus();
+  return absl::InvalidArgumentError("wants images of 3 channels, but gets grey ones");
+}
+
+absl::Status WantInt64(const ValueType& type) {
+  if (type.element == ElementType::kInt64) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("wants an int64 feature, but gets ", ElementTypeName(type.element)));
 }
 
 absl::Status WantBytes(const ValueType& type) {
@@ -93,6 +117,7 @@ Value Value::Create(ElementType element, std::vector<int64_t> shape) {
   const auto elements = static_cast<size_t>(value.type.num_elements());
   if (element == ElementType::kUint8) value.uint8s.resize(elements);
   if (element == ElementType::kFloat32) value.floats.resize(elements);
+  if (element == ElementType::kInt64) value.int64s.resize(elements);
   return value;
 }
 

@@ -23,6 +23,9 @@ enum class ElementType {
 // "bytes", "uint8", ..
 absl::string_view ElementTypeName(ElementType type);
 
+// Bytes of one element; of kBytes 1.
+int64_t ElementBytes(ElementType type);
+
 // Largest edge of an image. Larger ones are mistakes, and allocations follow from it.
 inline constexpr int64_t kMaxImageEdge = 16384;
 
@@ -35,7 +38,7 @@ struct ValueType {
 
   // Whether every dimension is known.
   bool has_size() const;
-  // Elements, and bytes of them. REQUIRES: has_size(); of bytes: kUint8 or kFloat32.
+  // Elements, and bytes of them. REQUIRES: has_size().
   int64_t num_elements() const;
   int64_t num_bytes() const;
 
@@ -45,7 +48,9 @@ struct ValueType {
 // InvalidArgument, as the end of a sentence that names a transform, unless `type` is ..
 absl::Status WantNumbers(const ValueType& type);  // .. of kUint8 or kFloat32.
 absl::Status WantImage(const ValueType& type);    // .. that and [height, width, 1 or 3].
+absl::Status WantColour(const ValueType& type);   // .. that with 3 channels.
 absl::Status WantBytes(const ValueType& type);    // .. kBytes.
+absl::Status WantInt64(const ValueType& type);    // .. kInt64.
 // InvalidArgument unless both are edges that an image can have.
 absl::Status WantEdges(int64_t height, int64_t width);
 // InvalidArgument unless both are places that a pixel of an image can have.
@@ -54,12 +59,13 @@ absl::Status WantOffsets(int64_t height, int64_t width);
 // Most bytes of a value whose size only the record tells.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
-// The values of one example. Of the three holders only the one for type.element is used.
+// The values of one example. Of the four holders only the one for type.element is used.
 struct Value {
   ValueType type;           // has_size(), but for kBytes.
   absl::string_view bytes;  // Borrowed.
   std::vector<uint8_t> uint8s;
   std::vector<float> floats;
+  std::vector<int64_t> int64s;
 
   int64_t height() const { return type.shape[0]; }
   int64_t width() const { return type.shape[1]; }

@@ -167,16 +167,16 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
   const auto count = static_cast<size_t>(output.stored_elements);
   switch (output.source) {
     case Source::kRecordId:
-      return WriteInt64s({example_.record}, output.dtype, out);
+      return FillInt64s(output, runner, {example_.record}, scratch, out);
     case Source::kInt64List: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
       if (UsesDefault(output, feature)) {
-        return WriteInt64s(output.default_values->int64s, output.dtype, out);
+        return FillInt64s(output, runner, output.default_values->int64s, scratch, out);
       }
       SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
       scratch.lists.int64s.resize(count);
       SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.lists.int64s)));
-      return WriteInt64s(scratch.lists.int64s, output.dtype, out);
+      return FillInt64s(output, runner, scratch.lists.int64s, scratch, out);
     }
     case Source::kFloatList: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
@@ -201,6 +201,13 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
         absl::StrCat("decode_raw found ", bytes.size(), " bytes, the spec's shape has ", *wanted));
   }
   return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
+}
+
+absl::Status ExampleFiller::FillInt64s(const OutputPlan& output, ProgramRunner& runner,
+                                       absl::Span<const int64_t> values, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out) const {
+  if (output.program.program == nullptr) return CastInt64s(values, output.dtype, out);
+  return runner.Run(output.program, {.int64s = values}, example_, scratch.pixels, out);
 }
 
 absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& output) const {

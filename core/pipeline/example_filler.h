@@ -72,6 +72,9 @@ class ExampleFiller {
                           uint8_t* length) const;
   absl::Status FillValues(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
+  absl::Status FillInt64s(const OutputPlan& output, ProgramRunner& runner,
+                          absl::Span<const int64_t> values, FillerScratch& scratch,
+                          absl::Span<uint8_t> out) const;
   // The bytes that `output` is made of.
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "core/numeric/bf16.h"
+#include "core/operations/program.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
@@ -54,7 +54,7 @@ absl::StatusOr<int32_t> WriteList(const OutputPlan& output, const FeatureView& f
     scratch.int64s.assign(room, static_cast<int64_t>(padded.value));
     const absl::Span<int64_t> list = absl::MakeSpan(scratch.int64s).first(count);
     if (!missing) SYSTOLE_RETURN_IF_ERROR(feature.CopyFirstInt64s(list));
-    SYSTOLE_RETURN_IF_ERROR(WriteInt64s(scratch.int64s, output.dtype, out));
+    SYSTOLE_RETURN_IF_ERROR(CastInt64s(scratch.int64s, output.dtype, out));
   } else {
     scratch.floats.assign(room, static_cast<float>(padded.value));
     const absl::Span<float> list = absl::MakeSpan(scratch.floats).first(count);
@@ -65,22 +65,6 @@ absl::StatusOr<int32_t> WriteList(const OutputPlan& output, const FeatureView& f
 }
 
 }  // namespace
-
-absl::Status WriteInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out) {
-  if (dtype == DType::kInt64) {
-    std::memcpy(out.data(), values.data(), values.size() * sizeof(int64_t));
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < std::numeric_limits<int32_t>::min() ||
-        values[i] > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("value ", values[i], " at index ", i,
-                                                     " does not fit int32; use dtype: INT64"));
-    }
-    Store(static_cast<int32_t>(values[i]), i, out);
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
                                     ListScratch& scratch, absl::Span<uint8_t> out) {

@@ -1,4 +1,4 @@
-// The values of features that are fed as they are: lists of a fixed length, and padded ones.
+// Lists of any length, as padded outputs (v1::Padded).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PIPELINE_FEATURE_LISTS_H_
@@ -25,10 +25,6 @@ struct ListScratch {
                                 floats.capacity() * sizeof(float));
   }
 };
-
-// Writes int64 values as kInt64 or kInt32; `out` has room for all.
-//   InvalidArgument  a value does not fit.
-absl::Status WriteInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
 
 // Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
 // how many items it has there. REQUIRES: output.padded has a value.

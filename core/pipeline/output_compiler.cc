@@ -228,7 +228,8 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   }
   plan.shape = made.shape;
   plan.layout = output.layout();
-  if (made.element != ElementType::kInt64) {
+  // int64 values without transforms are copied.
+  if (made.element != ElementType::kInt64 || !program->steps().empty()) {
     // Other layouts are made from NHWC.
     plan.program = Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype,
                          /*read_soon=*/plan.layout != v1::NHWC);

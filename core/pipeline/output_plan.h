@@ -55,7 +55,9 @@ struct OutputPlan {
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
   int64_t stored_elements = 1;        // Values that a record has, or at most has if padded.
-  LoweredProgram program;             // Of kFloatList and kBytes, unless padded.
+  // Of kFloatList and kBytes, and of the others if they have transforms; else, or if padded, it
+  // holds no program.
+  LoweredProgram program;
   std::optional<DefaultValues> default_values;
   std::optional<PaddedPlan> padded;
 

@@ -61,7 +61,8 @@ class Operation(Message):
         self._beside.update({name: value for name, value in fields.items() if value is not None})
 
     def to_dict(self) -> dict[str, Any]:
-        return {self._kind: super().to_dict(), **self._beside}
+        beside = {name: _json_value(name, value) for name, value in self._beside.items()}
+        return {self._kind: super().to_dict(), **beside}
 
 
 def _json_value(name: str, value: Any) -> Any:

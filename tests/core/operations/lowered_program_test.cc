@@ -1,9 +1,11 @@
 #include "core/operations/lowered_program.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/operations/operation_table.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -134,6 +136,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
 TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
   std::vector<int> ways(5);
   int with_rest = 0;
+  std::set<std::string> drawn_operations;
   for (int64_t round = 0; round < 3000; ++round) {
     CounterRng rng(20, 0, round, 1);
     std::vector<uint8_t> bytes(96);
@@ -146,6 +149,10 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()), false);
     ++ways[static_cast<size_t>(lowered.way)];
     with_rest += lowered.has_rest() ? 1 : 0;
+    for (const Program::Step& step : program->steps()) drawn_operations.insert(step.name);
+  }
+  for (const OperationRow& row : Operations()) {
+    EXPECT_EQ(drawn_operations.count(OperationName(row.kind)), 1) << OperationName(row.kind);
   }
   for (const Way way : {Way::kJpeg, Way::kPixels, Way::kValues, Way::kFloats, Way::kInterpreter}) {
     EXPECT_GT(ways[static_cast<size_t>(way)], 30) << static_cast<int>(way);

@@ -162,6 +162,96 @@ void InsertGeometry(Bytes& bytes, v1::Output& output) {
   }
 }
 
+// Operations that came later are drawn from what is left of the bytes, so that older files of the
+// corpus keep their meaning.
+void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
+  const int kind = bytes.Below(10);
+  const float low = bytes.Number();
+  const float high = low + static_cast<float>(bytes.Below(3));
+  const bool seeded = bytes.Below(3) == 0;
+  switch (kind) {
+    case 0:
+      transform.mutable_contrast()->set_factor_min(low);
+      transform.mutable_contrast()->set_factor_max(high);
+      break;
+    case 1:
+      transform.mutable_saturation()->set_factor_min(low + 2);
+      transform.mutable_saturation()->set_factor_max(high + 2);
+      break;
+    case 2:
+      transform.mutable_hue()->set_delta_min(low / 2);
+      transform.mutable_hue()->set_delta_max(1);
+      break;
+    case 3:
+      transform.mutable_gamma()->set_gamma_min(low + 2);
+      transform.mutable_gamma()->set_gamma_max(high + 2);
+      return;
+    case 4:
+      transform.mutable_grayscale()->set_channels(channels);
+      return;
+    case 5:
+      transform.mutable_per_image_standardization();
+      return;
+    case 6:
+      transform.mutable_cast()->set_dtype(high > low ? v1::UINT8 : v1::FLOAT32);
+      transform.mutable_cast()->set_scale(seeded);
+      return;
+    case 7:
+      transform.mutable_clip_by_value()->set_min(seeded ? 20 : low);
+      transform.mutable_clip_by_value()->set_max(seeded ? 200 : high + 1);
+      return;
+    case 8:
+      transform.mutable_trivial_augment();
+      return;
+    default:
+      transform.mutable_random_erasing()->set_probability(0.9f);
+      if (seeded) transform.mutable_random_erasing()->add_value(9);
+      return;
+  }
+  if (!seeded) return;
+  transform.add_tf_seed(bytes.Below(256));
+  transform.add_tf_seed(-1);
+}
+
+// A program over int64 values in the place of `drawn`.
+void DrawLabels(Bytes& bytes, RandomProgram& drawn) {
+  drawn.stored.clear();
+  drawn.floats.clear();
+  v1::Output& output = drawn.output;
+  output.clear_transforms();
+  output.clear_shape();
+  output.set_dtype(v1::INT64);
+  const int count = 1 + bytes.Below(5);
+  output.add_shape(count);
+  const int64_t odd[] = {-1, std::numeric_limits<int64_t>::min(), int64_t{1} << 53};
+  for (int i = 0; i < count; ++i) {
+    const int value = bytes.Below(12);
+    drawn.int64s.push_back(value < 3 ? odd[value] : value);
+  }
+  if (bytes.Below(2) == 0) {
+    v1::LabelMap& map = *output.add_transforms()->mutable_label_map();
+    for (const int64_t key : {3, 4, 5, 6}) {
+      map.add_keys(key);
+      map.add_values(bytes.Below(256));
+    }
+    if (bytes.Below(3) > 0) map.set_default_value(int64_t{1} << 40);
+  }
+  const v1::DataType dtypes[] = {v1::UINT8, v1::FLOAT32, v1::BFLOAT16};
+  const int end = bytes.Below(4);
+  if (end == 0) {
+    if (bytes.Below(2) == 0) output.set_dtype(v1::INT32);
+    return;
+  }
+  if (end == 1) {
+    output.add_transforms()->mutable_cast()->set_dtype(v1::FLOAT32);
+  } else {
+    output.add_transforms()->mutable_one_hot()->set_depth(1 + bytes.Below(8));
+  }
+  output.set_dtype(dtypes[bytes.Below(3)]);
+  if (bytes.Below(2) == 0) output.add_transforms()->mutable_normalize()->set_scale(0.5);
+  if (bytes.Below(2) == 0) output.add_transforms()->mutable_gamma()->set_gamma_max(2);
+}
+
 }  // namespace
 
 RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
@@ -216,14 +306,27 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   // Last, so that bytes which were drawn from before these existed mean what they meant.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
+  const int later = bytes.Below(5);
+  if (later == 4) {
+    DrawLabels(bytes, drawn);
+    return drawn;
+  }
+  for (int i = 0; i < later; ++i) {
+    DrawColour(bytes, channels, *output.add_transforms());
+    // Anywhere behind the decode.
+    const int first = kind == 0 ? 0 : 1;
+    const int last = output.transforms_size() - 1;
+    const int place = first + bytes.Below(last - first + 1);
+    for (int j = last; j > place; --j) output.mutable_transforms()->SwapElements(j, j - 1);
+  }
   return drawn;
 }
 
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn) {
   const std::vector<int64_t> shape(drawn.output.shape().begin(), drawn.output.shape().end());
-  const ValueType input = drawn.floats.empty()
-                              ? ValueType{.element = ElementType::kBytes}
-                              : ValueType{.element = ElementType::kFloat32, .shape = shape};
+  ValueType input = {.element = ElementType::kBytes};
+  if (!drawn.floats.empty()) input = {.element = ElementType::kFloat32, .shape = shape};
+  if (!drawn.int64s.empty()) input = {.element = ElementType::kInt64, .shape = shape};
   absl::StatusOr<Program> program = Program::Create(drawn.output.transforms(), input, shape);
   if (!program.ok() || !program->output().has_size()) return nullptr;
   return std::make_shared<const Program>(*std::move(program));
@@ -236,9 +339,15 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
   input.type = program->input();
   input.bytes = drawn.stored;
   input.floats = drawn.floats;
+  input.int64s = drawn.int64s;
   const absl::StatusOr<Value> value = program->Interpret(input, drawn.example);
   std::vector<uint8_t> want(bytes);
-  if (value.ok()) CastPlainly(*value, dtype, absl::MakeSpan(want));
+  absl::Status wanted = value.status();
+  if (value.ok() && value->type.element == ElementType::kInt64) {
+    wanted = CastInt64s(value->int64s, dtype, absl::MakeSpan(want));
+  } else if (value.ok()) {
+    CastPlainly(*value, dtype, absl::MakeSpan(want));
+  }
 
   const LoweredProgram lowered = Lower(program, dtype, /*read_soon=*/false);
   absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(lowered, nullptr);
@@ -247,12 +356,12 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
   std::vector<uint8_t> pixels;
   absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example).status();
   if (status.ok()) {
-    status = runner->Run(lowered, {.bytes = drawn.stored, .floats = drawn.floats}, drawn.example,
-                         pixels, absl::MakeSpan(got));
+    status = runner->Run(lowered,
+                         {.bytes = drawn.stored, .floats = drawn.floats, .int64s = drawn.int64s},
+                         drawn.example, pixels, absl::MakeSpan(got));
   }
-  if (status.code() != value.status().code()) {
-    return absl::StrCat("lowered: ", status.ToString(),
-                        ", interpreted: ", value.status().ToString());
+  if (status.code() != wanted.code()) {
+    return absl::StrCat("lowered: ", status.ToString(), ", interpreted: ", wanted.ToString());
   }
   if (!status.ok()) {
     runner->Drop();

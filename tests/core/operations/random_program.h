@@ -19,6 +19,7 @@ struct RandomProgram {
   v1::Output output;
   std::string stored;         // A JPEG or raw bytes, undamaged.
   std::vector<float> floats;  // Instead, where the feature is of floats.
+  std::vector<int64_t> int64s;
   ExampleKey example;
 };
 

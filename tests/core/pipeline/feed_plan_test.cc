@@ -309,6 +309,13 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { normalize {} }",
                 "wants pixels, raw bytes or a float feature");
   RefusesOutput(
+      "name: 'a' feature: 'label' dtype: FLOAT32 transforms { label_map { keys: 1 values: 2 } }",
+      "dtype is FLOAT32, want INT64 or INT32");
+  RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { one_hot { depth: 2 } }",
+                "dtype is INT64, want UINT8, FLOAT32 or BFLOAT16");
+  RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { one_hot { depth: 2 } }",
+                "wants an int64 feature, but gets float32");
+  RefusesOutput(
       "name: 'a' feature: 'raw' dtype: UINT8 shape: 12 transforms { decode_raw {} } "
       "transforms { random_flip {} }",
       "wants an image");

@@ -237,6 +237,73 @@ TEST(StepEngineTest, ValuesAreThoseOfTheRecords) {
   for (size_t i = 0; i < raw.size(); ++i) EXPECT_EQ(raw[i], i);
 }
 
+TEST(StepEngineTest, LabelsAndRecordNumbersTakeTransforms) {
+  const auto plan = MakePlan(R"pb(
+                               dataset: "test"
+                               global_batch: 3
+                               num_cores: 1
+                               epochs: 1
+                               outputs {
+                                 name: "class"
+                                 feature: "label"
+                                 transforms {
+                                   label_map {
+                                     keys: [ 2, 0 ]
+                                     values: [ 20, 5000000000 ]
+                                     default_value: -1
+                                   }
+                                 }
+                                 dtype: INT64
+                               }
+                               outputs {
+                                 name: "hot"
+                                 feature: "label"
+                                 transforms { one_hot { depth: 2 } }
+                                 dtype: UINT8
+                               }
+                               outputs {
+                                 name: "hot-pair"
+                                 feature: "pair"
+                                 shape: 2
+                                 transforms { one_hot { depth: 3 on_value: 4 off_value: 1 } }
+                                 dtype: BFLOAT16
+                               }
+                               outputs {
+                                 name: "id"
+                                 feature: "record_id"
+                                 transforms { cast { dtype: FLOAT32 } }
+                                 dtype: FLOAT32
+                               }
+                             )pb",
+                             OpenTestDataset(TestShards({3})));
+  StepEngine engine({.threads = 1});
+  EXPECT_THAT(Values<int64_t>(engine, plan, "class", 1), testing::ElementsAre(5000000000, -1, 20));
+  EXPECT_THAT(Values<uint8_t>(engine, plan, "hot", 1), testing::ElementsAre(1, 0, 0, 1, 0, 0));
+  // The pairs are (0, 0), (1, -1) and (2, -2).
+  const uint16_t one = 0x3f80, four = 0x4080;
+  EXPECT_THAT(Values<uint16_t>(engine, plan, "hot-pair", 1),
+              testing::ElementsAre(four, one, one, four, one, one,  //
+                                   one, four, one, one, one, one,   //
+                                   one, one, four, one, one, one));
+  EXPECT_THAT(Values<float>(engine, plan, "id", 1), testing::ElementsAre(0, 1, 2));
+}
+
+TEST(StepEngineTest, ALabelWithoutAKeyIsDamageWithItsPlaceAndValue) {
+  const auto dataset = OpenTestDataset(TestShards({5}));
+  const std::string spec =
+      "dataset: 'test' global_batch: 5 num_cores: 1 epochs: 1 "
+      "outputs { name: 'y' feature: 'label' transforms { label_map { keys: [0, 1, 2, 4] "
+      "values: [9, 8, 7, 6] } } dtype: INT32 }";
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(MakePlan(spec, dataset), {});
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss,
+                                          AllOf(HasSubstr("record_id 3"), HasSubstr("output 'y'"),
+                                                HasSubstr("label_map has no key 3"))));
+  EXPECT_THAT(Values<int32_t>(engine, MakePlan(spec + " on_corrupt: MASK", dataset), "y", 1),
+              testing::ElementsAre(9, 8, 7, 0, 6));
+}
+
 // One 8 x 8 picture per example, resized, flipped and whatever `more` says.
 std::string ResizedSpec(const std::string& more) {
   return absl::StrCat(

@@ -1,0 +1,28 @@
+// Saturation and hue of RGB pixels, vectorised: the arithmetic of TensorFlow's CPU kernels
+// AdjustHue and AdjustSaturation, with their bits on every CPU. core/operations/saturation.cc and
+// hue.cc have it written out one pixel at a time.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_NUMERIC_COLOUR_H_
+#define SYSTOLE_CORE_NUMERIC_COLOUR_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace systole {
+
+// `pixels`: [n, 3], red, green, blue. uint8 is computed from 0 to 1: times kUint8ToUnit, and at the
+// end times 255.5 and cut off. REQUIRES: pixels.size() % 3 == 0 (CHECK).
+
+// S of HSV times `factor`, then held to 0 to 1. REQUIRES: factor >= 0.
+void AdjustSaturation(float factor, absl::Span<float> pixels);
+void AdjustSaturation(float factor, absl::Span<uint8_t> pixels);
+
+// H of HSV turned by `delta` of the circle. REQUIRES: -1 <= delta <= 1.
+void AdjustHue(float delta, absl::Span<float> pixels);
+void AdjustHue(float delta, absl::Span<uint8_t> pixels);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_NUMERIC_COLOUR_H_
