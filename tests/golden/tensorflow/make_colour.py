@@ -286,8 +286,8 @@ def stateless():
         "saturation { factor_min: 0.1 factor_max: 2.3 }": lambda x, seed: (
             tf.image.stateless_random_saturation(x, 0.1, 2.3, seed)
         ),
-        "hue { delta_min: -0.45 delta_max: 0.45 }": lambda x, seed: (
-            tf.image.stateless_random_hue(x, 0.45, seed)
+        "hue { delta_min: -0.45 delta_max: 0.45 }": lambda x, seed: tf.image.stateless_random_hue(
+            x, 0.45, seed
         ),
     }
     places = [(0, 0), (0, 1), (1, 0), (3, 1_281_166), (89, 2**40 + 5)]
