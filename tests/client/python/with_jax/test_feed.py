@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import json
 import pickle
+import time
 
 import numpy as np
 import pytest
