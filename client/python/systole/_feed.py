@@ -336,8 +336,8 @@ _MALLOC_VARIABLES = (
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# Heaps of malloc. gRPC's threads do well with few, and the trainer's own want several.
-_ARENAS = 4
+# Heaps of malloc, as every client has (core/program/README.md). With 4, TCP has 0.9 of the rate.
+_ARENAS = 1
 
 # The process that has opened feeds from servers. gRPC leaves files open for good, also after
 # close(), and a child of fork() that used gRPC would share them with its parent: neither hears from
