@@ -8,6 +8,22 @@
 #include "core/memory/aligned_buffer.h"
 
 namespace systole {
+namespace {
+
+// How far behind the beginning of its memory a buffer begins. Large blocks begin on a page, and so
+// do servers' slots and, often, the cores' parts of a tensor. Copied between addresses whose lower
+// 12 bits are alike, a step takes a tenth longer (bench/peers, wire alone, unix:).
+constexpr int64_t kPageOffset = 1024;
+static_assert(kPageOffset % kBufferAlignment == 0);
+
+uint8_t* Allocate(int64_t bytes) {
+  // The size is a multiple of the alignment: slices are made of aligned tensors.
+  void* const memory = std::aligned_alloc(static_cast<size_t>(kBufferAlignment),
+                                          static_cast<size_t>(bytes + kPageOffset));
+  return memory == nullptr ? nullptr : static_cast<uint8_t*>(memory) + kPageOffset;
+}
+
+}  // namespace
 
 std::shared_ptr<StepShelf> StepShelf::Create(int64_t bytes, int64_t keep, StepMemory memory) {
   return std::shared_ptr<StepShelf>(new StepShelf(bytes, keep, std::move(memory)));
@@ -28,11 +44,7 @@ absl::StatusOr<StepBuffer> StepShelf::Acquire() {
     }
   }
   if (buffer == nullptr) {
-    // The size is a multiple of the alignment: slices are made of aligned tensors.
-    buffer = memory_.allocate
-                 ? memory_.allocate(bytes_)
-                 : static_cast<uint8_t*>(std::aligned_alloc(static_cast<size_t>(kBufferAlignment),
-                                                            static_cast<size_t>(bytes_)));
+    buffer = memory_.allocate ? memory_.allocate(bytes_) : Allocate(bytes_);
     if (buffer == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "no memory for a step of ", bytes_,
@@ -73,7 +85,7 @@ void StepShelf::Free(uint8_t* buffer) const {
   if (memory_.allocate) {
     memory_.free(buffer, bytes_);
   } else {
-    std::free(buffer);
+    std::free(buffer - kPageOffset);
   }
 }
 
