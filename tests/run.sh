@@ -87,7 +87,7 @@ check_tidy() {
   local build=$1
   shift
   list_sources "$@" | grep -z '\.cc$' |
-    xargs -0 -n 2 -P "$jobs" clang-tidy -p "$build" --quiet 2>&1 |
+    xargs -0 -n 2 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Werror 2>&1 |
     sed '/^[0-9]* warnings\{0,1\} generated\.$/d'
 }
 

@@ -41,8 +41,8 @@ bool ConsumeNumber(absl::string_view& text, char end, int64_t& value) {
   if (stop == absl::string_view::npos) return false;
   const absl::string_view digits = text.substr(0, stop);
   const auto [parsed, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || parsed != digits.data() + digits.size() || value < 0) return false;
-  if (digits.size() > 1 && digits[0] == '0') return false;
+  if (error != std::errc() || parsed != digits.data() + digits.size()) return false;
+  if (digits[0] == '-' || (digits.size() > 1 && digits[0] == '0')) return false;  // "-0", "007"
   text.remove_prefix(stop + 1);
   return true;
 }

@@ -4,10 +4,8 @@ order. TensorFlow puts its protobuf into the whole process; without care a spec 
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from conftest import python
 
 USE = """
 with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
@@ -45,12 +43,7 @@ def test_imported(package, order, server, shards, write_spec):
         imports.reverse()
     # Twice, so that each has been at work when the other is.
     code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
-    done = subprocess.run(
-        [sys.executable, "-c", code, server.address, write_spec(), shards],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
 
 
@@ -59,10 +52,5 @@ def test_all_together(server, shards, write_spec):
     imports = [f"import {package}" for package in packages]
     imports.insert(len(packages) // 2, "import systole")
     code = "\n".join(["import sys", *imports, USE, *OTHERS.values(), USE])
-    done = subprocess.run(
-        [sys.executable, "-c", code, server.address, write_spec(), shards],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from conftest import python
 
 USE = """
 with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
@@ -20,13 +17,8 @@ except systole.InvalidSpec:
 
 
 def check(first: str, second: str, server, spec: str) -> None:
-    code = f"import sys\n{first}\n{second}\n{textwrap.dedent(USE)}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, server.address, spec],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    code = f"import sys\n{first}\n{second}\n{USE}"
+    done = python(code, server.address, spec)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
 
 

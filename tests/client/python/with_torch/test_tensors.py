@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 import systole
 import systole.torch
 import torch
-from conftest import image, spec_text
+from conftest import image, python, spec_text
 
 OUTPUTS = (
     image("half", "BFLOAT16", "NHWC")
@@ -127,10 +125,5 @@ with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
     assert systole.torch.to_tensors(batch)["id"].tolist() == batch["id"].tolist()
     assert (torch.ones(64, 64) @ torch.ones(64, 64)).sum() == 64**3
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, server.address, write_spec()],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = python(code, server.address, write_spec())
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
