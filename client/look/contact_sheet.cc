@@ -40,8 +40,8 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
     if (spec.num_cores() < step.core_end() || spec.global_batch() < 1 ||
         step.layout().per_core_batch() != (spec.global_batch() - 1) / spec.num_cores() + 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "step ", step.number(), " has ", step.layout().per_core_batch(),
-          " places on each core up to ", step.core_end() - 1, ", but the spec has global_batch: ",
+          "step ", step.number(), " has cores up to ", step.core_end() - 1, " with ",
+          step.layout().per_core_batch(), " places each, but the spec has global_batch: ",
           spec.global_batch(), " and num_cores: ", spec.num_cores()));
     }
   }

@@ -84,11 +84,10 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
     }
   }
   if (const FeatureKind kind = DeclaredKind(output); kind != FeatureKind::kMissing) return kind;
-  return Refuse(output,
-                absl::StrCat("dataset '", dataset.name(), "' has no values of a feature '",
-                             ForeignName(output.feature()), "' in its first record, which has ",
-                             ListFeatures(dataset, output.feature()),
-                             "; if only some records have it, set default_value or padded"));
+  return Refuse(output, absl::StrCat("the first record of dataset '", dataset.name(),
+                                     "' has no feature '", ForeignName(output.feature()),
+                                     "'; it has ", ListFeatures(dataset, output.feature()),
+                                     "; if other records have it, set default_value or padded"));
 }
 
 absl::Status CheckName(const v1::Output& output) {

@@ -233,7 +233,9 @@ TEST(ContactSheetTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(other, steps, {}), HasSubstr("no tensor 'klass'"));
   v1::FeedSpec small = spec;
   small.set_global_batch(4);
-  EXPECT_THAT(refusal(small, steps, {}), HasSubstr("has 8 places"));
+  EXPECT_THAT(refusal(small, steps, {}),
+              HasSubstr("cores up to 1 with 4 places each, but the spec has global_batch: 4 and"
+                        " num_cores: 2"));
   std::vector<Step> mixed = MakeSteps({.tensors = {LabelTensor()}}, 0, 1);
   mixed.push_back(MakeStep({.per_core = 2, .tensors = {LabelTensor()}}, 1));
   EXPECT_THAT(refusal(spec, mixed, {}), HasSubstr("steps 0 and 1 have different tensors"));
