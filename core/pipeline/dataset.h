@@ -117,13 +117,13 @@ class Dataset {
   const std::vector<Shard> shards_;
   const ShardMap map_;
   std::vector<int64_t> records_per_shard_;  // Set by Create().
-  int64_t mean_record_bytes_ = 1;    // Set by Create().
-  uint64_t fingerprint_ = 0;         // Set by Create().
-  int64_t num_damaged_records_ = 0;  // Set by Create().
-  int64_t min_payload_bytes_ = 0;    // Set by Create().
-  int64_t max_payload_bytes_ = 0;    // Set by Create().
-  DatasetSample sample_;             // Set by Create().
-  mutable DamageLog damage_;         // A log of what const methods met.
+  int64_t mean_record_bytes_ = 1;           // Set by Create().
+  uint64_t fingerprint_ = 0;                // Set by Create().
+  int64_t num_damaged_records_ = 0;         // Set by Create().
+  int64_t min_payload_bytes_ = 0;           // Set by Create().
+  int64_t max_payload_bytes_ = 0;           // Set by Create().
+  DatasetSample sample_;                    // Set by Create().
+  mutable DamageLog damage_;                // A log of what const methods met.
 };
 
 }  // namespace systole
