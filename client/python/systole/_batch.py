@@ -158,7 +158,7 @@ class Batch(Mapping[str, Array]):
         return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
 
     def ragged(self, name: str) -> Ragged:
-        """A padded output without its padding: all values, and where each example's begin and end."""
+        """A padded output without its padding: all values, and where each example begins."""
         array = self[name]
         lengths = self[f"{name}_length"]
         row_splits = np.zeros(len(lengths) + 1, dtype=np.int64)

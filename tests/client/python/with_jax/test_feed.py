@@ -233,9 +233,7 @@ def test_lists_of_any_length_come_padded_and_ragged(shards):
     jpeg = systole.Output(
         feature="image", dtype="uint8", padded=systole.Padded(length=20000, value=7)
     )
-    spec = systole.FeedSpec(
-        dataset="flowers", global_batch=6, num_cores=2, outputs={"jpeg": jpeg}
-    )
+    spec = systole.FeedSpec(dataset="flowers", global_batch=6, num_cores=2, outputs={"jpeg": jpeg})
     with systole.LocalFeed(shards, spec, threads=1) as feed:
         batch = next(feed)
     lengths = batch["jpeg_length"]
