@@ -81,7 +81,7 @@ absl::Status WriteShard(const Corpus& corpus, const fs::path& folder, int64_t sh
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> source, FileSource::Open(path));
-  SYSTOLE_ASSIGN_OR_RETURN(const LoadedIndex index, LoadIndex(*source, {}));
+  SYSTOLE_ASSIGN_OR_RETURN(const LoadedIndex index, LoadIndex(*source, source->identity(), {}));
   // Empty unless the index could not be written.
   return index.note.empty() ? absl::OkStatus() : absl::UnavailableError(index.note);
 }

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/compression/compression.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
 #include "core/storage/list_shards.h"
 
 namespace systole {
@@ -20,6 +22,25 @@ bool IsDatasetName(absl::string_view name) {
          name.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
              "0123456789_.-") == absl::string_view::npos;
+}
+
+absl::StatusOr<Compression> StatedCompression(const v1::DatasetConfig& entry) {
+  switch (entry.compression()) {
+    case v1::DatasetConfig::DETECT:
+      return Compression::kDetect;
+    case v1::DatasetConfig::NONE:
+      return Compression::kNone;
+    case v1::DatasetConfig::GZIP:
+      return Compression::kGzip;
+    case v1::DatasetConfig::ZLIB:
+      return Compression::kZlib;
+    case v1::DatasetConfig::ZSTD:
+      return Compression::kZstd;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset '", entry.name(), "': compression is ",
+                       static_cast<int>(entry.compression()), ", which this server does not know"));
+  }
 }
 
 }  // namespace
@@ -51,7 +72,9 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
                                                              : "its files cannot be listed"});
       continue;
     }
-    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(entry.name(), *paths, options);
+    ShardOptions own = options;
+    SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(entry.name(), *paths, own);
     if (!dataset.ok()) {
       const std::string reason(dataset.status().message());
       catalogue.refused_.emplace(

@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/image/jpeg_check.h"
 #include "core/numeric/simd_target.h"
@@ -45,6 +47,8 @@ struct Flags {
   int threads = UsableProcessors();
   uint64_t memory_budget = static_cast<uint64_t>(StepEngineOptions().memory_budget_bytes);
   std::string index_dir;
+  std::string compression{CompressionName(Compression::kDetect)};
+  uint64_t decompression_cache = ChunkCache::kDefaultBytes;
   double drain_timeout_s = 10;
   std::string log_level = "info";
 };
@@ -67,6 +71,8 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
     if (dataset == nullptr) {
       dataset = config.add_datasets();
       dataset->set_name(name);
+      dataset->set_compression(
+          static_cast<v1::DatasetConfig::Compression>(CompressionNamed(flags.compression).value()));
     }
     dataset->add_shards(entry.substr(equals + 1));
   }
@@ -129,8 +135,10 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
 absl::Status Run(const Flags& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
-  SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue,
-                           Catalogue::Open(config, {.index_dir = flags.index_dir}));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      Catalogue catalogue,
+      Catalogue::Open(config, {.index_dir = flags.index_dir,
+                               .chunks = std::make_shared<ChunkCache>(flags.decompression_cache)}));
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   for (const auto& [name, refusal] : catalogue.refused()) {
     events.Add(LogCause::kProgram, LogLevel::kError,
@@ -220,8 +228,8 @@ int Main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option(
          "--dataset", flags.datasets,
-         "Serve the shards that GLOB matches under NAME. Give it again for another dataset, or "
-         "with the same NAME for more shards of it")
+         "Serve the shards that GLOB matches, or that lie in the folder GLOB, under NAME. Give it "
+         "again for another dataset, or with the same NAME for more shards of it")
       ->type_name("NAME=GLOB")
       ->allow_extra_args(false);
   app.add_option("--config", flags.config,
@@ -241,6 +249,20 @@ int Main(int argc, char** argv) {
                  "Folder for shard indexes, which must exist. Default: beside each shard")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");
+  app.add_option("--compression", flags.compression,
+                 "How the shards of --dataset are compressed: detect (each by its first bytes), "
+                 "none, gzip, zlib or zstd")
+      ->type_name("KIND")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(CompressionNames().begin(), CompressionNames().end()),
+          CLI::ignore_case))
+      ->capture_default_str();
+  app.add_option("--decompression-cache", flags.decompression_cache,
+                 "Memory for decompressed parts of compressed shards, such as 512MB")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 46, "16 MiB to 64 TiB"))
+      ->type_name("SIZE")
+      ->capture_default_str();
   app.add_option("--drain-timeout", flags.drain_timeout_s,
                  "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
       ->type_name("SECONDS")

@@ -12,9 +12,9 @@
 #include "client/cli/progress_bar.h"
 #include "client/json/json_writer.h"
 #include "core/record/index_file.h"
+#include "core/record/shard_file.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
 #include "core/storage/list_shards.h"
 
 namespace systole {
@@ -66,9 +66,14 @@ class IndexCommand final : public Command {
     {
       ProgressBar bar(console, {.label = "indexing", .total = static_cast<int64_t>(paths.size())});
       for (const std::string& path : paths) {
-        SYSTOLE_ASSIGN_OR_RETURN(const auto source, FileSource::Open(path));
-        SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
-                                 LoadIndex(*source, {.index_dir = index_dir_, .rebuild = true}));
+        SYSTOLE_ASSIGN_OR_RETURN(
+            const ShardFile file,
+            OpenShardFile(
+                path, {.restart_path = RestartPath(IndexPath(path, index_dir_)), .rebuild = true}));
+        SYSTOLE_ASSIGN_OR_RETURN(
+            LoadedIndex loaded,
+            LoadIndex(*file.bytes, file.identity, {.index_dir = index_dir_, .rebuild = true}));
+        if (!file.note.empty()) console.err << path << ": " << file.note << "\n";
         if (!loaded.note.empty()) {
           // For a server that is a remark; here the file was all that was asked for.
           return absl::PermissionDeniedError(loaded.note);
@@ -91,7 +96,8 @@ class IndexCommand final : public Command {
     std::map<std::string, std::set<std::string>> names_by_folder;
     for (const std::string& path : paths) {
       const std::filesystem::path index = IndexPath(path, index_dir_);
-      names_by_folder[index.parent_path().string()].insert(index.filename().string());
+      const std::string name = index.filename().string();
+      names_by_folder[index.parent_path().string()].insert({name, RestartPath(name)});
     }
     for (const auto& [folder, names] : names_by_folder) {
       RemoveStaleTemporaries(folder, [&names = names](absl::string_view base_name) {

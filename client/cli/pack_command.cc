@@ -48,6 +48,13 @@ std::string LabelsText(const std::vector<std::string>& classes) {
   return classes.size() > kMostShown ? text + ", .." : text;
 }
 
+absl::StatusOr<Compression> CompressionToWrite(absl::string_view name) {
+  const std::optional<Compression> named = CompressionNamed(name);
+  if (named.has_value() && *named != Compression::kDetect) return *named;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--compression is \"", ForeignText(name), "\", want none, gzip, zlib or zstd"));
+}
+
 class PackCommand final : public Command {
  public:
   std::string name() const override { return "pack"; }
@@ -72,6 +79,8 @@ class PackCommand final : public Command {
     options.Optional("--validation", "FRACTION", &options_.plan.validation,
                      "Part of each class that goes to validation shards");
     options.Optional("--seed", "S", &options_.plan.seed, "Key of the split and of the order");
+    options.Optional("--compression", "KIND", &compression_,
+                     "Compress each shard: zstd, gzip or zlib; gains little on JPEG");
     options.Flag("--skip-bad", &options_.skip_bad,
                  "Leave out, and list, files that are not whole JPEGs");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
@@ -80,6 +89,7 @@ class PackCommand final : public Command {
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(options_.threads, ThreadCount(threads_));
     options_.plan.shards = shards_;
+    SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
       const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every file.
@@ -123,6 +133,7 @@ class PackCommand final : public Command {
   std::string out_prefix_;
   int64_t shards_ = 0;
   int64_t threads_ = 0;
+  std::string compression_ = "none";
   PackOptions options_;
 };
 

@@ -21,6 +21,7 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
+#include "core/storage/file_source.h"
 #include "core/storage/list_shards.h"
 #include "core/storage/small_file.h"
 
@@ -216,7 +217,8 @@ absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tre
                                        const PackOptions& options, Pass& pass) {
   if (pass.stopped()) return Pass::Stopped();
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
-  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, RecordWriter::Create(job.path));
+  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer,
+                           RecordWriter::Create(job.path, options.compression));
   for (const int64_t i : job.images) {
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
@@ -229,7 +231,8 @@ absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tre
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
-  return PackedShard{job.path, writer.num_records(), writer.bytes_written()};
+  SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(job.path));
+  return PackedShard{job.path, writer.num_records(), file.size_bytes};
 }
 
 void RemoveShards(const std::vector<PackedShard>& shards) {

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/pack_plan.h"
+#include "core/compression/compression.h"
 
 namespace systole {
 
@@ -34,6 +35,8 @@ struct PackOptions {
   std::optional<int64_t> quality;
   // Stores pixels instead of JPEGs. Not together with `quality`.
   bool raw = false;
+  // Of each shard as a whole.
+  Compression compression = Compression::kNone;
   // Leaves out files that are not whole JPEGs, and lists them. Otherwise they are an error.
   bool skip_bad = false;
   int threads = 1;  // At least 1.
@@ -42,7 +45,7 @@ struct PackOptions {
 struct PackedShard {
   std::string path;
   int64_t records = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  // Of the file.
 };
 
 struct SkippedFile {

@@ -14,7 +14,6 @@
 #include "core/memory/aligned_buffer.h"
 #include "core/record/shard.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_source.h"
 
 namespace systole {
 namespace {
@@ -24,11 +23,6 @@ constexpr int64_t kSamplePerShard = 16;
 constexpr int64_t kMostSampled = 1000;
 constexpr int64_t kPreviewValues = 8;
 constexpr size_t kPreviewBytes = 60;
-
-absl::StatusOr<Shard> OpenShard(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> source, FileSource::Open(path));
-  return Shard::Create(std::move(source));
-}
 
 // Widens `range`, which holds `seen` numbers so far, by one more.
 void Widen(Range& range, int64_t seen, int64_t value) {
@@ -135,7 +129,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
   FeatureGatherer features;
   AlignedBuffer scratch;
   for (const std::string& path : paths) {
-    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, OpenShard(path));
+    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
     report.shards.push_back(
         {path, shard.num_records(), shard.size_bytes(), shard.index().num_damaged()});
     report.records += shard.num_records();
@@ -164,7 +158,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record) {
   int64_t before = 0;
   for (const std::string& path : paths) {
-    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, OpenShard(path));
+    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
     if (record < 0 || record - before >= shard.num_records()) {
       before += shard.num_records();
       continue;

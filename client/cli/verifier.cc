@@ -15,7 +15,6 @@
 #include "core/memory/aligned_buffer.h"
 #include "core/record/shard.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_source.h"
 
 namespace systole {
 namespace {
@@ -97,18 +96,14 @@ int64_t BytesOf(const Block& block) {
   return last.offset + last.size - block.shard->index().span(block.begin).offset;
 }
 
-absl::StatusOr<Shard> OpenShard(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> source, FileSource::Open(path));
-  return Shard::Create(std::move(source));  // Scans the file itself, whatever its index says.
-}
-
 absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
                          const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
                          VerifyReport& report) {
+  const ShardOptions scanning = {.chunks = std::make_shared<ChunkCache>()};
   std::vector<absl::StatusOr<Shard>> shards;
   for (size_t i = 0; i < paths.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
   ParallelFor(pool, static_cast<int64_t>(paths.size()),
-              [&](int64_t i) { shards[i] = OpenShard(paths[i]); });
+              [&](int64_t i) { shards[i] = Shard::Scan(paths[i], scanning); });
 
   std::vector<Block> blocks;
   for (const absl::StatusOr<Shard>& shard : shards) {

@@ -55,11 +55,13 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
   std::vector<Shard> shards;
   shards.reserve(paths.size());
+  ShardOptions sharing = options;
+  if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   for (const std::string& path : paths) {
     if (interrupted != nullptr && interrupted()) {
       return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
     }
-    absl::StatusOr<Shard> shard = Shard::Open(path, options);
+    absl::StatusOr<Shard> shard = Shard::Open(path, sharing);
     if (!shard.ok()) return WithoutFolder(shard.status(), path);
     shards.push_back(*std::move(shard));
   }

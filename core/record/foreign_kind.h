@@ -14,7 +14,7 @@ namespace systole {
 // How much of a file's beginning ForeignKind() looks at.
 inline constexpr size_t kMagicBytes = 8;
 
-// "it is compressed with gzip; uncompress it with .." for a file that begins with `begin`; empty if
+// "it is compressed with gzip; .." for a file that begins with `begin`; empty if
 // no known kind begins so. A shard can begin with any bytes, so call it only for a file in which no
 // record was found.
 std::string ForeignKind(absl::string_view begin);

@@ -55,14 +55,14 @@ struct StoredIndex {
   RecordIndex index;
   std::optional<uint64_t> content_hash;
 };
-absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path,
+absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path, uint64_t shard_bytes,
                                            const FileIdentity& shard) {
   SYSTOLE_ASSIGN_OR_RETURN(const SmallFile file,
-                           ReadSmallFile(index_path, RecordIndex::MaxTextBytes(shard.size_bytes)));
+                           ReadSmallFile(index_path, RecordIndex::MaxTextBytes(shard_bytes)));
   if (file.identity.mtime_ns < shard.mtime_ns) {
     return absl::FailedPreconditionError("index is older than the shard");
   }
-  SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard.size_bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard_bytes));
   const absl::StatusOr<SmallFile> hash = ReadSmallFile(HashPath(index_path), kMaxHashFileBytes);
   if (absl::IsNotFound(hash.status()) ||
       (hash.ok() && absl::StartsWith(hash->bytes, kHashWithoutDamage))) {
@@ -96,6 +96,10 @@ std::string IndexPath(const std::string& shard_path, absl::string_view index_dir
   if (error) absolute = shard_path;
   return absl::StrFormat("%s/%s-%016x.idx", index_dir, BaseName(shard_path),
                          Xxh3(absolute.lexically_normal().string()));
+}
+
+std::string RestartPath(absl::string_view index_path) {
+  return absl::StrCat(index_path, ".restart");
 }
 
 std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
@@ -146,11 +150,13 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIde
                       .content_hash = hash};
 }
 
-absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOptions& options) {
+absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentity& identity,
+                                      const IndexFileOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t shard_bytes, shard.Size());
   const std::string index_path = IndexPath(std::string(shard.name()), options.index_dir);
   LoadedIndex loaded;
   if (!options.rebuild) {
-    absl::StatusOr<StoredIndex> stored = ReadIndexFiles(index_path, shard.identity());
+    absl::StatusOr<StoredIndex> stored = ReadIndexFiles(index_path, shard_bytes, identity);
     if (stored.ok()) {
       loaded.index = std::move(stored->index);
       if (stored->content_hash.has_value()) {
@@ -161,7 +167,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOp
       SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
       loaded.index = std::move(looked_at.index);
       loaded.content_hash = looked_at.content_hash;
-      WriteHashFile(index_path, shard.identity(), loaded);
+      WriteHashFile(index_path, identity, loaded);
       return loaded;
     }
     if (!absl::IsNotFound(stored.status())) {
@@ -176,7 +182,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOp
   loaded.scanned = true;
   const absl::Status written = WriteFileAtomically(index_path, loaded.index.ToText(), kIndexSink);
   if (written.ok()) {
-    WriteHashFile(index_path, shard.identity(), loaded);
+    WriteHashFile(index_path, identity, loaded);
   } else {
     AddNote(loaded.note, absl::StrCat("index not kept: ", written.message()));
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "core/record/record_index.h"
 #include "core/record/scan_shard.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/file_source.h"
 
 namespace systole {
@@ -27,6 +28,9 @@ struct IndexFileOptions {
 // Where the index of `shard_path` lies: `<shard>.idx` or, in an index folder that serves shards of
 // many folders, `<index_dir>/<base name>-<XXH3-64 of the absolute path, 16 hex digits>.idx`.
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);
+
+// Where the restart points of a compressed shard lie, beside its index.
+std::string RestartPath(absl::string_view index_path);
 
 struct LoadedIndex {
   RecordIndex index;
@@ -52,12 +56,14 @@ inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files, or scans the shard and writes them.
+// Reads the index of `shard` from its files, or scans the shard and writes them. `identity` is that
+// of the shard's file, which may be compressed; the index is of what it holds.
 // The files are used only if the index is at least as new as the shard and covers exactly its
-// bytes, and the hash file, where there is one, was made for a shard of this size and mtime.
+// bytes, and the hash file, where there is one, was made for a file of this size and mtime.
 // Files that cannot be read or written give a note, no error. Errors are those of reading the
 // shard, and FailedPrecondition if it changed while being scanned.
-absl::StatusOr<LoadedIndex> LoadIndex(const FileSource& shard, const IndexFileOptions& options);
+absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentity& identity,
+                                      const IndexFileOptions& options);
 
 }  // namespace systole
 

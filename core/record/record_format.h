@@ -6,14 +6,13 @@
 #ifndef SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
 #define SYSTOLE_CORE_RECORD_RECORD_FORMAT_H_
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "core/checksum/crc32c.h"
+#include "core/memory/little_endian.h"
 
 namespace systole {
 
@@ -32,21 +31,6 @@ struct RecordSpan {
 
   bool operator==(const RecordSpan&) const = default;
 };
-
-static_assert(std::endian::native == std::endian::little, "Loads and stores below copy bytes");
-
-inline uint32_t LoadU32Le(const char* p) {
-  uint32_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
-inline uint64_t LoadU64Le(const char* p) {
-  uint64_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
-inline void StoreU32Le(uint32_t value, char* p) { std::memcpy(p, &value, sizeof(value)); }
-inline void StoreU64Le(uint64_t value, char* p) { std::memcpy(p, &value, sizeof(value)); }
 
 // The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if its CRC does not
 // hold. A length that holds may still be larger than the shard.

@@ -3,14 +3,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/compression/compressing_sink.h"
 #include "core/record/record_format.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 
 namespace systole {
 
-absl::StatusOr<RecordWriter> RecordWriter::Create(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSink> sink, FileSink::Create(path));
+absl::StatusOr<RecordWriter> RecordWriter::Create(const std::string& path,
+                                                  Compression compression) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSink> file, FileSink::Create(path));
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> sink,
+                           CompressingSink(std::move(file), compression));
   return RecordWriter(std::move(sink));
 }
 

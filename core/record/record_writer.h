@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/compression/compression.h"
 #include "core/storage/byte_sink.h"
 
 namespace systole {
@@ -18,8 +19,9 @@ namespace systole {
 class RecordWriter {
  public:
   // Writes to the file `path`, which appears, whole, when Close() returns OK. Errors as
-  // FileSink::Create.
-  static absl::StatusOr<RecordWriter> Create(const std::string& path);
+  // FileSink::Create and CompressingSink.
+  static absl::StatusOr<RecordWriter> Create(const std::string& path,
+                                             Compression compression = Compression::kNone);
 
   explicit RecordWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {}
 
@@ -30,6 +32,7 @@ class RecordWriter {
   absl::Status Close();
 
   int64_t num_records() const { return num_records_; }
+  // Before compression.
   uint64_t bytes_written() const { return bytes_written_; }
 
  private:

@@ -8,9 +8,9 @@
 #include "core/record/foreign_kind.h"
 #include "core/record/index_file.h"
 #include "core/record/scan_shard.h"
+#include "core/record/shard_file.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_source.h"
 
 namespace systole {
 namespace {
@@ -51,11 +51,22 @@ absl::Status CheckOptions(const ShardOptions& options) {
 
 absl::StatusOr<Shard> Shard::Open(const std::string& path, const ShardOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> source, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      ShardFile file,
+      OpenShardFile(path, {.compression = options.compression,
+                           .chunks = options.chunks,
+                           .restart_path = RestartPath(IndexPath(path, options.index_dir))}));
   SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
-                           LoadIndex(*source, {.index_dir = options.index_dir}));
-  return Shard(std::move(source), std::move(loaded.index), loaded.content_hash,
-               std::move(loaded.note), options.max_record_bytes);
+                           LoadIndex(*file.bytes, file.identity, {.index_dir = options.index_dir}));
+  if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";
+  return Shard(std::move(file.bytes), std::move(loaded.index), loaded.content_hash,
+               file.note + loaded.note, options.max_record_bytes);
+}
+
+absl::StatusOr<Shard> Shard::Scan(const std::string& path, const ShardOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(ShardFile file, OpenShardFile(path, {.compression = options.compression,
+                                                                .chunks = options.chunks}));
+  return Create(std::move(file.bytes), options);
 }
 
 absl::StatusOr<Shard> Shard::Create(std::unique_ptr<ByteSource> source,
@@ -98,7 +109,7 @@ absl::Status Shard::CheckHoldsRecords() const {
   }
   return absl::DataLossError(absl::StrCat(
       "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
-      index_.damaged().front().cause, "); want uncompressed TFRecord, whole"));
+      index_.damaged().front().cause, "); want TFRecord, whole"));
 }
 
 absl::Status Shard::CheckUnchanged() const { return ReadFailure(source_->CheckUnchanged()); }

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/record/record_format.h"
 #include "core/record/record_index.h"
@@ -26,6 +28,10 @@ struct ShardOptions {
   std::string index_dir = {};
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
+  // How the shards are compressed, and where their decompressed bytes are held: see
+  // ShardFileOptions.
+  Compression compression = Compression::kDetect;
+  std::shared_ptr<ChunkCache> chunks = {};
 };
 
 // Where the bytes that a RecordCallback sees may lie.
@@ -41,6 +47,9 @@ class Shard {
  public:
   // Opens the file `path`; reads its index or builds it (see LoadIndex).
   static absl::StatusOr<Shard> Open(const std::string& path, const ShardOptions& options = {});
+
+  // The same, but scans the file itself, whatever files lie beside it, and writes none.
+  static absl::StatusOr<Shard> Scan(const std::string& path, const ShardOptions& options = {});
 
   // A shard that is no file: scans `source` and keeps the index in memory.
   static absl::StatusOr<Shard> Create(std::unique_ptr<ByteSource> source,
@@ -85,17 +94,18 @@ class Shard {
 
   // OK if the shard is empty or the framing of at least one record holds. Otherwise it is no shard,
   // or nothing of it can be read; says what the file looks like, and what to do.
-  //   InvalidArgument  a file of another kind: compressed, or an image.
+  //   InvalidArgument  a file of another kind: an image, or compressed though that was ruled out.
   //   DataLoss         unknown bytes; gives the cause of the first record.
   absl::Status CheckHoldsRecords() const;
 
   int64_t num_records() const { return index_.num_records(); }
+  // Decompressed.
   uint64_t size_bytes() const { return index_.shard_bytes(); }
   // Record sizes and stored payload CRCs as one number (see ScannedShard): what the shard
   // contributes to its dataset's fingerprint.
   uint64_t content_hash() const { return content_hash_; }
   const RecordIndex& index() const { return index_; }
-  // See LoadedIndex::note.
+  // See LoadedIndex::note and ShardFile::note.
   const std::string& index_note() const { return index_note_; }
   absl::string_view path() const { return source_->name(); }
   absl::string_view base_name() const { return BaseName(source_->name()); }

@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <tuple>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -22,17 +26,35 @@ namespace {
 
 bool LiesBesideShards(absl::string_view path) {
   return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
-         BaseName(path) == kLabelsFileName;
+         absl::EndsWith(path, ".idx.restart") || BaseName(path) == kLabelsFileName;
 }
 
-bool Exists(const std::string& path) {
+// The mode of what stands at `path`; nullopt if nothing does.
+std::optional<mode_t> ModeOf(const std::string& path) {
   struct stat info;
-  return ::stat(path.c_str(), &info) == 0;
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info.st_mode;
+}
+
+// The paths of all that a folder holds, but what is hidden.
+absl::StatusOr<std::vector<std::string>> PathsIn(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; at != end; at.increment(error)) {
+    if (error) break;
+    if (at->path().filename().string()[0] != '.') paths.push_back(at->path().string());
+  }
+  if (!error) return paths;
+  return absl::ErrnoToStatus(error.value(),
+                             absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
 }
 
 // Every path that `pattern` names, whatever it is.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
-  if (Exists(pattern)) return std::vector<std::string>{pattern};
+  if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
+    if (S_ISDIR(*mode)) return PathsIn(pattern);
+    return std::vector<std::string>{pattern};
+  }
   glob_t matches = {};
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &matches);
   const int error = errno;
@@ -72,12 +94,17 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
       shards.push_back(path);
     }
     if (shards.size() == before) {
-      return absl::NotFoundError(absl::StrCat("pattern \"", ForeignText(pattern),
-                                              "\" matches index files (.idx) and ", kLabelsFileName,
-                                              " only; want TFRecord shards"));
+      return absl::NotFoundError(absl::StrCat(
+          "pattern \"", ForeignText(pattern), "\" matches ",
+          paths.empty() ? "an empty folder"
+                        : absl::StrCat("index files (.idx) and ", kLabelsFileName, " only"),
+          "; want TFRecord shards"));
     }
   }
-  std::sort(shards.begin(), shards.end());
+  // By name first: the folders that they lie in may differ from machine to machine.
+  std::sort(shards.begin(), shards.end(), [](const std::string& a, const std::string& b) {
+    return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
+  });
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   return shards;
 }

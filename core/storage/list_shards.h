@@ -15,12 +15,13 @@ namespace systole {
 // The file beside shards that names the class of label 0, 1, .., one on each line.
 inline constexpr char kLabelsFileName[] = "labels.txt";
 
-// The files that `patterns` (paths, or POSIX globs with *, ? and [..]) name, each once. Sorted by
+// The files that `patterns` (paths, POSIX globs with *, ? and [..], or folders, which stand for all
+// that lies in them) name, each once. Sorted by name, and by path where names are the same; by
 // bytes, not by locale, because the order of shards numbers their records. An existing path is
-// taken as it stands, even with glob characters. Files that lie beside shards are left out: index
-// files (`*.idx`, `*.idx.hash`) and kLabelsFileName.
+// taken as it stands, even with glob characters. Left out are hidden files and those that lie
+// beside shards: index files (`*.idx`, `*.idx.hash`, `*.idx.restart`) and kLabelsFileName.
 //   NotFound           a pattern names nothing, or only files that are left out.
-//   InvalidArgument    no pattern, or one that names a folder or anything else that is no file.
+//   InvalidArgument    no pattern, or one that matches a folder or anything else that is no file.
 //   PermissionDenied   a folder on the way cannot be read.
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
 

@@ -22,8 +22,8 @@ std::vector<Room> SystoleRooms() {
                              {"core/descriptor", "core/tensor", "core/memory", "core/checksum",
                               "core/numeric", "core/random"}});  // Levels 0 and 1.
   const Names stages = Join({ground,
-                             {"core/storage", "core/concurrency", "core/record", "core/example",
-                              "core/image", "core/order", "core/batch"}});
+                             {"core/storage", "core/concurrency", "core/compression", "core/record",
+                              "core/example", "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/operations", "core/pipeline"}});
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
@@ -41,7 +41,8 @@ std::vector<Room> SystoleRooms() {
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
-      {"core/record", 3, Join({ground, {"core/storage"}})},
+      {"core/compression", 3, Join({ground, {"core/storage", "core/concurrency"}})},
+      {"core/record", 4, Join({ground, {"core/storage", "core/compression"}})},
       {"core/example", 3, ground},
       {"core/image", 3, ground},
       {"core/order", 3, ground},
@@ -129,6 +130,14 @@ std::vector<Library> ForeignLibraries() {
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
       {"ISA-L", {"isa-l.h", "isa-l/"}, {"core/checksum/crc32c.cc"}, {}},
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
+      {"zlib",
+       {"zlib.h"},
+       {"core/compression/deflate.cc", "core/compression/compressing_sink.cc"},
+       {}},
+      {"Zstandard",
+       {"zstd.h"},
+       {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
+       {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.
       {"libjpeg",

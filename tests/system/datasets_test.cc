@@ -1,6 +1,7 @@
 // What is no shard, and what is damaged: refused or served, and told at every start.
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,18 +52,20 @@ TEST_F(DatasetsTest, ARefusedDatasetIsToldAndTheOthersAreServed) {
         {"--dataset", Flag("raw", "raw.tfrecord"), "--dataset", Flag("mixed", "mixed-*.tfrecord"),
          "--dataset", Flag("images", "daisy/*.jpg"), "--dataset", Flag("cut", "none*")});
     ASSERT_THAT(server, IsOk());
-    EXPECT_THAT((*server)->process().err(),
-                AllOf(HasSubstr("dataset 'mixed' is not served: \"mixed-1.tfrecord\" is no "
-                                "TFRecord shard: it is compressed with gzip"),
-                      HasSubstr("dataset 'images' is not served: \"1.jpg\" is no TFRecord shard"),
-                      HasSubstr("`systole pack`"),
-                      HasSubstr(absl::StrCat("pattern \"", folder_ / "none*"))));
+    EXPECT_THAT(
+        (*server)->process().err(),
+        AllOf(HasSubstr("dataset 'mixed' is not served: shard \"mixed-1.tfrecord\": its gzip "
+                        "stream is damaged near byte"),
+              HasSubstr("dataset 'images' is not served: \"1.jpg\" is no TFRecord shard"),
+              HasSubstr("`systole pack`"),
+              HasSubstr(absl::StrCat("pattern \"", folder_ / "none*"))));
     const std::string address = (*server)->address();
     EXPECT_EQ(Feed(address, "raw").exit_code, 0);
     const Finished refused = Feed(address, "mixed");
     EXPECT_EQ(refused.exit_code, kDamage);
-    EXPECT_THAT(refused.err, AllOf(HasSubstr("does not serve the dataset 'mixed'"),
-                                   HasSubstr("gzip -d"), Not(HasSubstr(folder_.path()))));
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr("does not serve the dataset 'mixed'"),
+                      HasSubstr("gzip stream is damaged"), Not(HasSubstr(folder_.path()))));
     const Finished datasets = RunSystole({"datasets", "--server", address});
     EXPECT_EQ(datasets.exit_code, kDamage);
     EXPECT_THAT(datasets.out,
@@ -77,8 +80,62 @@ TEST_F(DatasetsTest, AServerWithoutADatasetLeftEnds) {
   const Finished server = Process({ServerProgram(), "--listen", "127.0.0.1:0", "--dataset",
                                    Flag("raw", "raw.tfrecord")})
                               .Wait();
-  EXPECT_EQ(server.exit_code, kUsage);
-  EXPECT_THAT(server.err, AllOf(HasSubstr("'raw'"), HasSubstr("gzip -d")));
+  EXPECT_EQ(server.exit_code, kDamage);
+  EXPECT_THAT(server.err, AllOf(HasSubstr("'raw'"), HasSubstr("gzip stream is damaged")));
+}
+
+TEST_F(DatasetsTest, CompressedShardsInAFolderGiveTheBytesOfPlainOnes) {
+  ASSERT_EQ(RunSystole({"make-flowers", folder_ / "images", "--images", "24"}).exit_code, 0);
+  std::vector<std::string> args;
+  for (const std::string kind : {"none", "gzip", "zlib", "zstd"}) {
+    ASSERT_EQ(RunSystole({"pack", folder_ / "images", folder_ / (kind + "/raw"), "--shards", "3",
+                          "--compression", kind})
+                  .exit_code,
+              0);
+    args.insert(args.end(), {"--dataset", Flag(kind, kind)});
+  }
+  constexpr char kFlowers[] = R"pb(
+    dataset: "raw"
+    num_cores: 2
+    global_batch: 6
+    epochs: 2
+    seed: 3
+    shuffle { mode: GLOBAL }
+    outputs {
+      name: "image"
+      feature: "image"
+      dtype: FLOAT32
+      transforms { decode_jpeg {} }
+      transforms { random_resized_crop { height: 40 width: 40 } }
+    }
+    outputs { name: "id" feature: "record_id" dtype: INT64 }
+  )pb";
+  // Cached: by what the first server has written beside the shards.
+  for (const bool cached : {false, true}) {
+    SCOPED_TRACE(cached);
+    const auto server = ServerProcess::Start(args);
+    ASSERT_THAT(server, IsOk());
+    std::set<std::string> digests;
+    for (const std::string kind : {"none", "gzip", "zlib", "zstd"}) {
+      const Finished feed = RunSystole(
+          {"feed", "--server", (*server)->address(), "--digest", "--spec",
+           folder_.Write("spec.textproto",
+                         absl::StrReplaceAll(kFlowers, {{"\"raw\"", "\"" + kind + "\""}}))});
+      EXPECT_EQ(feed.exit_code, 0) << feed.err;
+      EXPECT_GT(feed.out.size(), 100u);
+      digests.insert(feed.out);
+    }
+    EXPECT_EQ(digests.size(), 1u);
+  }
+}
+
+TEST_F(DatasetsTest, ACompressionThatIsStatedIsBelieved) {
+  folder_.Write("raw.tfrecord", RawShard(0, 64, 784));
+  const Finished server = Process({ServerProgram(), "--listen", "127.0.0.1:0", "--compression",
+                                   "GZIP", "--dataset", Flag("raw", "raw.tfrecord")})
+                              .Wait();
+  EXPECT_EQ(server.exit_code, kDamage);
+  EXPECT_THAT(server.err, HasSubstr("incorrect header check"));
 }
 
 TEST_F(DatasetsTest, DamageIsToldAtEveryStart) {

@@ -2,15 +2,19 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/feed/step.h"
 #include "client/local/local_feed.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
+#include "core/compression/compression.h"
 #include "core/order/resume_token.h"
 #include "core/pipeline/dataset.h"
 #include "core/tensor/dtype.h"
@@ -106,9 +110,17 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
 
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                                      const std::vector<std::string>& patterns,
-                                     const std::string& index_dir) {
-  return ValueOrRaise(WithoutGil(
-      [&] { return Dataset::Open(name, patterns, {.index_dir = index_dir}, SignalRaised); }));
+                                     const std::string& index_dir, const std::string& compression) {
+  ShardOptions options = {.index_dir = index_dir};
+  const std::optional<Compression> stated = CompressionNamed(compression);
+  if (!stated.has_value()) {
+    RaiseIfError(absl::InvalidArgumentError(
+        absl::StrCat("compression is '", compression,
+                     "', want one of: ", absl::StrJoin(CompressionNames(), ", "))));
+  }
+  options.compression = *stated;
+  return ValueOrRaise(
+      WithoutGil([&] { return Dataset::Open(name, patterns, options, SignalRaised); }));
 }
 
 nb::list DamageOf(const Dataset& dataset) {
@@ -268,7 +280,7 @@ std::string FeedHandle::Digest(const Memory& memory, int core) const {
 void DeclareFeeds(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset", "Shards of one dataset, opened.")
       .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
-                  nb::arg("index_dir") = "")
+                  nb::arg("index_dir") = "", nb::arg("compression") = "detect")
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");

@@ -365,12 +365,14 @@ class LocalFeed(BaseFeed):
     """A feed that is made in this process, by the same engine that servers run: the same bytes, the
     same state.
 
-    datasets:           {name: glob or globs}; or the globs alone, whatever name the spec has
+    datasets:           {name: glob, folder, or a list of them}; or these alone, whatever name the
+                        spec has
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     threads:            threads that read, decode and transform; default: one for each CPU
     cores, process_index, process_count: as for Feed
     prefetch_bytes:     memory for steps that are made before they are asked for; two always fit
     index_dir:          folder for the shards' indexes; default: beside each shard
+    compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
     allow_mixed_content: accept a state of another content version
     """
 
@@ -385,13 +387,16 @@ class LocalFeed(BaseFeed):
         process_count: int | None = None,
         prefetch_bytes: int = 256 << 20,
         index_dir: str | os.PathLike[str] = "",
+        compression: str = "detect",
         allow_mixed_content: bool = False,
     ) -> None:
         serialized = spec_bytes(spec)
         fields = spec_fields(serialized)
         name, num_cores = fields["dataset"], fields["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
-        dataset = _systole.Dataset.open(name, _globs(datasets, name), os.fspath(index_dir))
+        dataset = _systole.Dataset.open(
+            name, _globs(datasets, name), os.fspath(index_dir), compression
+        )
         self._dataset = dataset
         workers = len(os.sched_getaffinity(0)) if threads is None else threads
 

@@ -22,10 +22,11 @@ class serve:
         with systole.serve({"photos": "/data/photos-*.tfrecord"}, threads=4) as server:
             feed = systole.Feed(server.address, spec)
 
-    datasets:      {name: glob or globs}
+    datasets:      {name: glob, folder, or a list of them}
     threads:       threads that read, decode and transform; default: one for each CPU
     memory_budget: bytes of batches in flight
     index_dir:     folder for the shards' indexes; default: beside each shard
+    compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
     start_timeout: seconds to wait until it serves; building indexes of large shards takes longer
 
     It listens on a private Unix socket and shares memory with its clients. It ends with the block,
@@ -40,9 +41,10 @@ class serve:
         threads: int | None = None,
         memory_budget: int = 1 << 30,
         index_dir: str | os.PathLike[str] | None = None,
+        compression: str = "detect",
         start_timeout: float = 600,
     ) -> None:
-        arguments = [f"--memory-budget={memory_budget}"]
+        arguments = [f"--memory-budget={memory_budget}", f"--compression={compression}"]
         for name, globs in datasets.items():
             for one in [globs] if isinstance(globs, (str, os.PathLike)) else globs:
                 arguments += ["--dataset", f"{name}={os.fspath(one)}"]

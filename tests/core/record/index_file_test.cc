@@ -30,7 +30,7 @@ constexpr char kTwoRecordsIndex[] = "0 19\n19 20\n";
 LoadedIndex MustLoad(const std::string& path, const IndexFileOptions& options = {}) {
   absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(path);
   EXPECT_THAT(shard, IsOk());
-  absl::StatusOr<LoadedIndex> loaded = LoadIndex(**shard, options);
+  absl::StatusOr<LoadedIndex> loaded = LoadIndex(**shard, (*shard)->identity(), options);
   EXPECT_THAT(loaded, IsOk());
   return *std::move(loaded);
 }
@@ -291,7 +291,7 @@ TEST(LoadIndexTest, ShardThatChangedSinceItWasOpenedIsFailedPreconditionAndNothi
   absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(folder / "a.tfrecord");
   ASSERT_THAT(shard, IsOk());
   ShiftMtime(folder / "a.tfrecord", 1);
-  EXPECT_THAT(LoadIndex(**shard, {}),
+  EXPECT_THAT(LoadIndex(**shard, (*shard)->identity(), {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was rewritten")));
   EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord"));
 }

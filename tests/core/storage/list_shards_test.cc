@@ -72,16 +72,46 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
   }
 }
 
-TEST(ListShardsTest, FolderIsRefusedNamedOrMatched) {
+TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
+  const TempFolder folder;
+  for (const char* name : {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", ".a.tmp"}) {
+    folder.Write(name, "");
+  }
+  for (const std::string& named : {folder.path(), folder.path() + "/"}) {
+    EXPECT_THAT(ListShards({named}),
+                IsOkAndHolds(ElementsAre(named + (named.back() == '/' ? "a" : "/a"),
+                                         named + (named.back() == '/' ? "b" : "/b"))));
+  }
+}
+
+TEST(ListShardsTest, AFolderWithoutShardsIsNotFound) {
+  const TempFolder folder;
+  EXPECT_THAT(ListShards({folder.path()}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("an empty folder")));
+  folder.Write("a.idx", "");
+  EXPECT_THAT(ListShards({folder.path()}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx)")));
+}
+
+TEST(ListShardsTest, AFolderInAFolderIsRefused) {
   const TempFolder folder;
   folder.Write("a", "");
   std::filesystem::create_directory(folder / "inner");
-  EXPECT_THAT(ListShards({folder / "inner"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr(folder / "inner"), HasSubstr("is a folder"))));
-  EXPECT_THAT(ListShards({folder / "*"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr(folder / "inner"), HasSubstr(folder / "*"))));
+  for (const std::string& pattern : {folder.path(), folder / "*"}) {
+    EXPECT_THAT(
+        ListShards({pattern}),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr(folder / "inner"), HasSubstr("is a folder"), HasSubstr(pattern))));
+  }
+}
+
+TEST(ListShardsTest, NamesComeBeforeFolders) {
+  const TempFolder folder;
+  for (const char* inner : {"x", "y"}) std::filesystem::create_directory(folder / inner);
+  for (const char* name : {"x/b", "x/c", "y/a", "y/c"}) folder.Write(name, "");
+  EXPECT_THAT(
+      ListShards({folder / "x/*", folder / "y"}),
+      IsOkAndHolds(ElementsAre(folder / "y/a", folder / "x/b", folder / "x/c", folder / "y/c")));
 }
 
 TEST(ListShardsTest, DanglingLinkIsNotFound) {

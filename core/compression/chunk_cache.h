@@ -1,0 +1,81 @@
+// Decompressed chunks of many files under one byte limit, the least recently used given up first.
+//
+// Thread-safe. A chunk that several threads want is made once, and the others wait.
+#ifndef SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_
+#define SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/concurrency/mutex.h"
+#include "core/memory/aligned_buffer.h"
+
+namespace systole {
+
+class ChunkCache {
+ public:
+  // What is enough for a chunk that is read and one that is made for each of some dozens of
+  // threads.
+  static constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
+
+  // All chunks together have at most `max_bytes`, those included that are being made.
+  explicit ChunkCache(uint64_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
+  ~ChunkCache();
+  ChunkCache(const ChunkCache&) = delete;
+  ChunkCache& operator=(const ChunkCache&) = delete;
+
+  uint64_t max_bytes() const { return max_bytes_; }
+
+  // A number for a file's keys, given once.
+  uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives up all chunks of `file`, which nobody reads any more.
+  void Forget(uint64_t file) ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Key {
+    uint64_t file = 0;
+    size_t chunk = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  // Calls `use` with the chunk's bytes, which `fill` writes if they are not there. Errors of
+  // `fill`, after which the chunk is not kept, and ResourceExhausted without memory. Waits while
+  // the limit is reached by chunks that others are using. Neither function may call the cache.
+  // REQUIRES: bytes <= max_bytes(), and the same for each call with this key.
+  absl::Status Read(const Key& key, uint64_t bytes,
+                    absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
+                    absl::FunctionRef<void(absl::string_view)> use) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Chunk {
+    AlignedBuffer memory;
+    uint64_t bytes = 0;
+    bool is_filled = false;
+    int users = 0;                   // Who reads or makes it: it stays.
+    std::list<Key>::iterator place;  // In unused_, if nobody uses it.
+  };
+
+  // Fills a chunk that nobody else reads yet.
+  static absl::Status Make(Chunk& chunk, absl::FunctionRef<absl::Status(absl::Span<char>)> fill);
+  // Gives up unused chunks until `bytes` more fit; false if they do not.
+  bool MakeRoom(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Release(const Key& key, Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Erase(std::map<Key, Chunk>::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const uint64_t max_bytes_;
+  Mutex mu_;
+  CondVar changed_;
+  uint64_t files_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<Key, Chunk> chunks_ ABSL_GUARDED_BY(mu_);
+  std::list<Key> unused_ ABSL_GUARDED_BY(mu_);  // The least recently used first.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_

@@ -1,0 +1,23 @@
+// Compresses what is appended on its way to another sink. Zstandard in frames of 256 KiB, so that
+// any place is read at the cost of one; gzip and zlib as one stream, as their readers expect.
+//
+// Thread-compatible. Owns the other sink.
+#ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_
+#define SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/compression/compression.h"
+#include "core/storage/byte_sink.h"
+
+namespace systole {
+
+// `sink` itself for kNone. ResourceExhausted without memory.
+// REQUIRES: compression is not kDetect.
+absl::StatusOr<std::unique_ptr<ByteSink>> CompressingSink(std::unique_ptr<ByteSink> sink,
+                                                          Compression compression);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_

@@ -1,0 +1,183 @@
+#include "core/compression/decompressed_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "core/compression/deflate.h"
+#include "core/compression/zstd.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
+#include "core/storage/memory_source.h"
+
+namespace systole {
+namespace {
+
+// Decompressed bytes between two points. A record costs half of them on top of its own, and each
+// point 32 KiB of the file that keeps them: an eighth.
+constexpr uint64_t kSpacing = 256 << 10;
+// Where the windows stay in memory, they take a hundred and twenty-eighth.
+constexpr uint64_t kSpacingInMemory = 4 << 20;
+// From this size on a chunk is worth a note: each first look into it decompresses all of it.
+constexpr uint64_t kLargeChunkBytes = 16 << 20;
+
+absl::Status OfFile(const absl::Status& status, const FileSource& file) {
+  return absl::Status(status.code(), absl::StrCat("shard \"", ForeignName(BaseName(file.name())),
+                                                  "\": ", status.message()));
+}
+
+void AddNote(std::string* note, absl::string_view more) {
+  absl::StrAppend(note, note->empty() ? "" : "; ", more);
+}
+
+uint64_t WindowBytesOf(Compression compression, const RestartPoints& points) {
+  return compression == Compression::kZstd ? 0 : (points.chunks() - 1) * kWindowBytes;
+}
+
+}  // namespace
+
+DecompressedSource::DecompressedSource(std::unique_ptr<FileSource> file, Compression compression,
+                                       std::shared_ptr<ChunkCache> chunks)
+    : file_(std::move(file)),
+      compression_(compression),
+      chunks_(std::move(chunks)),
+      number_(chunks_->NewFile()) {}
+
+DecompressedSource::~DecompressedSource() { chunks_->Forget(number_); }
+
+absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
+    std::unique_ptr<FileSource> file, const DecompressedOptions& options, std::string* note) {
+  std::unique_ptr<DecompressedSource> source(new DecompressedSource(
+      std::move(file), options.compression,
+      options.chunks != nullptr ? options.chunks : std::make_shared<ChunkCache>()));
+  const std::string& path = options.restart_path;
+  absl::Status loaded = absl::NotFoundError("not asked for");
+  if (!path.empty() && !options.rebuild) loaded = source->LoadPoints(path);
+  if (!loaded.ok()) {
+    if (!absl::IsNotFound(loaded)) {
+      AddNote(note, absl::StrCat("restart points \"", path, "\" not used: ", loaded.message()));
+    }
+    const absl::Status found = source->FindPoints(path, note);
+    if (!found.ok()) return OfFile(found, *source->file_);
+    SYSTOLE_RETURN_IF_ERROR(source->CheckUnchanged());
+  }
+  const uint64_t largest = source->points_.largest_chunk_bytes();
+  if (largest > kLargeChunkBytes) {
+    AddNote(note, absl::StrCat("a look at one of its records decompresses up to ", largest >> 20,
+                               " MiB; `systole pack --compression zstd` writes small frames"));
+  }
+  return source;
+}
+
+absl::Status DecompressedSource::LoadPoints(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> kept, FileSource::Open(path));
+  if (kept->identity().mtime_ns < file_->identity().mtime_ns) {
+    return absl::FailedPreconditionError("they are older than the shard");
+  }
+  const uint64_t size = kept->identity().size_bytes;
+  std::string table(std::min<uint64_t>(size, kRestartTrailerBytes), '\0');
+  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*kept, size - table.size(), absl::MakeSpan(table)));
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t table_bytes, RestartTableSize(table));
+  if (table_bytes > size) return absl::InvalidArgumentError("the file is cut short");
+  table.resize(table_bytes);
+  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*kept, size - table_bytes, absl::MakeSpan(table)));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      points_, ParseRestartTable(table, file_->identity(), compression_, chunks_->max_bytes()));
+  if (size - table_bytes != WindowBytesOf(compression_, points_)) {
+    return absl::InvalidArgumentError("the file has another number of windows than of points");
+  }
+  windows_ = std::move(kept);
+  return absl::OkStatus();
+}
+
+absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink windows) {
+  RestartScan scan(spacing, chunks_->max_bytes(), windows);
+  SYSTOLE_RETURN_IF_ERROR(compression_ == Compression::kZstd
+                              ? ScanZstd(*file_, scan)
+                              : ScanDeflate(*file_, compression_, scan));
+  points_ = std::move(scan).Take();
+  return absl::OkStatus();
+}
+
+absl::Status DecompressedSource::FindPoints(const std::string& path, std::string* note) {
+  if (!path.empty()) {
+    absl::Status kept;
+    const absl::Status found = FindPointsInto(path, kept);
+    if (kept.ok()) return found;
+    AddNote(note, absl::StrCat("restart points not kept: ", kept.message(),
+                               "; reading it is slower and takes memory, --index-dir helps"));
+  }
+  std::string windows;
+  const auto keep = [&windows](absl::string_view window) {
+    windows.append(window.data(), window.size());
+    return absl::OkStatus();
+  };
+  SYSTOLE_RETURN_IF_ERROR(
+      Scan(compression_ == Compression::kZstd ? kSpacing : kSpacingInMemory, keep));
+  windows_ = std::make_unique<MemorySource>(std::move(windows));
+  return absl::OkStatus();
+}
+
+absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
+  // They can be made again if a power cut takes them.
+  absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(path, {.sync = false});
+  kept = sink.status();
+  if (!kept.ok()) return kept;
+  const auto keep = [&](absl::string_view window) {
+    kept = (*sink)->Append(window);
+    return kept;
+  };
+  SYSTOLE_RETURN_IF_ERROR(Scan(kSpacing, keep));
+  kept = (*sink)->Append(RestartTableBytes(file_->identity(), compression_, points_));
+  if (kept.ok()) kept = (*sink)->Close();
+  if (!kept.ok()) return kept;
+  absl::StatusOr<std::unique_ptr<FileSource>> windows = FileSource::Open(path);
+  kept = windows.status();
+  if (kept.ok()) windows_ = *std::move(windows);
+  return kept;
+}
+
+absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const {
+  const RestartPoint& point = points_.points[chunk];
+  size_t done = 0;
+  if (compression_ == Compression::kZstd) {
+    const uint64_t begin = point.compressed_bit / 8;
+    const uint64_t end = chunk + 1 < points_.chunks() ? points_.points[chunk + 1].compressed_bit / 8
+                                                      : file_->identity().size_bytes;
+    // Longer only where frames hold nothing.
+    std::string compressed(std::min(end - begin, 2 * chunks_->max_bytes()), '\0');
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(begin, absl::MakeSpan(compressed)));
+    SYSTOLE_ASSIGN_OR_RETURN(done,
+                             DecompressZstd(absl::string_view(compressed).substr(0, read), out));
+  } else {
+    std::string window(chunk > 0 ? kWindowBytes : 0, '\0');
+    SYSTOLE_RETURN_IF_ERROR(
+        ReadExactlyAt(*windows_, (chunk - 1) * kWindowBytes, absl::MakeSpan(window)));
+    SYSTOLE_ASSIGN_OR_RETURN(done, InflateAt(*file_, compression_, point, window, out));
+  }
+  std::fill(out.begin() + static_cast<ptrdiff_t>(done), out.end(), '\0');
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> DecompressedSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
+  size_t done = 0;
+  while (done < out.size() && offset + done < points_.size_bytes) {
+    const size_t chunk = points_.ChunkAt(offset + done);
+    const size_t skipped = offset + done - points_.points[chunk].offset;
+    size_t copied = 0;
+    SYSTOLE_RETURN_IF_ERROR(chunks_->Read(
+        {.file = number_, .chunk = chunk}, points_.chunk_bytes(chunk),
+        [&](absl::Span<char> bytes) { return Fill(chunk, bytes); },
+        [&](absl::string_view bytes) {
+          copied = std::min(bytes.size() - skipped, out.size() - done);
+          std::memcpy(out.data() + done, bytes.data() + skipped, copied);
+        }));
+    done += copied;
+  }
+  return done;
+}
+
+}  // namespace systole

@@ -1,0 +1,77 @@
+// What a compressed file holds, read at any offset: only the chunk around it is decompressed.
+//
+// Thread-safe. Owns the file; shares the cache.
+#ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
+#define SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
+#include "core/compression/restart_points.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+
+struct DecompressedOptions {
+  // kGzip, kZlib or kZstd.
+  Compression compression = Compression::kGzip;
+  // The file that keeps the restart points; empty = they are kept in memory, and a scan finds them.
+  std::string restart_path = {};
+  // Whether to scan even if the file that keeps them fits.
+  bool rebuild = false;
+  // Null = one of its own.
+  std::shared_ptr<ChunkCache> chunks = {};
+};
+
+class DecompressedSource final : public ByteSource {
+ public:
+  // Reads the restart points of `file`, or scans it for them and writes their file. `note` gets
+  // what a person should know of that, if anything; it does not stop the work.
+  //   DataLoss           the file is damaged or cut short, or compressed in another way.
+  //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
+  //   FailedPrecondition the file changed meanwhile.
+  // Each names the file. Otherwise errors of reading it.
+  static absl::StatusOr<std::unique_ptr<DecompressedSource>> Open(
+      std::unique_ptr<FileSource> file, const DecompressedOptions& options, std::string* note);
+  ~DecompressedSource() override;
+
+  // What cannot be decompressed any more reads as zeros: which records that are, their CRCs tell.
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
+  // Decompressed.
+  absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
+  absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
+  absl::string_view name() const override { return file_->name(); }
+
+ private:
+  DecompressedSource(std::unique_ptr<FileSource> file, Compression compression,
+                     std::shared_ptr<ChunkCache> chunks);
+
+  absl::Status LoadPoints(const std::string& path);
+  // With their windows in memory if `path` is empty or its file cannot be written.
+  absl::Status FindPoints(const std::string& path, std::string* note);
+  // `kept` says why the file could not be written; its error is returned, too.
+  absl::Status FindPointsInto(const std::string& path, absl::Status& kept);
+  absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
+  absl::Status Fill(size_t chunk, absl::Span<char> out) const;
+
+  const std::unique_ptr<FileSource> file_;
+  const Compression compression_;
+  const std::shared_ptr<ChunkCache> chunks_;
+  const uint64_t number_;  // Of this file in the cache.
+  RestartPoints points_;
+  // The windows of all points but the first, one behind the other. Deflate only.
+  std::unique_ptr<ByteSource> windows_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_

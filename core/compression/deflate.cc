@@ -1,0 +1,171 @@
+#include "core/compression/deflate.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/compression/compressed_input.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr size_t kScanPieceBytes = 256 << 10;
+// A chunk's compressed bytes, of which some are read in vain.
+constexpr size_t kChunkPieceBytes = 64 << 10;
+// Behind the blocks of a gzip member: CRC-32 and size.
+constexpr size_t kGzipTrailerBytes = 8;
+
+// What zlib calls window bits: the window's size as a power of two, and how the stream is wrapped.
+constexpr int kRaw = -MAX_WBITS;
+constexpr int kWrappedGzip = MAX_WBITS + 16;
+constexpr int kWrappedZlib = MAX_WBITS;
+
+int WrappedAs(Compression compression) {
+  return compression == Compression::kGzip ? kWrappedGzip : kWrappedZlib;
+}
+
+// A z_stream with its memory, fed from a file.
+class Inflater {
+ public:
+  Inflater(const ByteSource& file, uint64_t offset, size_t piece_bytes)
+      : input_(file, offset, piece_bytes) {}
+  ~Inflater() {
+    if (is_open_) inflateEnd(&stream_);
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  absl::Status Open(int window_bits) {
+    is_open_ = inflateInit2(&stream_, window_bits) == Z_OK;
+    if (is_open_) return absl::OkStatus();
+    return absl::ResourceExhaustedError("no memory to decompress with");
+  }
+
+  // Makes input ready; false at the file's end.
+  absl::StatusOr<bool> Fill() {
+    if (stream_.avail_in > 0) return true;
+    SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input_.Next());
+    // zlib does not write to its input; its field has no const for old compilers.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+    stream_.avail_in = static_cast<uInt>(piece.size());
+    return !piece.empty();
+  }
+
+  // Leaves out the next `bytes`; false if the file ends before.
+  absl::StatusOr<bool> Skip(size_t bytes) {
+    while (bytes > 0) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
+      if (!more) return false;
+      const size_t now = std::min<size_t>(bytes, stream_.avail_in);
+      stream_.next_in += now;
+      stream_.avail_in -= static_cast<uInt>(now);
+      bytes -= now;
+    }
+    return true;
+  }
+
+  // Where in the file the next input byte is.
+  uint64_t position() const { return input_.end() - stream_.avail_in; }
+  z_stream& stream() { return stream_; }
+
+ private:
+  CompressedInput input_;
+  z_stream stream_ = {};
+  bool is_open_ = false;
+};
+
+absl::Status Damaged(Compression compression, uint64_t position, absl::string_view why) {
+  return absl::DataLossError(absl::StrCat("its ", CompressionName(compression),
+                                          " stream is damaged near byte ", position, ": ", why,
+                                          "; copy or write the shard again"));
+}
+
+}  // namespace
+
+absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan) {
+  Inflater inflater(file, 0, kScanPieceBytes);
+  SYSTOLE_RETURN_IF_ERROR(inflater.Open(WrappedAs(compression)));
+  z_stream& stream = inflater.stream();
+  std::vector<char> out(kScanPieceBytes);
+  std::array<Bytef, kWindowBytes> window;
+  uint64_t done = 0;
+  while (true) {
+    SYSTOLE_ASSIGN_OR_RETURN(const bool more, inflater.Fill());
+    if (!more) return Damaged(compression, inflater.position(), "it ends in the middle");
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    const int result = inflate(&stream, Z_BLOCK);
+    done += out.size() - stream.avail_out;
+    SYSTOLE_RETURN_IF_ERROR(scan.Reach(done));
+    if (result == Z_STREAM_END) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool another, inflater.Fill());
+      if (!another) return absl::OkStatus();
+      if (compression != Compression::kGzip) {
+        return Damaged(compression, inflater.position(), "bytes follow its end");
+      }
+      inflateReset2(&stream, kWrappedGzip);
+      continue;
+    }
+    if (result != Z_OK && result != Z_BUF_ERROR) {
+      return Damaged(compression, inflater.position(),
+                     stream.msg != nullptr ? stream.msg : "no such stream");
+    }
+    // zlib: 128 is set at a block's end, 64 in the last block, and the rest are the bits of the
+    // last byte that are not used yet.
+    const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
+    if (!at_end_of_block || !scan.Wants(done)) continue;
+    uInt known = 0;
+    window.fill(0);
+    inflateGetDictionary(&stream, window.data(), &known);
+    // A member that is younger than the window has nothing before it.
+    std::rotate(window.begin(), window.begin() + known, window.end());
+    scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
+               absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));
+  }
+}
+
+absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression,
+                                 const RestartPoint& point, absl::string_view window,
+                                 absl::Span<char> out) {
+  Inflater inflater(file, point.compressed_bit / 8, kChunkPieceBytes);
+  bool is_raw = !window.empty();
+  SYSTOLE_RETURN_IF_ERROR(inflater.Open(is_raw ? kRaw : WrappedAs(compression)));
+  z_stream& stream = inflater.stream();
+  if (is_raw) {
+    if (const int used = static_cast<int>(point.compressed_bit % 8); used > 0) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool more, inflater.Fill());
+      if (!more) return 0;
+      inflatePrime(&stream, 8 - used, *stream.next_in >> used);
+      SYSTOLE_RETURN_IF_ERROR(inflater.Skip(1).status());
+    }
+    inflateSetDictionary(&stream, reinterpret_cast<const Bytef*>(window.data()),
+                         static_cast<uInt>(window.size()));
+  }
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  while (stream.avail_out > 0) {
+    SYSTOLE_ASSIGN_OR_RETURN(bool more, inflater.Fill());
+    if (!more) break;
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    if (result == Z_STREAM_END && compression == Compression::kGzip) {
+      if (is_raw) {
+        SYSTOLE_ASSIGN_OR_RETURN(more, inflater.Skip(kGzipTrailerBytes));
+        if (!more) break;
+      }
+      is_raw = false;
+      inflateReset2(&stream, kWrappedGzip);
+    } else if (result != Z_OK) {
+      break;
+    }
+  }
+  return out.size() - stream.avail_out;
+}
+
+}  // namespace systole

@@ -1,0 +1,35 @@
+// Gzip and zlib streams (RFC 1950 to 1952): their restart points, and their bytes from one on.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_COMPRESSION_DEFLATE_H_
+#define SYSTOLE_CORE_COMPRESSION_DEFLATE_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/compression/compression.h"
+#include "core/compression/restart_points.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// Decompresses all of `file` and offers the ends of its blocks to `scan`. Gzip members may follow
+// each other; behind a zlib stream the file ends.
+//   DataLoss   the stream is damaged or cut short; says at which byte of the file.
+//   Otherwise errors of `file` and of `scan`.
+// REQUIRES: compression is kGzip or kZlib.
+absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);
+
+// Fills `out` with what is decompressed from `point` on. Returns how many bytes that were: fewer
+// than out.size() if the stream ends or is damaged. Errors of `file`.
+// REQUIRES: `window` has kWindowBytes, or is empty at the beginning of the file.
+absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression,
+                                 const RestartPoint& point, absl::string_view window,
+                                 absl::Span<char> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_COMPRESSION_DEFLATE_H_

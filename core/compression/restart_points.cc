@@ -1,0 +1,145 @@
+#include "core/compression/restart_points.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "core/checksum/xxh3.h"
+#include "core/memory/little_endian.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr size_t kPointBytes = 16;
+constexpr uint64_t kMagic = 0x3174'7372'7473'7973;  // "systrst1"
+
+// The numbers of the trailer, in their order.
+enum Field {
+  kFileBytes,
+  kMtime,
+  kCompression,
+  kSizeBytes,
+  kPoints,
+  kHash,
+  kMagicField,
+  kNumFields
+};
+static_assert(kNumFields * sizeof(uint64_t) == kRestartTrailerBytes);
+
+uint64_t FieldOf(absl::string_view trailer, Field field) {
+  return LoadU64Le(trailer.data() + field * sizeof(uint64_t));
+}
+
+void Append(std::string& bytes, uint64_t value) {
+  std::array<char, sizeof(value)> raw;
+  StoreU64Le(value, raw.data());
+  bytes.append(raw.data(), raw.size());
+}
+
+}  // namespace
+
+uint64_t RestartPoints::largest_chunk_bytes() const {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < chunks(); ++i) largest = std::max(largest, chunk_bytes(i));
+  return largest;
+}
+
+size_t RestartPoints::ChunkAt(uint64_t offset) const {
+  const auto behind =
+      std::upper_bound(points.begin(), points.end(), offset,
+                       [](uint64_t at, const RestartPoint& point) { return at < point.offset; });
+  return static_cast<size_t>(behind - points.begin()) - 1;
+}
+
+void RestartScan::Offer(const RestartPoint& point, absl::string_view window) {
+  offered_ = point;
+  window_.assign(window.data(), window.size());
+}
+
+absl::Status RestartScan::Reach(uint64_t size_bytes) {
+  found_.size_bytes = size_bytes;
+  if (offered_.has_value() && offered_->offset < size_bytes) {
+    if (found_.points.size() == kMaxRestartPoints) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("it holds more than ", size_bytes >> 30,
+                       " GiB decompressed, too much to begin anywhere in; make smaller shards"));
+    }
+    found_.points.push_back(*offered_);
+    offered_.reset();
+    SYSTOLE_RETURN_IF_ERROR(windows_(window_));
+  }
+  if (size_bytes - last().offset <= max_chunk_bytes_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("more than ", max_chunk_bytes_, " bytes follow byte ", last().compressed_bit / 8,
+                   " in one frame or block, which must be decompressed as one; write the shard "
+                   "again in small frames: `systole pack --compression zstd` does"));
+}
+
+std::string RestartTableBytes(const FileIdentity& file, Compression compression,
+                              const RestartPoints& points) {
+  std::string bytes;
+  bytes.reserve(points.points.size() * kPointBytes + kRestartTrailerBytes);
+  for (const RestartPoint& point : points.points) {
+    Append(bytes, point.compressed_bit);
+    Append(bytes, point.offset);
+  }
+  Append(bytes, file.size_bytes);
+  Append(bytes, static_cast<uint64_t>(file.mtime_ns));
+  Append(bytes, static_cast<uint64_t>(compression));
+  Append(bytes, points.size_bytes);
+  Append(bytes, points.points.size());
+  Append(bytes, Xxh3(bytes));
+  Append(bytes, kMagic);
+  return bytes;
+}
+
+absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer) {
+  if (trailer.size() != kRestartTrailerBytes || FieldOf(trailer, kMagicField) != kMagic) {
+    return absl::InvalidArgumentError("it does not end as a file of restart points does");
+  }
+  const uint64_t points = FieldOf(trailer, kPoints);
+  if (points == 0 || points > kMaxRestartPoints) {
+    return absl::InvalidArgumentError(absl::StrCat("it has ", points, " restart points"));
+  }
+  return points * kPointBytes + kRestartTrailerBytes;
+}
+
+absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const FileIdentity& file,
+                                                Compression compression, uint64_t max_chunk_bytes) {
+  if (bytes.size() < kRestartTrailerBytes) {
+    return absl::InvalidArgumentError("it is too short to hold restart points");
+  }
+  const absl::string_view trailer = bytes.substr(bytes.size() - kRestartTrailerBytes);
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, RestartTableSize(trailer));
+  if (size != bytes.size() ||
+      Xxh3(bytes.substr(0, bytes.size() - 2 * sizeof(uint64_t))) != FieldOf(trailer, kHash)) {
+    return absl::InvalidArgumentError("its checksum does not hold");
+  }
+  if (FieldOf(trailer, kFileBytes) != file.size_bytes ||
+      FieldOf(trailer, kMtime) != static_cast<uint64_t>(file.mtime_ns) ||
+      FieldOf(trailer, kCompression) != static_cast<uint64_t>(compression)) {
+    return absl::FailedPreconditionError("it was made for another state of the shard");
+  }
+  RestartPoints found;
+  found.size_bytes = FieldOf(trailer, kSizeBytes);
+  for (size_t at = 0; at + kRestartTrailerBytes < bytes.size(); at += kPointBytes) {
+    found.points.push_back({.compressed_bit = LoadU64Le(bytes.data() + at),
+                            .offset = LoadU64Le(bytes.data() + at + sizeof(uint64_t))});
+    const RestartPoint& point = found.points.back();
+    const bool good = found.points.size() == 1
+                          ? point == RestartPoint()
+                          : point.offset > found.points.end()[-2].offset &&
+                                point.compressed_bit > found.points.end()[-2].compressed_bit &&
+                                point.offset < found.size_bytes;
+    if (!good || point.compressed_bit / 8 > file.size_bytes) {
+      return absl::InvalidArgumentError("its restart points do not rise");
+    }
+  }
+  if (found.largest_chunk_bytes() > max_chunk_bytes) {
+    return absl::InvalidArgumentError("its restart points lie too far apart");
+  }
+  return found;
+}
+
+}  // namespace systole

@@ -1,0 +1,109 @@
+// Where the decompression of a file can begin, so that any of its bytes is near. A scan of the
+// whole file finds the points; a file keeps them.
+//
+// Between two points lies a chunk, which is decompressed as one. Inside a deflate stream a point
+// needs its window: the 32 KiB that were decompressed before it.
+#ifndef SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
+#define SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/compression/compression.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+
+inline constexpr size_t kWindowBytes = 32 << 10;
+// Most points of a file: with a window each they take 2 GiB beside it.
+inline constexpr size_t kMaxRestartPoints = 65'536;
+
+struct RestartPoint {
+  uint64_t compressed_bit = 0;  // In the file. A whole byte but inside a deflate stream.
+  uint64_t offset = 0;          // Of the decompressed byte that comes next.
+
+  bool operator==(const RestartPoint&) const = default;
+};
+
+// Value type. A table that FindRestartPoints() or ParseRestartTable() gives has a point at the
+// beginning; both numbers rise from point to point, and no chunk is empty but that of an empty
+// file.
+struct RestartPoints {
+  std::vector<RestartPoint> points;
+  uint64_t size_bytes = 0;  // Of what the file holds, decompressed.
+
+  bool operator==(const RestartPoints&) const = default;
+
+  size_t chunks() const { return points.size(); }
+  uint64_t chunk_bytes(size_t chunk) const {
+    return (chunk + 1 < points.size() ? points[chunk + 1].offset : size_bytes) -
+           points[chunk].offset;
+  }
+  uint64_t largest_chunk_bytes() const;
+  // The chunk that holds the byte. REQUIRES: offset < size_bytes.
+  size_t ChunkAt(uint64_t offset) const;
+};
+
+// Gathers the points of one scan. Thread-compatible.
+class RestartScan {
+ public:
+  // Takes the window of each point but the first, in order. Only deflate has windows.
+  using WindowSink = absl::FunctionRef<absl::Status(absl::string_view window)>;
+
+  // Points stand at least `spacing` decompressed bytes apart, and at most `max_chunk_bytes`.
+  RestartScan(uint64_t spacing, uint64_t max_chunk_bytes, WindowSink windows)
+      : spacing_(spacing), max_chunk_bytes_(max_chunk_bytes), windows_(windows) {
+    found_.points.push_back({});
+  }
+
+  bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
+  // A point, if bytes follow it. REQUIRES: Wants(point.offset).
+  void Offer(const RestartPoint& point, absl::string_view window);
+  // Says that the file has `size_bytes` at least. Errors of the sink, and ResourceExhausted if the
+  // chunk would become too large (one zstd frame, or one deflate block) or after
+  // kMaxRestartPoints.
+  absl::Status Reach(uint64_t size_bytes);
+
+  RestartPoints Take() && { return std::move(found_); }
+
+ private:
+  const RestartPoint& last() const {
+    return offered_.has_value() ? *offered_ : found_.points.back();
+  }
+
+  const uint64_t spacing_;
+  const uint64_t max_chunk_bytes_;
+  const WindowSink windows_;
+  RestartPoints found_;
+  std::optional<RestartPoint> offered_;  // With its window; nothing is known to follow it yet.
+  std::string window_;
+};
+
+// The table as it is kept, for this state of the file:
+//   points x (u64le compressed_bit, u64le offset)
+//   u64le file bytes, mtime ns, compression, size_bytes, points, XXH3-64 of all before it, magic
+std::string RestartTableBytes(const FileIdentity& file, Compression compression,
+                              const RestartPoints& points);
+
+// The trailing part of RestartTableBytes(): tells how long the table is.
+inline constexpr size_t kRestartTrailerBytes = 56;
+// Bytes of the table that ends with `trailer`, itself included.
+//   InvalidArgument  it is none, or has more than kMaxRestartPoints.
+absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
+
+// Parses a whole table.
+//   FailedPrecondition  it was made for another state of the file.
+//   InvalidArgument     it is no such table; says what is wrong with it.
+absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const FileIdentity& file,
+                                                Compression compression, uint64_t max_chunk_bytes);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_

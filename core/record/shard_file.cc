@@ -1,0 +1,49 @@
+#include "core/record/shard_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "core/compression/decompressed_source.h"
+#include "core/record/record_format.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+absl::StatusOr<Compression> Detect(const FileSource& file) {
+  std::array<char, std::max<size_t>(kRecordHeaderBytes, kCompressionMagicBytes)> begin;
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.ReadAt(0, absl::MakeSpan(begin)));
+  // A record of 0x8b1f bytes begins as gzip does.
+  if (read >= kRecordHeaderBytes && DecodeRecordHeader(begin.data()).has_value()) {
+    return Compression::kNone;
+  }
+  return CompressionOf(absl::string_view(begin.data(), read));
+}
+
+}  // namespace
+
+absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> file, FileSource::Open(path));
+  ShardFile opened = {.bytes = nullptr,
+                      .identity = file->identity(),
+                      .compression = options.compression,
+                      .note = {}};
+  if (opened.compression == Compression::kDetect) {
+    SYSTOLE_ASSIGN_OR_RETURN(opened.compression, Detect(*file));
+  }
+  if (opened.compression == Compression::kNone) {
+    opened.bytes = std::move(file);
+    return opened;
+  }
+  const DecompressedOptions how = {.compression = opened.compression,
+                                   .restart_path = options.restart_path,
+                                   .rebuild = options.rebuild,
+                                   .chunks = options.chunks};
+  SYSTOLE_ASSIGN_OR_RETURN(opened.bytes,
+                           DecompressedSource::Open(std::move(file), how, &opened.note));
+  return opened;
+}
+
+}  // namespace systole

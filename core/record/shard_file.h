@@ -1,0 +1,41 @@
+// A shard's file, opened: its bytes as TFRecord has them, whatever they are compressed with.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SHARD_FILE_H_
+#define SYSTOLE_CORE_RECORD_SHARD_FILE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+
+struct ShardFileOptions {
+  // kDetect: a file that begins with a TFRecord header is not compressed; else by its first bytes.
+  Compression compression = Compression::kDetect;
+  // For decompressed bytes; shared by the shards of a process. Null = one for each shard.
+  std::shared_ptr<ChunkCache> chunks = {};
+  // See DecompressedOptions. Empty = nothing is kept on disk.
+  std::string restart_path = {};
+  bool rebuild = false;
+};
+
+struct ShardFile {
+  std::unique_ptr<ByteSource> bytes;  // Decompressed.
+  FileIdentity identity;              // Of the file as it lies there.
+  Compression compression = Compression::kNone;
+  std::string note;  // For a person to read; stops nothing. Empty = nothing.
+};
+
+// Errors of FileSource::Open and of DecompressedSource::Open.
+absl::StatusOr<ShardFile> OpenShardFile(const std::string& path,
+                                        const ShardFileOptions& options = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SHARD_FILE_H_

@@ -1,0 +1,103 @@
+#include "core/compression/chunk_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "core/concurrency/worker_pool.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+// Fills a chunk with its number's letter and counts.
+struct Source {
+  ChunkCache& cache;
+  uint64_t file = cache.NewFile();
+  std::atomic<int> fills = 0;
+
+  std::string Read(size_t chunk, uint64_t bytes) {
+    std::string seen;
+    const absl::Status status = cache.Read(
+        {.file = file, .chunk = chunk}, bytes,
+        [&](absl::Span<char> out) {
+          ++fills;
+          std::fill(out.begin(), out.end(), static_cast<char>('a' + chunk % 26));
+          return absl::OkStatus();
+        },
+        [&](absl::string_view held) { seen = std::string(held); });
+    EXPECT_THAT(status, IsOk());
+    return seen;
+  }
+};
+
+TEST(ChunkCacheTest, AChunkIsMadeOnceAndTheLeastRecentlyUsedGoesFirst) {
+  ChunkCache cache(10);
+  Source source{cache};
+  EXPECT_EQ(source.Read(0, 4), "aaaa");
+  EXPECT_EQ(source.Read(1, 4), "bbbb");
+  EXPECT_EQ(source.Read(0, 4), "aaaa");
+  EXPECT_EQ(source.fills, 2);
+  EXPECT_EQ(source.Read(2, 5), "ccccc");  // In place of 1.
+  EXPECT_EQ(source.Read(0, 4), "aaaa");
+  EXPECT_EQ(source.fills, 3);
+  EXPECT_EQ(source.Read(1, 4), "bbbb");
+  EXPECT_EQ(source.fills, 4);
+  EXPECT_EQ(source.Read(3, 10), "dddddddddd");  // In place of all.
+  EXPECT_EQ(source.Read(0, 4), "aaaa");
+  EXPECT_EQ(source.fills, 6);
+}
+
+TEST(ChunkCacheTest, FilesDoNotMixAndAreForgotten) {
+  ChunkCache cache(100);
+  Source one{cache};
+  Source two{cache};
+  EXPECT_EQ(one.Read(0, 2), "aa");
+  EXPECT_EQ(two.Read(0, 3), "aaa");
+  cache.Forget(one.file);
+  EXPECT_EQ(two.Read(0, 3), "aaa");
+  EXPECT_EQ(two.fills, 1);
+  EXPECT_EQ(one.Read(0, 2), "aa");
+  EXPECT_EQ(one.fills, 2);
+}
+
+TEST(ChunkCacheTest, AChunkThatCannotBeMadeIsNotKept) {
+  ChunkCache cache(4);
+  Source source{cache};
+  const auto never = [](absl::string_view) { FAIL(); };
+  EXPECT_THAT(cache.Read(
+                  {.file = source.file, .chunk = 0}, 4,
+                  [](absl::Span<char>) { return absl::UnavailableError("no disk"); }, never),
+              StatusIs(absl::StatusCode::kUnavailable, "no disk"));
+  EXPECT_EQ(source.Read(0, 4), "aaaa");
+  EXPECT_EQ(source.Read(1, 4), "bbbb");
+}
+
+TEST(ChunkCacheTest, ThreadsShareWhatOneMakesAndStayBelowTheLimit) {
+  constexpr int64_t kReads = 2'000;
+  constexpr uint64_t kChunkBytes = 1'000;
+  // Fewer chunks fit than there are threads, so that some wait for room.
+  ChunkCache cache(3 * kChunkBytes);
+  const uint64_t file = cache.NewFile();
+  std::atomic<int> in_the_making = 0;
+  std::atomic<int64_t> wrong = 0;
+  WorkerPool pool(6);
+  ParallelFor(pool, kReads, [&](int64_t i) {
+    const size_t chunk = i * 7 % 11;
+    const auto fill = [&](absl::Span<char> out) {
+      if (++in_the_making > 3) ++wrong;
+      std::fill(out.begin(), out.end(), static_cast<char>('a' + chunk));
+      --in_the_making;
+      return absl::OkStatus();
+    };
+    const auto use = [&](absl::string_view held) {
+      if (held != std::string(kChunkBytes, static_cast<char>('a' + chunk))) ++wrong;
+    };
+    if (!cache.Read({.file = file, .chunk = chunk}, kChunkBytes, fill, use).ok()) ++wrong;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,263 @@
+#include "core/compression/decompressed_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/compression/compressed_bytes.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr size_t kBytes = 3 << 20;
+
+struct Case {
+  std::string name;
+  Compression compression = Compression::kGzip;
+  std::string compressed;
+};
+
+std::string Part(const std::string& bytes, int part) {
+  return bytes.substr(part * kBytes / 3, kBytes / 3);
+}
+
+std::vector<Case> Cases(const std::string& bytes) {
+  const std::string members = Deflate(Part(bytes, 0), kGzipStream, 1) +
+                              Deflate(Part(bytes, 1), kGzipStream, 0) + Deflate("", kGzipStream) +
+                              Deflate(Part(bytes, 2), kGzipStream, 9);
+  return {{"gzip", Compression::kGzip, Deflate(bytes, kGzipStream)},
+          {"gzip stored", Compression::kGzip, Deflate(bytes, kGzipStream, 0)},
+          {"gzip members", Compression::kGzip, members},
+          {"zlib", Compression::kZlib, Deflate(bytes, kZlibStream)},
+          {"zstd one frame", Compression::kZstd, Zstd(bytes)},
+          {"zstd frames", Compression::kZstd, Zstd(bytes, 100'000)},
+          {"zstd tiny frames", Compression::kZstd, Zstd(bytes, 5'000)}};
+}
+
+struct Opened {
+  absl::StatusOr<std::unique_ptr<DecompressedSource>> source = absl::UnknownError("not opened");
+  std::string note;
+};
+
+Opened Open(const std::string& path, const DecompressedOptions& options) {
+  absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(path);
+  EXPECT_THAT(file, IsOk());
+  Opened opened;
+  opened.source = DecompressedSource::Open(*std::move(file), options, &opened.note);
+  return opened;
+}
+
+std::string Read(const ByteSource& source, uint64_t offset, size_t bytes) {
+  std::string out(bytes, '?');
+  const absl::StatusOr<size_t> read = source.ReadAt(offset, absl::MakeSpan(out));
+  EXPECT_THAT(read, IsOk());
+  out.resize(read.value_or(0));
+  return out;
+}
+
+// Looks at many places, backwards, so that nothing is read on from where the last look ended.
+void ExpectHolds(const ByteSource& source, const std::string& bytes) {
+  ASSERT_EQ(source.Size().value(), bytes.size());
+  for (size_t at = 0; at <= bytes.size(); at += 37'123) {
+    const size_t offset = bytes.size() - at;
+    ASSERT_TRUE(Read(source, offset, 5'000) == bytes.substr(offset, 5'000)) << offset;
+  }
+  EXPECT_TRUE(Read(source, 0, bytes.size() + 10) == bytes);
+  EXPECT_EQ(Read(source, bytes.size() + 5, 10), "");
+}
+
+TEST(DecompressedSourceTest, EveryByteReadsAsItWasByAScanAndByItsFile) {
+  const std::string bytes = MixedBytes(kBytes, 1);
+  for (const Case& one : Cases(bytes)) {
+    SCOPED_TRACE(one.name);
+    const TempFolder folder;
+    const std::string path = folder.Write("a", one.compressed);
+    const DecompressedOptions kept = {.compression = one.compression,
+                                      .restart_path = folder / "a.restart"};
+    for (int again = 0; again < 2; ++again) {
+      const Opened opened = Open(path, kept);
+      ASSERT_THAT(opened.source, IsOk());
+      EXPECT_EQ(opened.note, "");
+      ExpectHolds(**opened.source, bytes);
+    }
+    const Opened in_memory = Open(path, {.compression = one.compression});
+    ASSERT_THAT(in_memory.source, IsOk());
+    ExpectHolds(**in_memory.source, bytes);
+  }
+}
+
+TEST(DecompressedSourceTest, ARecordIsNearInAllButSingleFrames) {
+  const std::string bytes = MixedBytes(kBytes, 1);
+  for (const Case& one : Cases(bytes)) {
+    SCOPED_TRACE(one.name);
+    const TempFolder folder;
+    // A cache of less than a third of the bytes would refuse a larger chunk.
+    const Opened opened =
+        Open(folder.Write("a", one.compressed), {.compression = one.compression,
+                                                 .restart_path = folder / "a.restart",
+                                                 .chunks = std::make_shared<ChunkCache>(1 << 20)});
+    if (one.name == "zstd one frame") {
+      EXPECT_THAT(opened.source.status(),
+                  StatusIs(absl::StatusCode::kResourceExhausted,
+                           AllOf(HasSubstr("shard \"a\""), HasSubstr("1048576"),
+                                 HasSubstr("systole pack --compression zstd"))));
+      continue;
+    }
+    ASSERT_THAT(opened.source, IsOk());
+    ExpectHolds(**opened.source, bytes);
+  }
+}
+
+TEST(DecompressedSourceTest, AnEmptyFileIsEmpty) {
+  for (const auto& [compression, bytes] : {std::pair(Compression::kGzip, Deflate("", kGzipStream)),
+                                           std::pair(Compression::kZlib, Deflate("", kZlibStream)),
+                                           std::pair(Compression::kZstd, Zstd(""))}) {
+    const TempFolder folder;
+    const std::string path = folder.Write("a", bytes);
+    for (int again = 0; again < 2; ++again) {
+      const Opened opened =
+          Open(path, {.compression = compression, .restart_path = folder / "a.restart"});
+      ASSERT_THAT(opened.source, IsOk());
+      EXPECT_EQ(opened.note, "");
+      ExpectHolds(**opened.source, "");
+    }
+  }
+}
+
+TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
+  const std::string bytes = MixedBytes(kBytes, 2);
+  const TempFolder folder;
+  for (const Case& one : Cases(bytes)) {
+    SCOPED_TRACE(one.name);
+    const std::string cut = one.compressed.substr(0, one.compressed.size() - 3);
+    EXPECT_THAT(Open(folder.Write("cut", cut), {.compression = one.compression}).source.status(),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         AllOf(HasSubstr("shard \"cut\""),
+                               HasSubstr(absl::StrCat("near byte ", cut.size())))));
+    std::string flipped = one.compressed;
+    flipped[flipped.size() - 5] ^= 0x10;  // Of gzip's and zlib's checks, or of a block.
+    flipped[flipped.size() / 2] ^= 0x10;
+    const absl::Status status =
+        Open(folder.Write("flipped", flipped), {.compression = one.compression}).source.status();
+    // zstd's frames have no check of their own unless asked for; the records' CRCs are one.
+    if (one.compression != Compression::kZstd) {
+      EXPECT_THAT(status,
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr("stream is damaged near byte")));
+    }
+    for (const Compression stated : {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
+      if (stated == one.compression) continue;
+      EXPECT_THAT(
+          Open(folder.Write("other", one.compressed), {.compression = stated}).source.status(),
+          StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged near byte")));
+    }
+  }
+  EXPECT_THAT(Open(folder.Write("more", Deflate(bytes, kZlibStream) + "x"),
+                   {.compression = Compression::kZlib})
+                  .source.status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow its end")));
+}
+
+TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
+  const std::string bytes = MixedBytes(kBytes, 3);
+  for (const Case& one : Cases(bytes)) {
+    if (one.name == "zstd one frame") continue;  // One chunk.
+    SCOPED_TRACE(one.name);
+    const TempFolder folder;
+    const std::string path = folder.Write("a", one.compressed);
+    const DecompressedOptions kept = {.compression = one.compression,
+                                      .restart_path = folder / "a.restart"};
+    ASSERT_THAT(Open(path, kept).source, IsOk());
+    std::string damaged = one.compressed;
+    for (int i = 0; i < 40; ++i) damaged[damaged.size() / 2 + i] ^= 0x55;
+    const auto mtime = std::filesystem::last_write_time(path);
+    folder.Write("a", damaged);
+    std::filesystem::last_write_time(path, mtime);
+    const Opened opened = Open(path, kept);
+    ASSERT_THAT(opened.source, IsOk());
+    EXPECT_EQ(opened.note, "");
+    const std::string read = Read(**opened.source, 0, bytes.size());
+    ASSERT_EQ(read.size(), bytes.size());
+    const auto [first, unused] = std::mismatch(read.begin(), read.end(), bytes.begin());
+    const auto [last, unused_too] = std::mismatch(read.rbegin(), read.rend(), bytes.rbegin());
+    EXPECT_NE(first, read.end());
+    EXPECT_LT(last.base() - first, 600'000);
+  }
+}
+
+TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
+  const std::string bytes = MixedBytes(kBytes, 4);
+  const std::string compressed = Deflate(bytes, kGzipStream);
+  const TempFolder folder;
+  const std::string path = folder.Write("a", compressed);
+  const DecompressedOptions kept = {.compression = Compression::kGzip,
+                                    .restart_path = folder / "a.restart"};
+  ASSERT_THAT(Open(path, kept).source, IsOk());
+  const std::string good = ReadWholeFile(folder / "a.restart");
+  const auto notes = [&](const std::string& restart) {
+    folder.Write("a.restart", restart);
+    const Opened opened = Open(path, kept);
+    EXPECT_THAT(opened.source, IsOk());
+    if (opened.source.ok()) ExpectHolds(**opened.source, bytes);
+    EXPECT_EQ(ReadWholeFile(folder / "a.restart"), good);
+    return opened.note;
+  };
+  EXPECT_EQ(notes(good), "");
+  EXPECT_THAT(notes(""), HasSubstr("does not end as"));
+  EXPECT_THAT(notes(good.substr(1)), HasSubstr("another number of windows"));
+  EXPECT_THAT(notes(good.substr(good.size() - kRestartTrailerBytes)), HasSubstr("cut short"));
+  std::string flipped = good;
+  flipped[flipped.size() - kRestartTrailerBytes - 3] ^= 1;
+  EXPECT_THAT(notes(flipped), HasSubstr("checksum does not hold"));
+
+  ShiftMtime(path, 100);
+  EXPECT_THAT(Open(path, kept).note, HasSubstr("older than the shard"));
+  ShiftMtime(path, -200);
+  EXPECT_THAT(Open(path, kept).note, HasSubstr("another state of the shard"));
+}
+
+TEST(DecompressedSourceTest, WithoutAFolderToWriteInThePointsStayInMemory) {
+  const std::string bytes = MixedBytes(kBytes, 5);
+  const TempFolder folder;
+  const Opened opened =
+      Open(folder.Write("a", Deflate(bytes, kGzipStream)),
+           {.compression = Compression::kGzip, .restart_path = folder / "none/a.restart"});
+  ASSERT_THAT(opened.source, IsOk());
+  EXPECT_THAT(opened.note, AllOf(HasSubstr("not kept"), HasSubstr("--index-dir")));
+  ExpectHolds(**opened.source, bytes);
+  EXPECT_THAT(folder.List(), ElementsAre("a"));
+}
+
+TEST(DecompressedSourceTest, AFailedScanLeavesNothingBehind) {
+  const TempFolder folder;
+  const std::string cut = Deflate(MixedBytes(kBytes, 6), kGzipStream).substr(0, 400'000);
+  EXPECT_FALSE(Open(folder.Write("a", cut),
+                    {.compression = Compression::kGzip, .restart_path = folder / "a.restart"})
+                   .source.ok());
+  EXPECT_THAT(folder.List(), ElementsAre("a"));
+}
+
+TEST(DecompressedSourceTest, AChangedFileIsNoticed) {
+  const TempFolder folder;
+  const std::string path = folder.Write("a", Deflate("abc", kGzipStream));
+  const Opened opened = Open(path, {.compression = Compression::kGzip});
+  ASSERT_THAT(opened.source, IsOk());
+  EXPECT_THAT((*opened.source)->CheckUnchanged(), IsOk());
+  ShiftMtime(path, 10);
+  EXPECT_THAT((*opened.source)->CheckUnchanged(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was rewritten")));
+}
+
+}  // namespace
+}  // namespace systole

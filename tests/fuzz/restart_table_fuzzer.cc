@@ -1,0 +1,31 @@
+// Any bytes as a table of restart points: what is accepted rises, is bounded, and is written back
+// alike. The checksum is made to hold, or nothing would be accepted.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/checksum/xxh3.h"
+#include "core/compression/restart_points.h"
+#include "core/memory/little_endian.h"
+#include "core/status/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;
+  constexpr size_t kHashAndMagic = 16;
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  const FileIdentity file = {.size_bytes = 1000, .mtime_ns = 7, .inode = 0, .device = 0};
+  (void)ParseRestartTable(bytes, file, Compression::kGzip, 500);
+  if (bytes.size() < kRestartTrailerBytes) return 0;
+  const size_t hashed = bytes.size() - kHashAndMagic;
+  StoreU64Le(Xxh3(absl::string_view(bytes).substr(0, hashed)), &bytes[hashed]);
+  const absl::StatusOr<RestartPoints> parsed =
+      ParseRestartTable(bytes, file, Compression::kGzip, 500);
+  if (!parsed.ok()) return 0;
+  SYSTOLE_CHECK(parsed->largest_chunk_bytes() <= 500);
+  for (size_t i = 0; i < parsed->chunks(); ++i) {
+    SYSTOLE_CHECK(parsed->chunk_bytes(i) > 0 || parsed->size_bytes == 0);
+    SYSTOLE_CHECK(parsed->size_bytes == 0 || parsed->ChunkAt(parsed->points[i].offset) == i);
+  }
+  SYSTOLE_CHECK(RestartTableBytes(file, Compression::kGzip, *parsed) == bytes);
+  return 0;
+}

@@ -1,0 +1,23 @@
+"""Writes shards of 300 records in each of TensorFlow's compressions; a test knows the records.
+
+usage: make_framing.py FOLDER    (with TensorFlow; README.md says which)
+"""
+
+import sys
+
+import tensorflow as tf
+
+
+def payload(record):
+    return bytes(i * (record + 3) // 40 % 17 + 60 for i in range(record * 37 % 4000))
+
+
+for compression in ("", "GZIP", "ZLIB"):
+    path = f"{sys.argv[1]}/framing-{compression.lower() or 'none'}.tfrecord"
+    # The plain one is short: the others show the same and more.
+    records = 300 if compression else 20
+    with tf.io.TFRecordWriter(path, compression) as writer:
+        for record in range(records):
+            writer.write(payload(record))
+    read = list(tf.data.TFRecordDataset(path, compression).as_numpy_iterator())
+    assert read == [payload(record) for record in range(records)]
