@@ -16,7 +16,6 @@
 namespace systole {
 namespace {
 
-constexpr size_t kFrameBytes = 256 << 10;
 constexpr size_t kDeflatedPieceBytes = 64 << 10;
 // The libraries' own defaults.
 constexpr int kZstdLevel = 3;
@@ -80,7 +79,7 @@ struct FreeContext {
 class ZstdSink final : public ByteSink {
  public:
   explicit ZstdSink(std::unique_ptr<ByteSink> sink)
-      : sink_(std::move(sink)), out_(ZSTD_compressBound(kFrameBytes)) {}
+      : sink_(std::move(sink)), out_(ZSTD_compressBound(kZstdFrameBytes)) {}
 
   absl::Status Open() {
     context_.reset(ZSTD_createCCtx());
@@ -89,8 +88,8 @@ class ZstdSink final : public ByteSink {
     return absl::OkStatus();
   }
   absl::Status Append(absl::string_view bytes) override {
-    while (frame_.size() + bytes.size() >= kFrameBytes) {
-      const size_t taken = kFrameBytes - frame_.size();
+    while (frame_.size() + bytes.size() >= kZstdFrameBytes) {
+      const size_t taken = kZstdFrameBytes - frame_.size();
       frame_.append(bytes.data(), taken);
       bytes.remove_prefix(taken);
       SYSTOLE_RETURN_IF_ERROR(WriteFrame());

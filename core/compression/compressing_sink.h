@@ -1,10 +1,11 @@
-// Compresses what is appended on its way to another sink. Zstandard in frames of 256 KiB, so that
-// any place is read at the cost of one; gzip and zlib as one stream, as their readers expect.
+// Compresses what is appended on its way to another sink. Zstandard in small frames, so that any
+// place is read at the cost of one; gzip and zlib as one stream, as their readers expect.
 //
 // Thread-compatible. Owns the other sink.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_
 #define SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,9 @@
 #include "core/storage/byte_sink.h"
 
 namespace systole {
+
+// Of what is appended; the last frame may have less. Larger ones compress a little better.
+inline constexpr size_t kZstdFrameBytes = 64 << 10;
 
 // `sink` itself for kNone. ResourceExhausted without memory.
 // REQUIRES: compression is not kDetect.

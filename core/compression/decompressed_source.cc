@@ -6,8 +6,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/compression/compressing_sink.h"
 #include "core/compression/deflate.h"
 #include "core/compression/zstd.h"
+#include "core/memory/aligned_buffer.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
@@ -16,11 +18,13 @@
 namespace systole {
 namespace {
 
-// Decompressed bytes between two points. A record costs half of them on top of its own, and each
-// point 32 KiB of the file that keeps them: an eighth.
-constexpr uint64_t kSpacing = 256 << 10;
+// Decompressed bytes between two points. A record costs half of them on top of its own, and a point
+// inside a deflate stream takes 32 KiB of the file that keeps it: an eighth.
+constexpr uint64_t kDeflateSpacing = 256 << 10;
 // Where the windows stay in memory, they take a hundred and twenty-eighth.
-constexpr uint64_t kSpacingInMemory = 4 << 20;
+constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
+// As `systole pack` makes its frames.
+constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
 // From this size on a chunk is worth a note: each first look into it decompresses all of it.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
 
@@ -116,7 +120,7 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
     return absl::OkStatus();
   };
   SYSTOLE_RETURN_IF_ERROR(
-      Scan(compression_ == Compression::kZstd ? kSpacing : kSpacingInMemory, keep));
+      Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacingInMemory, keep));
   windows_ = std::make_unique<MemorySource>(std::move(windows));
   return absl::OkStatus();
 }
@@ -130,7 +134,8 @@ absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::S
     kept = (*sink)->Append(window);
     return kept;
   };
-  SYSTOLE_RETURN_IF_ERROR(Scan(kSpacing, keep));
+  SYSTOLE_RETURN_IF_ERROR(
+      Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacing, keep));
   kept = (*sink)->Append(RestartTableBytes(file_->identity(), compression_, points_));
   if (kept.ok()) kept = (*sink)->Close();
   if (!kept.ok()) return kept;
@@ -148,10 +153,12 @@ absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const 
     const uint64_t end = chunk + 1 < points_.chunks() ? points_.points[chunk + 1].compressed_bit / 8
                                                       : file_->identity().size_bytes;
     // Longer only where frames hold nothing.
-    std::string compressed(std::min(end - begin, 2 * chunks_->max_bytes()), '\0');
-    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(begin, absl::MakeSpan(compressed)));
-    SYSTOLE_ASSIGN_OR_RETURN(done,
-                             DecompressZstd(absl::string_view(compressed).substr(0, read), out));
+    SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer compressed,
+                             AlignedBuffer::Create(static_cast<int64_t>(
+                                 std::min(end - begin, 2 * chunks_->max_bytes()))));
+    const absl::Span<char> bytes(reinterpret_cast<char*>(compressed.data()), compressed.size());
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(begin, bytes));
+    SYSTOLE_ASSIGN_OR_RETURN(done, DecompressZstd(absl::string_view(bytes.data(), read), out));
   } else {
     std::string window(chunk > 0 ? kWindowBytes : 0, '\0');
     SYSTOLE_RETURN_IF_ERROR(

@@ -22,8 +22,8 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// Most points of a file: with a window each they take 2 GiB beside it.
-inline constexpr size_t kMaxRestartPoints = 65'536;
+// Most points of a file: 64 GiB of it, decompressed, and 16 MiB of memory.
+inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
   uint64_t compressed_bit = 0;  // In the file. A whole byte but inside a deflate stream.

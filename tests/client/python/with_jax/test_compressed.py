@@ -1,0 +1,54 @@
+"""Compressed shards and folders of them: the same feed as from plain files."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import pytest
+import systole
+
+COMPRESSED = {
+    "gzip": gzip.compress,
+    "zlib": zlib.compress,
+    "none": bytes,
+}
+
+
+@pytest.fixture(params=COMPRESSED)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(kind, shards, tmp_path):
+    """A folder that holds the shards, compressed, and nothing else."""
+    for path in Path(shards).parent.glob(Path(shards).name):
+        (tmp_path / path.name).write_bytes(COMPRESSED[kind](path.read_bytes()))
+    return tmp_path
+
+
+def digests(feed):
+    with feed:
+        return [batch.digest(core) for batch in feed for core in range(4)]
+
+
+def test_feeds_of_compressed_shards_have_the_bytes_of_plain_ones(kind, folder, shards, write_spec):
+    spec = write_spec()
+    plain = digests(systole.LocalFeed(shards, spec))
+    assert digests(systole.LocalFeed(folder, spec)) == plain
+    assert digests(systole.LocalFeed({"flowers": folder}, spec, compression=kind)) == plain
+    with systole.serve({"flowers": folder}, compression=kind) as server:
+        assert digests(systole.Feed(server.address, spec)) == plain
+    assert len(list(folder.glob("*.idx.restart"))) == (0 if kind == "none" else 3)
+
+
+def test_a_compression_that_is_none_is_refused(shards, write_spec):
+    with pytest.raises(systole.InvalidSpec, match="'lz4', want one of: detect, none, gzip"):
+        systole.LocalFeed(shards, write_spec(), compression="lz4")
+
+
+def test_a_wrong_compression_is_told_with_the_shard(shards, write_spec):
+    with pytest.raises(systole.DataLoss, match="flowers-train-00000.*zstd frames are damaged"):
+        systole.LocalFeed(shards, write_spec(), compression="zstd")
