@@ -24,9 +24,11 @@ def kind(request):
 @pytest.fixture
 def folder(kind, shards, tmp_path):
     """A folder that holds the shards, compressed, and nothing else."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
     for path in Path(shards).parent.glob(Path(shards).name):
-        (tmp_path / path.name).write_bytes(COMPRESSED[kind](path.read_bytes()))
-    return tmp_path
+        (folder / path.name).write_bytes(COMPRESSED[kind](path.read_bytes()))
+    return folder
 
 
 def bytes_of(feed):
