@@ -73,9 +73,13 @@ class IndexCommand final : public Command {
         SYSTOLE_ASSIGN_OR_RETURN(
             LoadedIndex loaded,
             LoadIndex(*file.bytes, file.identity, {.index_dir = index_dir_, .rebuild = true}));
+        if (file.compression != Compression::kNone &&
+            !StatFile(RestartPath(IndexPath(path, index_dir_))).ok()) {
+          return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
+        }
         if (!file.note.empty()) console.err << path << ": " << file.note << "\n";
+        // For a server these are remarks; here the files were all that was asked for.
         if (!loaded.note.empty()) {
-          // For a server that is a remark; here the file was all that was asked for.
           return absl::PermissionDeniedError(loaded.note);
         }
         records += loaded.index.num_records();

@@ -21,19 +21,25 @@ void ChunkCache::Forget(uint64_t file) {
   for (auto at = chunks_.lower_bound({.file = file, .chunk = 0});
        at != chunks_.end() && at->first.file == file;) {
     SYSTOLE_CHECK(at->second.users == 0);
-    unused_.erase(at->second.place);
+    Unpark(at->second);
     Erase(at++);
   }
   changed_.SignalAll();
 }
 
 bool ChunkCache::MakeRoom(uint64_t bytes) {
-  while (held_bytes_ + bytes > max_bytes_ && !unused_.empty()) {
+  if (held_bytes_ - unused_bytes_ + bytes > max_bytes_) return false;
+  while (held_bytes_ + bytes > max_bytes_) {
     const auto at = chunks_.find(unused_.front());
-    unused_.pop_front();
+    Unpark(at->second);
     Erase(at);
   }
-  return held_bytes_ + bytes <= max_bytes_;
+  return true;
+}
+
+void ChunkCache::Unpark(Chunk& chunk) {
+  unused_.erase(chunk.place);
+  unused_bytes_ -= chunk.bytes;
 }
 
 void ChunkCache::Erase(std::map<Key, Chunk>::iterator at) {
@@ -44,7 +50,40 @@ void ChunkCache::Erase(std::map<Key, Chunk>::iterator at) {
 void ChunkCache::Release(const Key& key, Chunk& chunk) {
   if (--chunk.users > 0) return;
   chunk.place = unused_.insert(unused_.end(), key);
+  unused_bytes_ += chunk.bytes;
   changed_.SignalAll();
+}
+
+std::pair<std::map<ChunkCache::Key, ChunkCache::Chunk>::iterator, bool> ChunkCache::Take(
+    const Key& key, uint64_t bytes) {
+  MutexLock lock(mu_);
+  auto place = waiting_.end();
+  const auto leave_queue = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (place == waiting_.end()) return;
+    waiting_.erase(place);
+    changed_.SignalAll();
+  };
+  while (true) {
+    auto at = chunks_.find(key);
+    if (at != chunks_.end() && at->second.is_filled) {
+      leave_queue();
+      if (at->second.users++ == 0) Unpark(at->second);
+      return {at, false};
+    }
+    if (at == chunks_.end()) {
+      const bool is_next = place == waiting_.end() ? waiting_.empty() : place == waiting_.begin();
+      if (is_next && MakeRoom(bytes)) {
+        leave_queue();
+        held_bytes_ += bytes;
+        at = chunks_.try_emplace(key).first;
+        at->second.bytes = bytes;
+        at->second.users = 1;
+        return {at, true};
+      }
+      if (place == waiting_.end()) place = waiting_.insert(waiting_.end(), key);
+    }
+    changed_.Wait(mu_);
+  }
 }
 
 absl::Status ChunkCache::Make(Chunk& chunk,
@@ -56,28 +95,8 @@ absl::Status ChunkCache::Make(Chunk& chunk,
 absl::Status ChunkCache::Read(const Key& key, uint64_t bytes,
                               absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
                               absl::FunctionRef<void(absl::string_view)> use) {
-  SYSTOLE_CHECK(bytes <= max_bytes_);
-  std::map<Key, Chunk>::iterator at;
-  bool is_maker = false;
-  {
-    MutexLock lock(mu_);
-    while (true) {
-      at = chunks_.find(key);
-      if (at != chunks_.end() && at->second.is_filled) {
-        if (at->second.users++ == 0) unused_.erase(at->second.place);
-        break;
-      }
-      if (at == chunks_.end() && MakeRoom(bytes)) {
-        held_bytes_ += bytes;
-        at = chunks_.try_emplace(key).first;
-        at->second.bytes = bytes;
-        at->second.users = 1;
-        is_maker = true;
-        break;
-      }
-      changed_.Wait(mu_);
-    }
-  }
+  SYSTOLE_CHECK(bytes <= max_chunk_bytes());
+  const auto [at, is_maker] = Take(key, bytes);
   // A chunk in use stays where it is, and only its maker writes to it.
   Chunk& chunk = at->second;
   if (is_maker) {

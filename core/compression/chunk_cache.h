@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -31,7 +32,8 @@ class ChunkCache {
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
-  uint64_t max_bytes() const { return max_bytes_; }
+  // The largest chunk: beside two of them others are still held.
+  uint64_t max_chunk_bytes() const { return max_bytes_ / 2; }
 
   // A number for a file's keys, given once.
   uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
@@ -45,8 +47,9 @@ class ChunkCache {
   };
   // Calls `use` with the chunk's bytes, which `fill` writes if they are not there. Errors of
   // `fill`, after which the chunk is not kept, and ResourceExhausted without memory. Waits while
-  // the limit is reached by chunks that others are using. Neither function may call the cache.
-  // REQUIRES: bytes <= max_bytes(), and the same for each call with this key.
+  // the limit is reached by chunks that others are using; who waits for room gets it in the order
+  // of coming. Neither function may call the cache.
+  // REQUIRES: bytes <= max_chunk_bytes(), and the same for each call with this key.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
                     absl::FunctionRef<void(absl::string_view)> use) ABSL_LOCKS_EXCLUDED(mu_);
@@ -62,8 +65,13 @@ class ChunkCache {
 
   // Fills a chunk that nobody else reads yet.
   static absl::Status Make(Chunk& chunk, absl::FunctionRef<absl::Status(absl::Span<char>)> fill);
-  // Gives up unused chunks until `bytes` more fit; false if they do not.
+  // Gives up unused chunks until `bytes` more fit; false, and none is given up, if they cannot.
   bool MakeRoom(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The chunk, in use by the caller from now on, and whether the caller must fill it.
+  std::pair<std::map<Key, Chunk>::iterator, bool> Take(const Key& key, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes a chunk out of unused_.
+  void Unpark(Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Release(const Key& key, Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(std::map<Key, Chunk>::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -74,6 +82,9 @@ class ChunkCache {
   uint64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Key, Chunk> chunks_ ABSL_GUARDED_BY(mu_);
   std::list<Key> unused_ ABSL_GUARDED_BY(mu_);  // The least recently used first.
+  uint64_t unused_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Who waits for room, the first one first.
+  std::list<Key> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

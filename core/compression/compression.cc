@@ -20,7 +20,7 @@ bool IsZlib(absl::string_view begin) {
 }  // namespace
 
 Compression CompressionOf(absl::string_view begin) {
-  if (absl::StartsWith(begin, "\x1f\x8b")) return Compression::kGzip;
+  if (absl::StartsWith(begin, "\x1f\x8b\x08")) return Compression::kGzip;
   if (absl::StartsWith(begin, "\x28\xb5\x2f\xfd")) return Compression::kZstd;
   return IsZlib(begin) ? Compression::kZlib : Compression::kNone;
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/checksum/xxh3.h"
 #include "core/compression/compressing_sink.h"
 #include "core/compression/deflate.h"
 #include "core/compression/zstd.h"
@@ -13,7 +15,6 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
-#include "core/storage/memory_source.h"
 
 namespace systole {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 constexpr uint64_t kDeflateSpacing = 256 << 10;
 // Where the windows stay in memory, they take a hundred and twenty-eighth.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
+constexpr size_t kMaxWindowsInMemory = size_t{256} << 20;
 // As `systole pack` makes its frames.
 constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
 // From this size on a chunk is worth a note: each first look into it decompresses all of it.
@@ -77,7 +79,7 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
 }
 
 absl::Status DecompressedSource::LoadPoints(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> kept, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> kept, FileSource::Open(path));
   if (kept->identity().mtime_ns < file_->identity().mtime_ns) {
     return absl::FailedPreconditionError("they are older than the shard");
   }
@@ -88,17 +90,22 @@ absl::Status DecompressedSource::LoadPoints(const std::string& path) {
   if (table_bytes > size) return absl::InvalidArgumentError("the file is cut short");
   table.resize(table_bytes);
   SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*kept, size - table_bytes, absl::MakeSpan(table)));
-  SYSTOLE_ASSIGN_OR_RETURN(
-      points_, ParseRestartTable(table, file_->identity(), compression_, chunks_->max_bytes()));
+  SYSTOLE_ASSIGN_OR_RETURN(points_, ParseRestartTable(table, file_->identity(), compression_,
+                                                      chunks_->max_chunk_bytes()));
   if (size - table_bytes != WindowBytesOf(compression_, points_)) {
     return absl::InvalidArgumentError("the file has another number of windows than of points");
   }
-  windows_ = std::move(kept);
+  windows_path_ = path;
   return absl::OkStatus();
 }
 
 absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink windows) {
-  RestartScan scan(spacing, chunks_->max_bytes(), windows);
+  // As a shard without records: no compressed file is so short.
+  if (file_->identity().size_bytes == 0) {
+    points_ = {.points = {{}}, .size_bytes = 0};
+    return absl::OkStatus();
+  }
+  RestartScan scan(spacing, chunks_->max_chunk_bytes(), windows);
   SYSTOLE_RETURN_IF_ERROR(compression_ == Compression::kZstd
                               ? ScanZstd(*file_, scan)
                               : ScanDeflate(*file_, compression_, scan));
@@ -114,18 +121,24 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
     AddNote(note, absl::StrCat("restart points not kept: ", kept.message(),
                                "; reading it is slower and takes memory, --index-dir helps"));
   }
-  std::string windows;
-  const auto keep = [&windows](absl::string_view window) {
-    windows.append(window.data(), window.size());
+  const auto keep = [this](absl::string_view window) -> absl::Status {
+    if (windows_.size() >= kMaxWindowsInMemory) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("its restart points take more than ", kMaxWindowsInMemory >> 20,
+                       " MiB of memory; give --index-dir a folder that can be written"));
+    }
+    windows_.append(window.data(), window.size());
     return absl::OkStatus();
   };
-  SYSTOLE_RETURN_IF_ERROR(
-      Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacingInMemory, keep));
-  windows_ = std::make_unique<MemorySource>(std::move(windows));
-  return absl::OkStatus();
+  return Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacingInMemory, keep);
 }
 
 absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
+  // Of a server that was killed while it scanned.
+  const std::filesystem::path file = path;
+  RemoveStaleTemporaries(file.parent_path().string(), [&file](absl::string_view base_name) {
+    return base_name == file.filename().string();
+  });
   // They can be made again if a power cut takes them.
   absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(path, {.sync = false});
   kept = sink.status();
@@ -139,10 +152,28 @@ absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::S
   kept = (*sink)->Append(RestartTableBytes(file_->identity(), compression_, points_));
   if (kept.ok()) kept = (*sink)->Close();
   if (!kept.ok()) return kept;
-  absl::StatusOr<std::unique_ptr<FileSource>> windows = FileSource::Open(path);
-  kept = windows.status();
-  if (kept.ok()) windows_ = *std::move(windows);
-  return kept;
+  windows_path_ = path;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
+  if (chunk == 0) return "";
+  const uint64_t offset = (chunk - 1) * kWindowBytes;
+  if (windows_path_.empty()) return windows_.substr(offset, kWindowBytes);
+  // Opened each time: a descriptor more for every shard would be too many.
+  std::string window(kWindowBytes, '\0');
+  absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(windows_path_);
+  absl::Status read = file.status();
+  if (read.ok()) read = ReadExactlyAt(**file, offset, absl::MakeSpan(window));
+  if (read.ok() && Xxh3(window) != points_.points[chunk].window_hash) {
+    read = absl::DataLossError("a checksum does not hold");
+  }
+  if (read.ok()) return window;
+  // Of the machine, not of the shard.
+  return absl::UnavailableError(
+      absl::StrCat("the restart points of shard \"", ForeignName(BaseName(file_->name())),
+                   "\" cannot be read any more; remove \"", ForeignName(BaseName(windows_path_)),
+                   "\" and restart, which makes them again"));
 }
 
 absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const {
@@ -152,17 +183,18 @@ absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const 
     const uint64_t begin = point.compressed_bit / 8;
     const uint64_t end = chunk + 1 < points_.chunks() ? points_.points[chunk + 1].compressed_bit / 8
                                                       : file_->identity().size_bytes;
-    // Longer only where frames hold nothing.
+    if (end - begin > 2 * chunks_->max_chunk_bytes()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "shard \"", ForeignName(BaseName(file_->name())), "\": the frames from byte ", begin,
+          " to ", end, " hold too little for their bytes; write it again without them"));
+    }
     SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer compressed,
-                             AlignedBuffer::Create(static_cast<int64_t>(
-                                 std::min(end - begin, 2 * chunks_->max_bytes()))));
+                             AlignedBuffer::Create(static_cast<int64_t>(end - begin)));
     const absl::Span<char> bytes(reinterpret_cast<char*>(compressed.data()), compressed.size());
     SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(begin, bytes));
     SYSTOLE_ASSIGN_OR_RETURN(done, DecompressZstd(absl::string_view(bytes.data(), read), out));
   } else {
-    std::string window(chunk > 0 ? kWindowBytes : 0, '\0');
-    SYSTOLE_RETURN_IF_ERROR(
-        ReadExactlyAt(*windows_, (chunk - 1) * kWindowBytes, absl::MakeSpan(window)));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string window, WindowOf(chunk));
     SYSTOLE_ASSIGN_OR_RETURN(done, InflateAt(*file_, compression_, point, window, out));
   }
   std::fill(out.begin() + static_cast<ptrdiff_t>(done), out.end(), '\0');

@@ -61,6 +61,8 @@ class DecompressedSource final : public ByteSource {
   // `kept` says why the file could not be written; its error is returned, too.
   absl::Status FindPointsInto(const std::string& path, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
+  // Empty for the first chunk. Unavailable if it cannot be read as it was written.
+  absl::StatusOr<std::string> WindowOf(size_t chunk) const;
   absl::Status Fill(size_t chunk, absl::Span<char> out) const;
 
   const std::unique_ptr<FileSource> file_;
@@ -68,8 +70,10 @@ class DecompressedSource final : public ByteSource {
   const std::shared_ptr<ChunkCache> chunks_;
   const uint64_t number_;  // Of this file in the cache.
   RestartPoints points_;
-  // The windows of all points but the first, one behind the other. Deflate only.
-  std::unique_ptr<ByteSource> windows_;
+  // The windows of all points but the first, one behind the other: in the file that keeps them, or
+  // here. Deflate only.
+  std::string windows_path_;
+  std::string windows_;
 };
 
 }  // namespace systole

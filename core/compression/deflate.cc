@@ -21,6 +21,7 @@ constexpr size_t kScanPieceBytes = 256 << 10;
 constexpr size_t kChunkPieceBytes = 64 << 10;
 // Behind the blocks of a gzip member: CRC-32 and size.
 constexpr size_t kGzipTrailerBytes = 8;
+constexpr Bytef kGzipMagic = 0x1f;
 
 // What zlib calls window bits: the window's size as a power of two, and how the stream is wrapped.
 constexpr int kRaw = -MAX_WBITS;
@@ -71,6 +72,16 @@ class Inflater {
     return true;
   }
 
+  // Leaves out zeros, with which some programs fill up a file; false at the file's end.
+  absl::StatusOr<bool> SkipZeros() {
+    while (true) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
+      if (!more) return false;
+      if (*stream_.next_in != 0) return true;
+      SYSTOLE_RETURN_IF_ERROR(Skip(1).status());
+    }
+  }
+
   // Where in the file the next input byte is.
   uint64_t position() const { return input_.end() - stream_.avail_in; }
   z_stream& stream() { return stream_; }
@@ -87,6 +98,12 @@ absl::Status Damaged(Compression compression, uint64_t position, absl::string_vi
                                           "; copy or write the shard again"));
 }
 
+absl::Status NoStream(Compression compression, absl::string_view why) {
+  return absl::DataLossError(
+      absl::StrCat("it does not begin as ", CompressionName(compression), " does (", why,
+                   "); if it is compressed in another way or not at all, have that detected"));
+}
+
 }  // namespace
 
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan) {
@@ -96,6 +113,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
   std::vector<char> out(kScanPieceBytes);
   std::array<Bytef, kWindowBytes> window;
   uint64_t done = 0;
+  bool has_begun = false;
   while (true) {
     SYSTOLE_ASSIGN_OR_RETURN(const bool more, inflater.Fill());
     if (!more) return Damaged(compression, inflater.position(), "it ends in the middle");
@@ -105,18 +123,23 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
     done += out.size() - stream.avail_out;
     SYSTOLE_RETURN_IF_ERROR(scan.Reach(done));
     if (result == Z_STREAM_END) {
-      SYSTOLE_ASSIGN_OR_RETURN(const bool another, inflater.Fill());
+      SYSTOLE_ASSIGN_OR_RETURN(const bool another, inflater.SkipZeros());
       if (!another) return absl::OkStatus();
-      if (compression != Compression::kGzip) {
+      if (compression != Compression::kGzip || *stream.next_in != kGzipMagic) {
         return Damaged(compression, inflater.position(), "bytes follow its end");
       }
       inflateReset2(&stream, kWrappedGzip);
       continue;
     }
-    if (result != Z_OK && result != Z_BUF_ERROR) {
-      return Damaged(compression, inflater.position(),
-                     stream.msg != nullptr ? stream.msg : "no such stream");
+    if (result == Z_NEED_DICT) {
+      return Damaged(compression, inflater.position(), "it needs a dictionary");
     }
+    if (result != Z_OK && result != Z_BUF_ERROR) {
+      const absl::string_view why = stream.msg != nullptr ? stream.msg : "no such stream";
+      if (!has_begun) return NoStream(compression, why);
+      return Damaged(compression, inflater.position(), why);
+    }
+    has_begun = has_begun || (stream.data_type & 128) != 0;  // A header ends like a block.
     // zlib: 128 is set at a block's end, 64 in the last block, and the rest are the bits of the
     // last byte that are not used yet.
     const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;

@@ -11,8 +11,8 @@
 namespace systole {
 namespace {
 
-constexpr size_t kPointBytes = 16;
-constexpr uint64_t kMagic = 0x3174'7372'7473'7973;  // "systrst1"
+constexpr size_t kPointBytes = 24;
+constexpr uint64_t kMagic = 0x3274'7372'7473'7973;  // "systrst2"
 
 // The numbers of the trailer, in their order.
 enum Field {
@@ -54,6 +54,7 @@ size_t RestartPoints::ChunkAt(uint64_t offset) const {
 
 void RestartScan::Offer(const RestartPoint& point, absl::string_view window) {
   offered_ = point;
+  if (!window.empty()) offered_->window_hash = Xxh3(window);
   window_.assign(window.data(), window.size());
 }
 
@@ -72,8 +73,9 @@ absl::Status RestartScan::Reach(uint64_t size_bytes) {
   if (size_bytes - last().offset <= max_chunk_bytes_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("more than ", max_chunk_bytes_, " bytes follow byte ", last().compressed_bit / 8,
-                   " in one frame or block, which must be decompressed as one; write the shard "
-                   "again in small frames: `systole pack --compression zstd` does"));
+                   " in one frame or block, which must be decompressed as one; a cache of twice as "
+                   "much holds it (systole-server --decompression-cache), or write the shard again "
+                   "in small frames, as `systole pack --compression zstd` does"));
 }
 
 std::string RestartTableBytes(const FileIdentity& file, Compression compression,
@@ -83,6 +85,7 @@ std::string RestartTableBytes(const FileIdentity& file, Compression compression,
   for (const RestartPoint& point : points.points) {
     Append(bytes, point.compressed_bit);
     Append(bytes, point.offset);
+    Append(bytes, point.window_hash);
   }
   Append(bytes, file.size_bytes);
   Append(bytes, static_cast<uint64_t>(file.mtime_ns));
@@ -125,7 +128,8 @@ absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const F
   found.size_bytes = FieldOf(trailer, kSizeBytes);
   for (size_t at = 0; at + kRestartTrailerBytes < bytes.size(); at += kPointBytes) {
     found.points.push_back({.compressed_bit = LoadU64Le(bytes.data() + at),
-                            .offset = LoadU64Le(bytes.data() + at + sizeof(uint64_t))});
+                            .offset = LoadU64Le(bytes.data() + at + 8),
+                            .window_hash = LoadU64Le(bytes.data() + at + 16)});
     const RestartPoint& point = found.points.back();
     const bool good = found.points.size() == 1
                           ? point == RestartPoint()

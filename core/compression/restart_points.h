@@ -22,12 +22,13 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// Most points of a file: 64 GiB of it, decompressed, and 16 MiB of memory.
+// Most points of a file. They take 24 MiB of memory, and windows beside the file 32 GiB.
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
   uint64_t compressed_bit = 0;  // In the file. A whole byte but inside a deflate stream.
   uint64_t offset = 0;          // Of the decompressed byte that comes next.
+  uint64_t window_hash = 0;     // XXH3-64 of the window; 0 without one.
 
   bool operator==(const RestartPoint&) const = default;
 };
@@ -64,7 +65,8 @@ class RestartScan {
   }
 
   bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
-  // A point, if bytes follow it. REQUIRES: Wants(point.offset).
+  // A point with its window, if it has one; it counts if bytes follow it.
+  // REQUIRES: Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
   // Says that the file has `size_bytes` at least. Errors of the sink, and ResourceExhausted if the
   // chunk would become too large (one zstd frame, or one deflate block) or after
@@ -87,7 +89,7 @@ class RestartScan {
 };
 
 // The table as it is kept, for this state of the file:
-//   points x (u64le compressed_bit, u64le offset)
+//   points x (u64le compressed_bit, u64le offset, u64le window_hash)
 //   u64le file bytes, mtime ns, compression, size_bytes, points, XXH3-64 of all before it, magic
 std::string RestartTableBytes(const FileIdentity& file, Compression compression,
                               const RestartPoints& points);

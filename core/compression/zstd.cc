@@ -1,6 +1,7 @@
 #include "core/compression/zstd.h"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@ namespace systole {
 namespace {
 
 constexpr size_t kPieceBytes = 128 << 10;
+constexpr uint64_t kMaxHeaderBytes = 18;  // Of a frame, with its magic number.
 
 struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -29,6 +31,12 @@ absl::StatusOr<Context> MakeContext() {
 absl::Status Damaged(uint64_t position, absl::string_view why) {
   return absl::DataLossError(absl::StrCat("its zstd frames are damaged near byte ", position, ": ",
                                           why, "; copy or write the shard again"));
+}
+
+absl::Status NoFrame(absl::string_view why) {
+  return absl::DataLossError(
+      absl::StrCat("it does not begin as zstd does (", why,
+                   "); if it is compressed in another way or not at all, have that detected"));
 }
 
 }  // namespace
@@ -52,7 +60,14 @@ absl::Status ScanZstd(const ByteSource& file, RestartScan& scan) {
       left_of_frame = ZSTD_decompressStream(context.get(), &to, &in);
       const uint64_t position = input.end() - (in.size - in.pos);
       if (ZSTD_isError(left_of_frame) != 0) {
-        return Damaged(position, ZSTD_getErrorName(left_of_frame));
+        const char* const why = ZSTD_getErrorName(left_of_frame);
+        if (ZSTD_getErrorCode(left_of_frame) == ZSTD_error_frameParameter_windowTooLarge) {
+          return absl::ResourceExhaustedError(absl::StrCat(
+              "its zstd frame at byte ", position,
+              " looks back over more than 128 MiB; write the "
+              "shard again in small frames, as `systole pack --compression zstd` does"));
+        }
+        return done == 0 && position < kMaxHeaderBytes ? NoFrame(why) : Damaged(position, why);
       }
       is_flushed = to.pos < to.size;
       done += to.pos;

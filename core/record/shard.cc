@@ -108,8 +108,9 @@ absl::Status Shard::CheckHoldsRecords() const {
         absl::StrCat("\"", ForeignName(base_name()), "\" is no TFRecord shard: ", kind));
   }
   return absl::DataLossError(absl::StrCat(
-      "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
-      index_.damaged().front().cause, "); want TFRecord, whole"));
+      "shard \"", ForeignName(base_name()),
+      "\" holds no record that can be read (the first: ", index_.damaged().front().cause,
+      "); want TFRecord, whole; name shards by a glob if other files lie beside them"));
 }
 
 absl::Status Shard::CheckUnchanged() const { return ReadFailure(source_->CheckUnchanged()); }

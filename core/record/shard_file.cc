@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/compression/decompressed_source.h"
+#include "core/compression/deflate.h"
 #include "core/record/record_format.h"
 #include "core/status/status_macros.h"
 
@@ -19,7 +20,15 @@ absl::StatusOr<Compression> Detect(const FileSource& file) {
   if (read >= kRecordHeaderBytes && DecodeRecordHeader(begin.data()).has_value()) {
     return Compression::kNone;
   }
-  return CompressionOf(absl::string_view(begin.data(), read));
+  const Compression guess = CompressionOf(absl::string_view(begin.data(), read));
+  // Two bytes say little: a damaged plain shard may begin as zlib does.
+  if (guess != Compression::kZlib) return guess;
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t inflated,
+                           InflateAt(file, guess, {}, "", absl::MakeSpan(begin)));
+  const bool holds_record =
+      inflated >= kRecordHeaderBytes && DecodeRecordHeader(begin.data()).has_value();
+  // A shard without records has no header to look at.
+  return holds_record || inflated == 0 ? guess : Compression::kNone;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/checksum/xxh3.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -14,8 +15,9 @@ using ::testing::HasSubstr;
 constexpr FileIdentity kFile = {.size_bytes = 900, .mtime_ns = 7, .inode = 1, .device = 2};
 
 RestartPoints Three() {
-  return {.points = {{}, {.compressed_bit = 1001, .offset = 2000}, {3003, 4000}},
-          .size_bytes = 5000};
+  return {
+      .points = {{}, {.compressed_bit = 1001, .offset = 2000, .window_hash = 9}, {3003, 4000, 8}},
+      .size_bytes = 5000};
 }
 
 absl::StatusOr<RestartPoints> Parse(const std::string& bytes) {
@@ -94,7 +96,8 @@ TEST(RestartPointsTest, APointCountsOnceBytesFollowIt) {
   scan.Offer({.compressed_bit = 90, .offset = 60}, "B");
   EXPECT_EQ(
       std::move(scan).Take(),
-      (RestartPoints{.points = {{}, {.compressed_bit = 80, .offset = 10}}, .size_bytes = 60}));
+      (RestartPoints{.points = {{}, {.compressed_bit = 80, .offset = 10, .window_hash = Xxh3("A")}},
+                     .size_bytes = 60}));
 }
 
 TEST(RestartPointsTest, AChunkOfMoreThanTheLimitIsRefused) {
