@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/pipeline/feature_schema.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -171,7 +172,8 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
     case Source::kInt64List: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
       if (UsesDefault(output, feature)) {
-        return FillInt64s(output, runner, output.default_values->int64s, scratch, out);
+        SpreadDefault(output, scratch.lists.int64s);
+        return FillInt64s(output, runner, scratch.lists.int64s, scratch, out);
       }
       SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
       scratch.lists.int64s.resize(count);
@@ -180,16 +182,15 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
     }
     case Source::kFloatList: {
       const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
-      absl::Span<const float> values;
       if (UsesDefault(output, feature)) {
-        values = output.default_values->floats;
+        SpreadDefault(output, scratch.lists.floats);
       } else {
         SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
         scratch.lists.floats.resize(count);
         SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.lists.floats)));
-        values = scratch.lists.floats;
       }
-      return runner.Run(output.program, {.floats = values}, example_, scratch.pixels, out);
+      return runner.Run(output.program, {.floats = scratch.lists.floats}, example_, scratch.pixels,
+                        out);
     }
     case Source::kBytes:
       break;

@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/operations/program.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/status_macros.h"
 
@@ -24,19 +27,29 @@ absl::string_view KindName(Source source) {
   }
 }
 
-// One value stands for all.
-template <typename Repeated, typename T>
-absl::Status Spread(const Repeated& given, int64_t wanted, std::vector<T>& values) {
-  values.assign(given.begin(), given.end());
-  if (values.size() == 1) values.resize(static_cast<size_t>(wanted), values[0]);
-  if (static_cast<int64_t>(values.size()) == wanted) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("default_value has ", values.size(),
-                                                 " values, want 1, or ", wanted, " as shape says"));
+absl::Status CheckCount(int64_t given, int64_t wanted) {
+  if (given == 1 || given == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("default_value has ", given, " values, want 1, or ", wanted, " as shape says"));
+}
+
+template <typename T>
+void Spread(const std::vector<T>& given, int64_t wanted, std::vector<T>& values) {
+  if (given.size() == 1) {
+    values.assign(static_cast<size_t>(wanted), given[0]);
+  } else {
+    values = given;
+  }
 }
 
 // What may stand behind a list's end, by its kind and dtype.
 absl::Status CheckValue(Source source, DType dtype, double value) {
-  if (source == Source::kFloatList) return absl::OkStatus();
+  if (source == Source::kFloatList) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (!std::isfinite(value) || std::fabs(value) <= kMost) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("padded.value is ", value, ", want at most ", kMost));
+  }
   double least = -static_cast<double>(int64_t{1} << 53);
   double most = -least;
   if (source == Source::kBytes) {
@@ -88,6 +101,30 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
   return wrong.empty() ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
+// Makes of the default what is made of a record's values, as far as it can fail.
+absl::Status MakeDefault(const OutputPlan& output) {
+  const Program* const program = output.program.program.get();
+  Value value;
+  if (output.source == Source::kBytes) {
+    value.bytes = output.default_values->bytes;
+    const auto bytes = static_cast<int64_t>(value.bytes.size());
+    if (const int64_t wanted = program->input_bytes().value_or(bytes); wanted != bytes) {
+      return absl::InvalidArgumentError(absl::StrCat(bytes, " bytes, want ", wanted));
+    }
+    // The decode alone: what follows may be large.
+    return program->steps()[0].operation->Apply(std::move(value), {}).status();
+  }
+  if (output.source == Source::kInt64List) SpreadDefault(output, value.int64s);
+  if (output.source == Source::kFloatList) SpreadDefault(output, value.floats);
+  if (program != nullptr) {
+    value.type = program->input();
+    SYSTOLE_ASSIGN_OR_RETURN(value, program->Interpret(std::move(value), {}));
+    if (value.type.element != ElementType::kInt64) return absl::OkStatus();
+  }
+  std::vector<uint8_t> cast(value.int64s.size() * static_cast<size_t>(DTypeBytes(output.dtype)));
+  return CastInt64s(value.int64s, output.dtype, absl::MakeSpan(cast));
+}
+
 }  // namespace
 
 FeatureKind DeclaredKind(const v1::Output& output) {
@@ -124,15 +161,35 @@ absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, Source s
     return absl::InvalidArgumentError(absl::StrCat(
         "default_value: want values of one kind, that of the feature: ", KindName(source)));
   }
-  DefaultValues values;
-  if (ints) SYSTOLE_RETURN_IF_ERROR(Spread(given.int64s(), stored_elements, values.int64s));
-  if (floats) SYSTOLE_RETURN_IF_ERROR(Spread(given.floats(), stored_elements, values.floats));
+  if (ints) SYSTOLE_RETURN_IF_ERROR(CheckCount(given.int64s_size(), stored_elements));
+  if (floats) SYSTOLE_RETURN_IF_ERROR(CheckCount(given.floats_size(), stored_elements));
+  if (!bytes && stored_elements > kMaxDefaultElements) {
+    return absl::InvalidArgumentError(absl::StrCat("default_value stands for ", stored_elements,
+                                                   " values, as shape says, want at most ",
+                                                   kMaxDefaultElements));
+  }
   if (static_cast<int64_t>(given.bytes().size()) > kMaxDefaultBytes) {
     return absl::InvalidArgumentError(absl::StrCat("default_value has ", given.bytes().size(),
                                                    " bytes, want at most ", kMaxDefaultBytes));
   }
-  values.bytes = given.bytes();
-  return values;
+  return DefaultValues{.int64s = {given.int64s().begin(), given.int64s().end()},
+                       .floats = {given.floats().begin(), given.floats().end()},
+                       .bytes = given.bytes()};
+}
+
+void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s) {
+  Spread(output.default_values->int64s, output.stored_elements, int64s);
+}
+
+void SpreadDefault(const OutputPlan& output, std::vector<float>& floats) {
+  Spread(output.default_values->floats, output.stored_elements, floats);
+}
+
+absl::Status CheckDefault(const OutputPlan& output) {
+  if (!output.default_values.has_value()) return absl::OkStatus();
+  const absl::Status fits = MakeDefault(output);
+  if (fits.ok()) return fits;
+  return absl::InvalidArgumentError(absl::StrCat("default_value: ", fits.message()));
 }
 
 absl::Status SetPadded(const v1::Output& output, OutputPlan& plan) {

@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_PIPELINE_FEATURE_SCHEMA_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/example/feature_view.h"
@@ -16,6 +17,8 @@ namespace systole {
 
 // Most bytes of the default value of a bytes feature. Every feed holds its own.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
+// Most values that a default stands for. They are made anew for each record that lacks them.
+inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
 // The kind that the output expects of a feature that no record looked at has; kMissing if it does
 // not say.
@@ -26,6 +29,16 @@ FeatureKind DeclaredKind(const v1::Output& output);
 //                    sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
+
+// The values that a record has which lacks the feature. REQUIRES: output.default_values is set and
+// of that kind.
+void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
+void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
+
+// Whether the default is one that a record could have. REQUIRES: the output is compiled, and making
+// an example of it is bounded.
+//   InvalidArgument  as above.
+absl::Status CheckDefault(const OutputPlan& output);
 
 // The room for a list. Sets stored_elements, shape, dtype and padded. REQUIRES:
 // output.has_padded(), source and stored_shape are set.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/image/jpeg_library.h"
 #include "core/operations/canonical_spec.h"
+#include "core/pipeline/feature_schema.h"
 #include "core/pipeline/output_compiler.h"
 #include "core/pipeline/scratch_bytes.h"
 #include "core/pipeline/spec_text.h"
@@ -185,6 +186,13 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
                                     std::move(parser), std::move(outputs)));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
+  // Now that making an example is known to be bounded.
+  for (int i = 0; i < spec.outputs_size(); ++i) {
+    const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)]);
+    if (fits.ok()) continue;
+    return absl::Status(fits.code(), absl::StrCat("output '", ForeignName(spec.outputs(i).name()),
+                                                  "': ", fits.message()));
+  }
   return plan;
 }
 

@@ -177,12 +177,12 @@ ValueType InputOf(const OutputPlan& plan) {
 absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   if (made.element == ElementType::kBytes) {
     return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
-                                       "' is of kind bytes; begin with decode_jpeg or "
-                                       "decode_raw"));
+                                       "' is of kind bytes; begin with decode_jpeg, "
+                                       "decode_png, decode_image or decode_raw"));
   }
   if (!made.has_size()) {
     return Refuse(output,
-                  "decode_jpeg gives images of all sizes; add random_resized_crop, center_crop, "
+                  "decoding gives images of all sizes; add random_resized_crop, center_crop, "
                   "random_crop or resize, or crop_or_pad behind a transform that leaves the size "
                   "open");
   }

@@ -28,8 +28,8 @@ struct PaddedPlan {
   int length_tensor = 0;  // Index into the layout's tensors.
 };
 
-// The values for records that lack the feature; of the holders only the one of the feature's kind
-// is used, with as many values as a record would have.
+// The values for records that lack the feature, as the spec has them: one for all, or as many as a
+// record would have. Of the holders only the one of the feature's kind is used.
 struct DefaultValues {
   std::vector<int64_t> int64s;
   std::vector<float> floats;

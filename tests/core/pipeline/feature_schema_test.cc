@@ -303,5 +303,42 @@ TEST(DefaultValueTest, AnotherKindOrNumberOfValuesIsRefused) {
   refused("feature: 'nowhere' dtype: INT32", "set default_value or padded");
 }
 
+TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
+  const auto refused = [](const std::string& output, const std::string& what) {
+    SCOPED_TRACE(output);
+    EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' ", output, " }")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("output 'x': default_value"), HasSubstr(what))));
+  };
+  refused("feature: 'label' dtype: INT32 default_value { int64s: 3000000000 }", "int32");
+  refused(
+      "feature: 'a' dtype: UINT8 shape: 4 transforms { decode_raw {} } "
+      "default_value { bytes: 'abc' }",
+      "3 bytes, want 4");
+  refused(
+      "feature: 'a' dtype: UINT8 transforms { decode_jpeg {} } "
+      "transforms { resize { height: 9000 width: 9000 } } transforms { round_to_uint8 {} } "
+      "default_value { bytes: 'abc' }",
+      "JPEG");
+  refused(
+      "feature: 'label' dtype: UINT8 transforms { label_map { keys: 1 values: 2 } } "
+      "transforms { one_hot { depth: 3 } } default_value { int64s: 7 }",
+      "7");
+}
+
+TEST(DefaultValueTest, AFewBytesOfSpecTakeNoMemory) {
+  for (const int64_t elements : {int64_t{1} << 21, int64_t{1} << 36}) {
+    EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' feature: 'label' dtype: INT32 shape: ",
+                                  elements, " default_value { int64s: 1 } }")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr(absl::StrCat(elements)), HasSubstr("at most 1048576"))));
+  }
+  const auto plan = Plan(
+      "outputs { name: 'x' feature: 'nowhere' dtype: INT32 shape: 1000000 "
+      "default_value { int64s: 1 } }");
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ((*plan)->outputs()[0].default_values->int64s.capacity(), 1u);
+}
+
 }  // namespace
 }  // namespace systole

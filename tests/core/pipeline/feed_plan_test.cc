@@ -225,7 +225,8 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
   RefusesOutput("name: 'a' feature: 'label'",
                 "dtype is DATA_TYPE_UNSPECIFIED, want INT64 or INT32");
   RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32 or BFLOAT16");
-  RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8", "begin with decode_jpeg or decode_raw");
+  RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8",
+                "begin with decode_jpeg, decode_png, decode_image or decode_raw");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 transforms { decode_raw {} }", "shape: 784");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 shape: [-1] transforms { decode_raw {} }",
                 "dimension of -1");
@@ -293,7 +294,7 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
     RefusesOutput(
         absl::StrCat("name: 'a' feature: 'raw' dtype: UINT8 shape: [2, 2, 3] transforms { ", early,
                      " }"),
-        "begin with decode_jpeg or decode_raw");
+        "begin with decode_jpeg, decode_png, decode_image or decode_raw");
   }
   RefusesOutput(jpeg + "transforms { resize { height: 0 width: 8 } }", "height: 0 and width: 8");
   RefusesOutput(jpeg + "transforms { resize { height: 8 width: 99999 } }",
