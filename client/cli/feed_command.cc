@@ -50,8 +50,10 @@ struct FeedReport {
   std::string MissingText() const {
     std::string text;
     if (client.padded_examples > 0) {
-      text = absl::StrFormat("padding: %d places behind an epoch's last record (tail: PAD)\n",
-                             client.padded_examples);
+      text = absl::StrFormat(
+          "padding: %d places behind an epoch's last record (tail: PAD) or left empty by "
+          "split\n",
+          client.padded_examples);
     }
     if (client.masked_examples > 0) {
       absl::StrAppend(&text, "note: ", MissingTally(client).MaskedText(), "\n");

@@ -47,12 +47,14 @@ absl::StatusOr<std::optional<ImageOutput>> ImageOutput::Create(const v1::Output&
 
 absl::Status ImageOutput::UndoNormalizes(const v1::Output& output) {
   if (output.transforms().empty()) return absl::OkStatus();
-  from_bytes_ = output.transforms(0).has_decode_jpeg() || output.transforms(0).has_decode_raw();
   const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
-  const ValueType stored = from_bytes_
-                               ? ValueType{.element = ElementType::kBytes}
-                               : ValueType{.element = ElementType::kFloat32, .shape = shape};
-  const absl::StatusOr<Program> program = Program::Create(output.transforms(), stored, shape);
+  absl::StatusOr<Program> program =
+      Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
+  from_bytes_ = program.ok();
+  if (!from_bytes_) {
+    program = Program::Create(output.transforms(),
+                              {.element = ElementType::kFloat32, .shape = shape}, shape);
+  }
   if (!program.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("output '", output.name(), "': ", program.status().message()));

@@ -9,6 +9,10 @@ absl::StatusOr<PlaceKinds> PlaceKinds::Create(const v1::FeedSpec& spec, int64_t 
   PlaceKind invalid = PlaceKind::kEmpty;
   if (spec.tail() != v1::PAD) invalid = PlaceKind::kMasked;
   if (spec.tail() == v1::PAD && spec.on_corrupt() != v1::MASK) invalid = PlaceKind::kPadding;
+  // A split leaves places empty in every step.
+  if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() != 0) {
+    invalid = PlaceKind::kEmpty;
+  }
   // How many records each shard has is not known here.
   if (num_records == 0 || SelectsByShards(spec)) return PlaceKinds(invalid, std::nullopt);
   SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec, OrderSpecOf(spec, num_records, {}));

@@ -125,11 +125,13 @@ absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
   int64_t steps = spec.num_records / spec.global_batch;
   if (spec.tail == Tail::kPad && spec.num_records % spec.global_batch != 0) ++steps;
   if (steps == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("global_batch is ", spec.global_batch,
-                                                   ", but the dataset has only ", spec.num_records,
-                                                   " records, and tail: DROP leaves them all out; "
-                                                   "say tail: PAD, or a global_batch of at most ",
-                                                   spec.num_records));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "global_batch is ", spec.global_batch,
+        spec.selection == nullptr ? ", but the dataset has only " : ", but select leaves only ",
+        spec.num_records,
+        " records, and tail: DROP leaves them all out; "
+        "say tail: PAD, or a global_batch of at most ",
+        spec.num_records));
   }
   if (spec.epochs > std::numeric_limits<int64_t>::max() / steps) {
     return absl::InvalidArgumentError(
