@@ -12,6 +12,11 @@ namespace systole {
 
 static_assert(std::endian::native == std::endian::little, "Loads and stores copy bytes");
 
+inline uint16_t LoadU16Le(const char* p) {
+  uint16_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
 inline uint32_t LoadU32Le(const char* p) {
   uint32_t value;
   std::memcpy(&value, p, sizeof(value));

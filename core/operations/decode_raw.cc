@@ -1,9 +1,11 @@
-// Bytes as they are -> uint8 of the output's shape.
+// Bytes as they are -> values of the output's shape.
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/memory/little_endian.h"
 #include "core/operations/operation_rows.h"
 #include "core/status/status_macros.h"
 
@@ -12,28 +14,54 @@ namespace {
 
 class DecodeRaw final : public Operation {
  public:
-  explicit DecodeRaw(std::vector<int64_t> shape) : shape_(std::move(shape)) {}
+  DecodeRaw(std::vector<int64_t> shape, v1::DecodeRaw::Stored stored)
+      : shape_(std::move(shape)), stored_(stored) {}
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
     SYSTOLE_RETURN_IF_ERROR(WantBytes(input));
-    return ValueType{.element = ElementType::kUint8, .shape = shape_};
+    return ValueType{.element = Made(), .shape = shape_};
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    Value value;
-    value.type = {.element = ElementType::kUint8, .shape = shape_};
-    if (static_cast<int64_t>(input.bytes.size()) != value.type.num_elements()) {
-      return absl::DataLossError(absl::StrCat(input.bytes.size(), " bytes, want ",
-                                              value.type.num_elements(), " by the spec's shape"));
+    const ValueType type = {.element = Made(), .shape = shape_};
+    const int64_t want = type.num_elements() * StoredBytes();
+    if (static_cast<int64_t>(input.bytes.size()) != want) {
+      return absl::DataLossError(
+          absl::StrCat(input.bytes.size(), " bytes, want ", want, " by the spec's shape"));
     }
-    value.uint8s.assign(input.bytes.begin(), input.bytes.end());
+    Value value = Value::Create(Made(), shape_);
+    switch (stored_) {
+      case v1::DecodeRaw::UINT16:
+        for (size_t i = 0; i < value.int64s.size(); ++i) {
+          value.int64s[i] = LoadU16Le(&input.bytes[2 * i]);
+        }
+        break;
+      case v1::DecodeRaw::FLOAT32:
+        std::memcpy(value.floats.data(), input.bytes.data(), input.bytes.size());
+        break;
+      default:
+        value.uint8s.assign(input.bytes.begin(), input.bytes.end());
+    }
     return value;
   }
 
-  std::vector<OperationPart> Parts() const override { return {DecodeRawPart{}}; }
+  std::vector<OperationPart> Parts() const override {
+    if (stored_ != v1::DecodeRaw::UINT8) return {};
+    return {DecodeRawPart{}};
+  }
 
  private:
-  std::vector<int64_t> shape_;
+  ElementType Made() const {
+    if (stored_ == v1::DecodeRaw::UINT16) return ElementType::kInt64;
+    return stored_ == v1::DecodeRaw::FLOAT32 ? ElementType::kFloat32 : ElementType::kUint8;
+  }
+  int64_t StoredBytes() const {
+    if (stored_ == v1::DecodeRaw::UINT16) return 2;
+    return stored_ == v1::DecodeRaw::FLOAT32 ? 4 : 1;
+  }
+
+  const std::vector<int64_t> shape_;
+  const v1::DecodeRaw::Stored stored_;
 };
 
 }  // namespace
@@ -43,19 +71,26 @@ OperationRow DecodeRawRow() {
       .kind = v1::Transform::kDecodeRaw,
       .guide =
           {
-              .summary = "Bytes as they are, as uint8 values.",
+              .summary = "Bytes as they are, as uint8, uint16 or float32 values.",
               .example = "decode_raw {}",
               .tensorflow = "tf.io.decode_raw",
               .dali = "fn.reinterpret",
-              .parity = "exact",
+              .parity =
+                  "exact for uint8, uint16 (as int64) and float32, least significant byte first",
           },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         if (arguments.stored_shape.empty()) {
           return absl::InvalidArgumentError("wants the shape of one example, such as shape: 784");
         }
+        const v1::DecodeRaw::Stored stored = arguments.transform.decode_raw().stored();
+        if (!v1::DecodeRaw::Stored_IsValid(stored)) {
+          return absl::InvalidArgumentError(absl::StrCat("has stored ", static_cast<int>(stored),
+                                                         ", want UINT8, UINT16 or FLOAT32"));
+        }
         return std::make_unique<DecodeRaw>(
-            std::vector<int64_t>(arguments.stored_shape.begin(), arguments.stored_shape.end()));
+            std::vector<int64_t>(arguments.stored_shape.begin(), arguments.stored_shape.end()),
+            stored);
       },
   };
 }

@@ -41,7 +41,9 @@ namespace systole {
   ROW(RandomErasingRow)           \
   ROW(OneHotRow)                  \
   ROW(LabelMapRow)                \
-  ROW(TrivialAugmentRow)
+  ROW(TrivialAugmentRow)          \
+  ROW(DecodePngRow)               \
+  ROW(DecodeImageRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

@@ -54,8 +54,8 @@ absl::Status WantNumbers(const ValueType& type) {
       return absl::OkStatus();
     case ElementType::kBytes:
       return absl::InvalidArgumentError(
-          "wants values, but gets bytes that nothing has decoded yet; begin with decode_jpeg or "
-          "decode_raw");
+          "wants values, but gets bytes that nothing has decoded yet; begin with decode_jpeg, "
+          "decode_png, decode_image or decode_raw");
     case ElementType::kInt64:
       break;
   }
@@ -70,10 +70,10 @@ absl::Status WantImage(const ValueType& type) {
       shape[1] <= kMaxImageEdge) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("wants an image: decode_jpeg, or decode_raw with a shape of [height, width, 1 "
-                   "or 3] and edges of at most ",
-                   kMaxImageEdge));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "wants an image: a decoded file, or decode_raw with a shape of [height, width, 1 "
+      "or 3] and edges of at most ",
+      kMaxImageEdge));
 }
 
 absl::Status WantColour(const ValueType& type) {

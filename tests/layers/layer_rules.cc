@@ -135,7 +135,7 @@ std::vector<Library> ForeignLibraries() {
        {"core/compression/deflate.cc", "core/compression/compressing_sink.cc"},
        {}},
       {"Zstandard",
-       {"zstd.h"},
+       {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
@@ -146,6 +146,7 @@ std::vector<Library> ForeignLibraries() {
        {"core/image/jpeg_decoder.cc", "core/image/jpeg_encoder.cc", "core/image/jpeg_entropy.",
         "core/image/jpeg_errors.", "core/image/jpeg_library.cc"},
        {}},
+      {"libspng", {"spng.h"}, {"core/image/png_decoder.cc"}, {}},
       // One .cc per program: each reads its own command line.
       {"CLI11", {"CLI/"}, {"client/cli/command_line.cc", "server/main.cc"}, {}},
       {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},

@@ -72,25 +72,6 @@ TEST(ProgramTest, EveryTransformOfTheSpecHasItsLineAndEveryDrawItsNumber) {
   EXPECT_EQ(std::adjacent_find(draws.begin(), draws.end()), draws.end());
 }
 
-TEST(ProgramTest, EveryGuideShowsItsOperationAndComparesItWithTensorFlows) {
-  for (const OperationRow& row : Operations()) {
-    const std::string example(row.guide.example);
-    v1::Transform transform;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(example, &transform)) << example;
-    EXPECT_EQ(transform.kind_case(), row.kind) << example;
-    const std::vector<int64_t> shape = {9, 9, 3};
-    EXPECT_THAT(
-        row.create({.transform = transform,
-                    .draws = Draws(row.draws, 0, ""),
-                    .stored_shape = transform.has_decode_jpeg() ? absl::Span<const int64_t>()
-                                                                : absl::MakeConstSpan(shape)}),
-        IsOk())
-        << example;
-    EXPECT_FALSE(row.guide.summary.empty()) << example;
-    EXPECT_EQ(row.guide.tensorflow.empty(), row.guide.parity.empty()) << example;
-  }
-}
-
 TEST(ProgramTest, TypesFollowFromTheTransforms) {
   const auto program = Compile(
       "transforms { decode_jpeg { channels: 1 } } transforms { random_crop { height: 9 width: 8 } "

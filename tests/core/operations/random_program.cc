@@ -8,6 +8,7 @@
 #include "core/image/jpeg_encoder.h"
 #include "core/operations/program_runner.h"
 #include "core/status/check.h"
+#include "tests/core/image/png_builder.h"
 
 namespace systole {
 namespace {
@@ -252,6 +253,46 @@ void DrawLabels(Bytes& bytes, RandomProgram& drawn) {
   if (bytes.Below(2) == 0) output.add_transforms()->mutable_gamma()->set_gamma_max(2);
 }
 
+// Another decode in the place of the first one, of the same pixels or bytes.
+void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width, int channels,
+                   RandomProgram& drawn) {
+  v1::Transform& first = *drawn.output.mutable_transforms(0);
+  const int way = bytes.Below(4);
+  if (first.has_decode_raw()) {
+    if (way < 2) return;
+    const bool floats = way == 2;
+    first.mutable_decode_raw()->set_stored(floats ? v1::DecodeRaw::FLOAT32 : v1::DecodeRaw::UINT16);
+    drawn.stored += drawn.stored;
+    if (floats) {
+      drawn.stored += drawn.stored;
+      return;
+    }
+    // int64 is for labels; most operations want one of the others.
+    drawn.output.add_transforms()->mutable_cast()->set_dtype(v1::FLOAT32);
+    for (int i = drawn.output.transforms_size() - 1; i > 1; --i) {
+      drawn.output.mutable_transforms()->SwapElements(i, i - 1);
+    }
+    return;
+  }
+  if (!first.has_decode_jpeg()) return;
+  const v1::DecodeJpeg jpeg = first.decode_jpeg();
+  switch (way) {
+    case 0:
+      return;
+    case 1:
+      first.mutable_decode_jpeg()->set_plain_upscaling(true);
+      return;
+    case 2:
+      first.mutable_decode_png()->set_channels(jpeg.channels());
+      break;
+    default:
+      first.mutable_decode_image()->set_channels(jpeg.channels());
+      first.mutable_decode_image()->set_dct(jpeg.dct());
+      if (bytes.Below(2) == 0) return;
+  }
+  drawn.stored = PngOf(pixels, width, height, channels);
+}
+
 }  // namespace
 
 RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
@@ -295,7 +336,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
     }
     for (const int size : {height, width, channels}) output.add_shape(size);
   } else {
-    drawn.stored = std::move(pixels);
+    drawn.stored = pixels;
     output.add_transforms()->mutable_decode_raw();
     for (const int size : {height, width, channels}) output.add_shape(size);
   }
@@ -319,6 +360,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
     const int place = first + bytes.Below(last - first + 1);
     for (int j = last; j > place; --j) output.mutable_transforms()->SwapElements(j, j - 1);
   }
+  if (kind > 0) ReplaceDecode(bytes, pixels, height, width, channels, drawn);
   return drawn;
 }
 

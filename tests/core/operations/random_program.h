@@ -17,7 +17,7 @@ namespace systole {
 
 struct RandomProgram {
   v1::Output output;
-  std::string stored;         // A JPEG or raw bytes, undamaged.
+  std::string stored;         // A JPEG, a PNG or raw bytes, undamaged.
   std::vector<float> floats;  // Instead, where the feature is of floats.
   std::vector<int64_t> int64s;
   ExampleKey example;

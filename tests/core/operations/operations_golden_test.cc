@@ -1,5 +1,5 @@
-// Geometric operations beside TensorFlow: tests/golden/tensorflow/geometry.tfrecord has what
-// TensorFlow made, and make_geometry.py beside it says how.
+// Geometric operations and decoding beside TensorFlow: tests/golden/tensorflow has what TensorFlow
+// made (geometry.tfrecord, decode.tfrecord), and the scripts beside it say how.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "core/example/example_parser.h"
 #include "core/image/distorted_box.h"
 #include "core/operations/program.h"
@@ -58,9 +59,9 @@ class Golden {
   std::vector<std::string> names_;
 };
 
-// The records that have a feature `name`.
-std::vector<Golden> ReadGoldens(absl::string_view name) {
-  const auto source = FileSource::Open("tests/golden/tensorflow/geometry.tfrecord");
+// The records of `file` that have a feature `name`.
+std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file = "geometry") {
+  const auto source = FileSource::Open(absl::StrCat("tests/golden/tensorflow/", file, ".tfrecord"));
   EXPECT_THAT(source, IsOk());
   absl::StatusOr<RecordReader> reader = RecordReader::Create(**source);
   EXPECT_THAT(reader, IsOk());
@@ -96,15 +97,15 @@ double DistanceOf(const std::vector<float>& got, const std::vector<float>& want)
   return most / largest;
 }
 
-TEST(GeometryGoldenTest, IsMadeByANamedTensorFlow) {
-  const std::vector<Golden> versions = ReadGoldens("tensorflow");
-  ASSERT_EQ(versions.size(), 1);
-  EXPECT_EQ(versions[0].Bytes("tensorflow"), "2.21.0");
+TEST(OperationsGoldenTest, IsMadeByANamedTensorFlow) {
+  for (const char* const file : {"geometry", "decode"}) {
+    const std::vector<Golden> versions = ReadGoldens("tensorflow", file);
+    ASSERT_EQ(versions.size(), 1);
+    EXPECT_EQ(versions[0].Bytes("tensorflow"), "2.21.0");
+  }
 }
 
-TEST(GeometryGoldenTest, EveryCaseIsTensorFlows) {
-  const std::vector<Golden> goldens = ReadGoldens("output");
-  ASSERT_GT(goldens.size(), 250);
+void ExpectTensorFlows(const std::vector<Golden>& goldens) {
   for (const Golden& golden : goldens) {
     const std::string text = golden.Bytes("output");
     RandomProgram drawn;
@@ -138,7 +139,19 @@ TEST(GeometryGoldenTest, EveryCaseIsTensorFlows) {
   }
 }
 
-TEST(GeometryGoldenTest, PaddedCentreCropsAreThoseOfTheTpuResNet) {
+TEST(OperationsGoldenTest, EveryCaseIsTensorFlows) {
+  const std::vector<Golden> goldens = ReadGoldens("output");
+  ASSERT_GT(goldens.size(), 250);
+  ExpectTensorFlows(goldens);
+}
+
+TEST(OperationsGoldenTest, EveryDecodedFileIsTensorFlows) {
+  const std::vector<Golden> goldens = ReadGoldens("output", "decode");
+  ASSERT_GT(goldens.size(), 300);
+  ExpectTensorFlows(goldens);
+}
+
+TEST(OperationsGoldenTest, PaddedCentreCropsAreThoseOfTheTpuResNet) {
   const std::vector<Golden> goldens = ReadGoldens("padded_centres");
   ASSERT_EQ(goldens.size(), 1);
   const std::vector<int64_t> rows = goldens[0].Int64s("padded_centres");
@@ -196,7 +209,7 @@ class TensorFlowDraws final : public BoxDraws {
   size_t used_ = 4;
 };
 
-TEST(GeometryGoldenTest, FromTensorFlowsDrawsFollowTensorFlowsBoxes) {
+TEST(OperationsGoldenTest, FromTensorFlowsDrawsFollowTensorFlowsBoxes) {
   const std::vector<Golden> goldens = ReadGoldens("boxes");
   ASSERT_EQ(goldens.size(), 6);
   int whole = 0;

@@ -1,0 +1,200 @@
+"""Makes decode.tfrecord: what TensorFlow makes of JPEG, PNG and raw bytes.
+
+usage: make_decode.py OUT    (with TensorFlow and NumPy; tests/golden/tensorflow/README.md)
+
+Each record is a case as in geometry.tfrecord: `output`, applied to `stored`, gives `want_uint8` or
+`want_floats` of `want_shape`. The PNG files are written here, because no encoder writes every kind;
+they go to tests/fuzz/corpus/png as well. The JPEG files are those of tests/fuzz/corpus/jpeg.
+"""
+
+import os
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+RANDOM = np.random.RandomState(21)
+CORPUS = Path(__file__).resolve().parents[2] / "fuzz/corpus"
+# Kind -> colour type of PNG, samples of a pixel.
+KINDS = {"grey": (0, 1), "rgb": (2, 3), "palette": (3, 1), "grey_alpha": (4, 2), "rgba": (6, 4)}
+DEPTHS = {"grey": (1, 2, 4, 8, 16), "palette": (1, 2, 4, 8), "rgb": (8, 16)}
+# Adam7: first column and row, and the steps to the next ones, of each pass.
+PASSES = [
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+]
+
+
+def chunk(kind, data):
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def rows(samples, depth):
+    """The filtered rows of a pass; the filter changes from row to row."""
+    packed = []
+    for row in samples.reshape(samples.shape[0], -1):
+        if depth == 16:
+            packed.append(b"".join(struct.pack(">H", value) for value in row))
+        elif depth == 8:
+            packed.append(bytes(row.tolist()))
+        else:
+            bits = "".join(f"{value:0{depth}b}" for value in row)
+            bits += "0" * (-len(bits) % 8)
+            packed.append(bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)))
+    pixel_bytes = max(1, samples.shape[2] * depth // 8)
+    out = b""
+    before = bytes(len(packed[0])) if packed else b""
+    for y, row in enumerate(packed):
+        kind = y % 3  # None, Sub, Up.
+        if kind == 1:
+            left = bytes(pixel_bytes) + row
+            filtered = bytes((a - b) % 256 for a, b in zip(row, left, strict=False))
+        elif kind == 2:
+            filtered = bytes((a - b) % 256 for a, b in zip(row, before, strict=True))
+        else:
+            filtered = row
+        out += bytes([kind]) + filtered
+        before = row
+    return out
+
+
+def png(kind, depth, height, width, *, interlaced=False, transparent=False):
+    colour_type, channels = KINDS[kind]
+    samples = RANDOM.randint(0, 2**depth, (height, width, channels))
+    if kind == "rgb":
+        samples[:, ::3] = samples[:, ::3, :1]  # Some pixels are grey.
+    if interlaced:
+        parts = [samples[y::dy, x::dx] for x, y, dx, dy in PASSES]
+        data = b"".join(rows(part, depth) for part in parts if part.size)
+    else:
+        data = rows(samples, depth)
+    out = b"\x89PNG\r\n\x1a\n"
+    out += chunk(
+        b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlaced)
+    )
+    if kind == "palette":
+        out += chunk(b"PLTE", RANDOM.randint(0, 256, 3 * 2**depth, dtype=np.uint8).tobytes())
+    if transparent:
+        of_kind = {"palette": b"\x00\x80", "grey": b"\x00\x01", "rgb": b"\x00\x01" * 3}
+        out += chunk(b"tRNS", of_kind[kind])
+    out += chunk(b"tEXt", b"Comment\0made for a test")
+    compressed = zlib.compress(data)
+    half = len(compressed) // 2
+    out += chunk(b"IDAT", compressed[:half]) + chunk(b"IDAT", compressed[half:])
+    return out + chunk(b"IEND", b"")
+
+
+def bytes_feature(value):
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+
+
+def case(writer, transforms, stored, want, *, dtype, shape=""):
+    output = f"name: 'x' feature: 'x' dtype: {dtype} {shape} {transforms}"
+    want = np.asarray(want)
+    features = {
+        "output": bytes_feature(output.encode()),
+        "stored": bytes_feature(stored),
+        "want_shape": tf.train.Feature(int64_list=tf.train.Int64List(value=want.shape)),
+    }
+    if want.dtype == np.uint8:
+        features["want_uint8"] = bytes_feature(want.tobytes())
+    else:
+        features["want_floats"] = tf.train.Feature(
+            float_list=tf.train.FloatList(value=want.ravel().tolist())
+        )
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    writer.write(example.SerializeToString())
+
+
+def whole(image):
+    """A transform that keeps an image of this size as it is, and gives the output its shape."""
+    return f"transforms {{ crop_or_pad {{ height: {image.shape[0]} width: {image.shape[1]} }} }}"
+
+
+def png_cases(writer):
+    folder = CORPUS / "png"
+    folder.mkdir(exist_ok=True)
+    for kind in KINDS:
+        for depth in DEPTHS.get(kind, (8, 16)):
+            for interlaced in (False, True):
+                for transparent in (
+                    (False, True) if kind in ("palette", "grey", "rgb") else (False,)
+                ):
+                    size = (13, 11) if interlaced else (5, 9)
+                    file = png(kind, depth, *size, interlaced=interlaced, transparent=transparent)
+                    name = f"{kind}{depth}{'_interlaced' * interlaced}{'_clear' * transparent}"
+                    (folder / name).write_bytes(file)
+                    for channels in (1, 3):
+                        want = tf.io.decode_png(file, channels=channels).numpy()
+                        for op in ("decode_png", "decode_image"):
+                            decode = f"transforms {{ {op} {{ channels: {channels} }} }} "
+                            case(writer, decode + whole(want), file, want, dtype="UINT8")
+
+
+def jpeg_cases(writer):
+    names = ["410", "411", "420", "420_progressive", "420_restarts", "422", "422_progressive"]
+    names += ["440", "444", "444_progressive", "cmyk", "grey", "grey_progressive", "rgb"]
+    names += ["ycck_420", "ycck_444"]
+    for name in names:
+        file = (CORPUS / f"jpeg/{name}.jpg").read_bytes()
+        for dct in ("IFAST", "ISLOW"):
+            method = f"INTEGER_{'FAST' if dct == 'IFAST' else 'ACCURATE'}"
+            for plain in (False, True):
+                for channels in (1, 3):
+                    try:
+                        want = tf.io.decode_jpeg(
+                            file, channels=channels, dct_method=method, fancy_upscaling=not plain
+                        ).numpy()
+                    except tf.errors.InvalidArgumentError:
+                        print(f"TensorFlow refuses {name} with {channels} channels")
+                        continue
+                    fields = f"dct: {dct} channels: {channels}"
+                    decodes = [f"decode_jpeg {{ {fields}{' plain_upscaling: true' * plain} }}"]
+                    if not plain:
+                        decodes.append(f"decode_image {{ {fields} }}")
+                    for decode in decodes:
+                        transforms = f"transforms {{ {decode} }} {whole(want)}"
+                        case(writer, transforms, file, want, dtype="UINT8")
+
+
+def raw_cases(writer):
+    data = RANDOM.randint(0, 256, 48, dtype=np.uint8).tobytes()
+    floats = np.array([0, 1.5, -2.25, 3e38, 1e-40, 7], np.float32).tobytes()
+    for stored, file, cast in (
+        ("UINT8", data, ""),
+        ("UINT16", data, "transforms { cast { dtype: FLOAT32 } }"),
+        ("FLOAT32", floats, ""),
+    ):
+        want = tf.io.decode_raw(file, tf.dtypes.as_dtype(stored.lower())).numpy()
+        want = want.reshape(2, -1)
+        dtype = "UINT8" if stored == "UINT8" else "FLOAT32"
+        if stored == "UINT16":
+            want = want.astype(np.float32)
+        transforms = f"transforms {{ decode_raw {{ stored: {stored} }} }} {cast}"
+        shape = f"shape: 2 shape: {want.shape[1]}"
+        case(writer, transforms, file, want, dtype=dtype, shape=shape)
+
+
+def main(path):
+    with tf.io.TFRecordWriter(path) as writer:
+        version = tf.train.Features(
+            feature={"tensorflow": bytes_feature(tf.version.VERSION.encode())}
+        )
+        writer.write(tf.train.Example(features=version).SerializeToString())
+        png_cases(writer)
+        jpeg_cases(writer)
+        raw_cases(writer)
+
+
+main(sys.argv[1])
