@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kDamage = 1;
-constexpr int kUsage = 2;
 
 class DatasetsTest : public testing::Test {
  protected:
