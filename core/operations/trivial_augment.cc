@@ -127,8 +127,8 @@ void Sharpen(float part, Value& image) {
     for (const size_t middle : {i - line, i, i + line}) {
       sum += pixels[middle - channels] + pixels[middle] + pixels[middle + channels];
     }
-    // Rounded: 13 is odd, so there are no ties.
-    return static_cast<float>((2 * sum + 13) / 26);
+    const int rounded = (2 * sum + 13) / 26;  // 13 is odd, so there are no ties.
+    return static_cast<float>(rounded);
   };
   Mix(part, smooth, image);
 }
