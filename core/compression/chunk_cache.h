@@ -43,7 +43,10 @@ class ChunkCache {
   struct Key {
     uint64_t file = 0;
     size_t chunk = 0;
-    auto operator<=>(const Key&) const = default;
+
+    friend bool operator<(const Key& a, const Key& b) {
+      return a.file != b.file ? a.file < b.file : a.chunk < b.chunk;
+    }
   };
   // Calls `use` with the chunk's bytes, which `fill` writes if they are not there. Errors of
   // `fill`, after which the chunk is not kept, and ResourceExhausted without memory. Waits while

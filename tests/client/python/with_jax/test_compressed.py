@@ -52,5 +52,5 @@ def test_a_compression_that_is_none_is_refused(shards, write_spec):
 
 
 def test_a_wrong_compression_is_told_with_the_shard(shards, write_spec):
-    with pytest.raises(systole.DataLoss, match="flowers-train-00000.*zstd frames are damaged"):
+    with pytest.raises(systole.DataLoss, match="flowers-train-00000.*does not begin as zstd"):
         systole.LocalFeed(shards, write_spec(), compression="zstd")

@@ -252,17 +252,20 @@ def test_a_default_value_stands_for_what_records_lack(shards):
         "weight": systole.Output(
             feature="weight", dtype="float32", default_value=systole.DefaultValue(floats=2.5)
         ),
-        "image": systole.Output(
-            feature="image",
+        "pixels": systole.Output(
+            feature="pixels",
             dtype="uint8",
-            transforms=[systole.DecodeJpeg(), systole.Resize(4, 4)],
+            shape=[4],
+            transforms=[systole.DecodeRaw()],
             default_value=systole.DefaultValue(bytes=b"\xff\xd8\xff\xd9"),
         ),
     }
     spec = systole.FeedSpec(dataset="flowers", global_batch=4, num_cores=1, outputs=outputs)
     assert 'bytes: "\\377\\330\\377\\331"' in str(spec)
     with systole.LocalFeed(shards, spec, threads=1) as feed:
-        assert next(feed)["weight"].tolist() == [2.5] * 4
+        batch = next(feed)
+    assert batch["weight"].tolist() == [2.5] * 4
+    assert batch["pixels"].tolist() == [[255, 216, 255, 217]] * 4
 
 
 @pytest.mark.parametrize(
