@@ -135,9 +135,9 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
 
 absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
   // Of a server that was killed while it scanned.
-  const std::filesystem::path file = path;
-  RemoveStaleTemporaries(file.parent_path().string(), [&file](absl::string_view base_name) {
-    return base_name == file.filename().string();
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  RemoveStaleTemporaries(folder.empty() ? "." : folder, [&path](absl::string_view base_name) {
+    return base_name == BaseName(path);
   });
   // They can be made again if a power cut takes them.
   absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(path, {.sync = false});
