@@ -15,6 +15,7 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
+#include "proto/order/order_spec.h"
 #include "server/step_writer.h"
 
 namespace systole {
@@ -178,12 +179,12 @@ absl::Status FeedService::Describe(const v1::DescribeDatasetRequest& request,
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
                            catalogue_.Find(request.dataset()));
   Summarize(*dataset, *response.mutable_summary());
-  for (const Shard& shard : dataset->shards()) {
+  for (const std::shared_ptr<const Shard>& shard : dataset->shards()) {
     v1::ShardSummary& summary = *response.add_shards();
-    summary.set_name(ForeignName(shard.base_name()));
-    summary.set_bytes(static_cast<int64_t>(shard.size_bytes()));
-    summary.set_num_records(shard.num_records());
-    summary.set_num_damaged_records(shard.index().num_damaged());
+    summary.set_name(ForeignName(shard->base_name()));
+    summary.set_bytes(static_cast<int64_t>(shard->size_bytes()));
+    summary.set_num_records(shard->num_records());
+    summary.set_num_damaged_records(shard->index().num_damaged());
   }
   for (const DamageLog::Entry& entry : dataset->DamagedRecords(DamageLog::kMaxEntries)) {
     DescribeDamage(entry, *response.add_damaged_records());
@@ -225,9 +226,19 @@ absl::Status FeedService::Resolve(const v1::ResolveFeedRequest& request,
   response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
   *response.mutable_identity() = IdentityOf(*plan);
   response.set_num_records(plan->dataset().num_records());
-  if (plan->selects_by_shards()) {
-    const absl::Span<const int64_t> records = plan->dataset().records_per_shard();
-    response.mutable_records_per_shard()->Add(records.begin(), records.end());
+  const auto add = [](absl::Span<const int64_t> records,
+                      google::protobuf::RepeatedField<int64_t>* to) {
+    to->Add(records.begin(), records.end());
+  };
+  const absl::Span<const std::shared_ptr<const Dataset>> members = plan->dataset().members();
+  if (members.empty() && SelectsByShards(plan->spec())) {
+    add(plan->dataset().records_per_shard(), response.mutable_records_per_shard());
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    v1::MemberRecords& member = *response.add_members();
+    member.set_num_records(members[i]->num_records());
+    if (!SelectsByShards(plan->spec(), static_cast<int>(i))) continue;
+    add(members[i]->records_per_shard(), member.mutable_records_per_shard());
   }
   return absl::OkStatus();
 }
@@ -270,7 +281,9 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::Fe
       return plans_.front().second;
     }
   }
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, catalogue_.Find(spec.dataset()));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> dataset,
+      DatasetOf(spec, [this](const std::string& name) { return catalogue_.Find(name); }));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
                            FeedPlan::Create(spec, std::move(dataset)));
   MutexLock lock(mu_);

@@ -114,10 +114,10 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"));
-  for (const Shard& shard : dataset.shards()) {
-    if (shard.index_note().empty()) continue;
+  for (const std::shared_ptr<const Shard>& shard : dataset.shards()) {
+    if (shard->index_note().empty()) continue;
     events.Add(LogCause::kIndex, LogLevel::kInfo,
-               absl::StrCat(ForeignName(shard.path()), ": ", shard.index_note()));
+               absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()));
   }
   if (dataset.num_damaged_records() == 0) return;
   events.Add(LogCause::kProgram, LogLevel::kWarn,

@@ -4,13 +4,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/storage/byte_source.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 
 emulator::FeedOrigin OriginOf(absl::string_view spec_path, const v1::FeedSpec& spec,
                               const std::vector<std::string>& servers,
                               const v1::ResolveFeedResponse& answer) {
-  return {.dataset = spec.dataset(),
+  return {.dataset = DatasetNames(spec),
           .spec = std::string(BaseName(spec_path)),
           .spec_fingerprint = answer.identity().spec_fingerprint(),
           .servers = absl::StrJoin(servers, ", "),

@@ -78,7 +78,7 @@ class LookCommand final : public Command {
                              ContactSheet(spec, steps,
                                           {.source = absl::StrJoin(options.servers, ", "),
                                            .version = client->info().identity().content_version(),
-                                           .num_records = client->num_records(),
+                                           .order = client->order(),
                                            .max_examples = examples_}));
     SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(out_, page));
     Report(*client, steps, page, console);

@@ -14,6 +14,7 @@
 #include "client/feed/feed_client_stats.h"
 #include "client/feed/step.h"
 #include "core/batch/slice_layout.h"
+#include "core/order/order.h"
 #include "core/order/resume_token.h"
 
 namespace systole {
@@ -43,8 +44,10 @@ class Feed {
   virtual int64_t end_step() const = 0;
   virtual bool has_end() const = 0;
   virtual int64_t steps_per_epoch() const = 0;
-  // Records of the dataset.
+  // Records of the dataset, or of all members.
   virtual int64_t num_records() const = 0;
+  // Which record stands where. nullopt: what the server said of the dataset fits no order.
+  virtual std::optional<Order> order() const = 0;
 
   // What every step has in common. Valid as long as the feed.
   virtual const StepShape& shape() const = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/feed/feed_lanes.h"
 #include "client/feed/feed_range.h"
+#include "client/feed/server_answer.h"
 #include "client/feed/step_finisher.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
@@ -107,7 +108,7 @@ class FeedClient::Impl {
   void Start() {
     if (started) return;
     started = true;
-    lanes.Start(shape, std::move(finisher), std::move(order), end_step, window_steps);
+    lanes.Start(shape, std::move(finisher), order, end_step, window_steps);
   }
   // What Start() hands over.
   std::shared_ptr<const StepFinisher> finisher;
@@ -137,8 +138,7 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   if (spec.wire() != v1::FINISHED) impl->finisher = StepFinisher::Create(spec, impl->shape);
   impl->can_be_compact = impl->finisher != nullptr;
   // An answer that fits no order is not for us to judge: without it, no place is taken for padding.
-  const absl::StatusOr<OrderSpec> order_spec =
-      OrderSpecOf(spec, impl->answer.num_records(), impl->answer.records_per_shard());
+  const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, RecordsOf(impl->answer));
   if (order_spec.ok()) {
     absl::StatusOr<Order> order = Order::Create(*order_spec);
     if (order.ok()) impl->order = *std::move(order);
@@ -185,6 +185,7 @@ int64_t FeedClient::end_step() const { return impl_->end_step; }
 bool FeedClient::has_end() const { return impl_->end_step < kNoEnd; }
 int64_t FeedClient::steps_per_epoch() const { return impl_->answer.steps_per_epoch(); }
 int64_t FeedClient::num_records() const { return impl_->answer.num_records(); }
+std::optional<Order> FeedClient::order() const { return impl_->order; }
 const StepShape& FeedClient::shape() const { return *impl_->shape; }
 const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; }
 bool FeedClient::can_be_compact() const { return impl_->can_be_compact; }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "core/order/resume_token.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -57,20 +58,43 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
   return absl::OkStatus();
 }
 
-absl::Status CheckRecords(const v1::ResolveFeedResponse& answer) {
-  if (answer.num_records() < 0) {
-    return Refuse(absl::StrCat("num_records is ", answer.num_records(), ", want 0 or more"));
-  }
-  if (answer.records_per_shard().empty()) return absl::OkStatus();
-  int64_t left = answer.num_records();
-  for (const int64_t records : answer.records_per_shard()) {
-    if (records < 0 || records > left) {
-      return Refuse(absl::StrCat("a shard of ", records, " records is too large or negative"));
+// What is left of `total` without `parts`, which are none of them negative.
+absl::StatusOr<int64_t> Without(int64_t total, absl::Span<const int64_t> parts,
+                                absl::string_view part) {
+  for (const int64_t records : parts) {
+    if (records < 0 || records > total) {
+      return Refuse(absl::StrCat("a ", part, " of ", records, " records is too large or negative"));
     }
-    left -= records;
+    total -= records;
   }
+  return total;
+}
+
+absl::Status CheckShards(int64_t num_records, absl::Span<const int64_t> records_per_shard) {
+  if (num_records < 0) {
+    return Refuse(absl::StrCat("num_records is ", num_records, ", want 0 or more"));
+  }
+  if (records_per_shard.empty()) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t left, Without(num_records, records_per_shard, "shard"));
   if (left == 0) return absl::OkStatus();
   return Refuse(absl::StrCat("the shards have ", left, " records fewer than num_records says"));
+}
+
+absl::Status CheckRecords(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
+  SYSTOLE_RETURN_IF_ERROR(CheckShards(answer.num_records(), answer.records_per_shard()));
+  if (answer.members_size() != MembersOf(spec).size()) {
+    return Refuse(absl::StrCat("it describes ", answer.members_size(), " members, want ",
+                               MembersOf(spec).size(), ", those of the spec"));
+  }
+  if (answer.members().empty()) return absl::OkStatus();
+  std::vector<int64_t> sizes;
+  for (const v1::MemberRecords& member : answer.members()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckShards(member.num_records(), member.records_per_shard()));
+    sizes.push_back(member.num_records());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t left, Without(answer.num_records(), sizes, "member"));
+  if (left == 0) return absl::OkStatus();
+  return Refuse(absl::StrCat("the members have ", left, " records fewer than num_records says"));
 }
 
 absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
@@ -150,7 +174,7 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
     return Refuse(absl::StrCat("total_steps is ", answer.total_steps(), " and steps_per_epoch ",
                                answer.steps_per_epoch(), ", want 0 or more"));
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckRecords(answer));
+  SYSTOLE_RETURN_IF_ERROR(CheckRecords(answer, spec));
   if (answer.bytes_per_step() / spec.num_cores() != layout->payload_bytes() ||
       answer.bytes_per_step() % spec.num_cores() != 0) {
     return Refuse(absl::StrCat("bytes_per_step is ", answer.bytes_per_step(), ", want ",
@@ -158,6 +182,19 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
                                " cores"));
   }
   return CheckIdentity(answer.identity());
+}
+
+std::vector<DatasetRecords> RecordsOf(const v1::ResolveFeedResponse& answer) {
+  std::vector<DatasetRecords> records;
+  for (const v1::MemberRecords& member : answer.members()) {
+    records.push_back(
+        {.num_records = member.num_records(), .per_shard = member.records_per_shard()});
+  }
+  if (records.empty()) {
+    records.push_back(
+        {.num_records = answer.num_records(), .per_shard = answer.records_per_shard()});
+  }
+  return records;
 }
 
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,

@@ -9,10 +9,12 @@
 #define SYSTOLE_CLIENT_FEED_SERVER_ANSWER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/batch/slice_layout.h"
 #include "google/protobuf/message.h"
+#include "proto/order/order_spec.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -28,6 +30,10 @@ inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 // with their types and the spec's batch; its numbers agree; its identity fits a resume token.
 //   Internal  it cannot be; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
+
+// How many records the spec's datasets have, as OrderSpecOf() takes it. Borrows `answer`, which
+// passed CheckFeedAnswer().
+std::vector<DatasetRecords> RecordsOf(const v1::ResolveFeedResponse& answer);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
 // CheckFeedAnswer(). `layout` is the one wanted. `allow_mixed_content` as in FeedClientOptions.

@@ -13,6 +13,7 @@
 #include "client/look/sheet_style.h"
 #include "core/status/status_macros.h"
 #include "google/protobuf/text_format.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -25,10 +26,6 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   if (options.max_examples < 1 || options.max_examples > kMaxSheetExamples) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_examples is ", options.max_examples, ", want 1 to ", kMaxSheetExamples));
-  }
-  if (options.num_records < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_records is ", options.num_records, ", want 0 (not known) or more"));
   }
   if (steps.empty()) return absl::InvalidArgumentError("there are no steps to show");
   for (const Step& step : steps) {
@@ -106,7 +103,7 @@ std::string StepsText(absl::Span<const Step> steps) {
 std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                       const ContactSheetOptions& options, const Counts& counts) {
   std::vector<std::pair<const char*, std::string>> facts = {
-      {"Dataset", spec.dataset()},
+      {"Dataset", DatasetNames(spec)},
       {steps.size() == 1 ? "Step" : "Steps", StepsText(steps)},
       {"Examples", absl::StrCat(counts.examples)}};
   if (counts.padding > 0) facts.emplace_back("Padding", absl::StrCat(counts.padding));
@@ -114,8 +111,8 @@ std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   if (counts.empty > 0) facts.emplace_back("Padding or masked", absl::StrCat(counts.empty));
   const int cores = steps[0].core_end() - steps[0].core_begin();
   facts.emplace_back("Cores", absl::StrCat(cores, " of ", spec.num_cores()));
-  if (options.num_records > 0) {
-    facts.emplace_back("Records", absl::StrCat(options.num_records));
+  if (options.order.has_value()) {
+    facts.emplace_back("Records", absl::StrCat(options.order->spec().num_records));
   }
   if (!options.source.empty()) facts.emplace_back("Source", options.source);
   if (!options.version.empty()) facts.emplace_back("Version", options.version);
@@ -183,7 +180,7 @@ std::string LeftOutHtml(absl::Span<const SheetOutput> outputs, int64_t shown,
 absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                          const ContactSheetOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(Check(spec, steps, options));
-  SYSTOLE_ASSIGN_OR_RETURN(const PlaceKinds kinds, PlaceKinds::Create(spec, options.num_records));
+  const PlaceKinds kinds(spec, options.order);
   SYSTOLE_ASSIGN_OR_RETURN(std::vector<SheetOutput> outputs, SheetOutputs(spec, steps));
   Counts counts;
   int64_t shown = 0;
@@ -204,7 +201,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
     }
     shown_places.push_back(std::move(places));
   }
-  const std::string title = EscapeHtml(options.title.empty() ? spec.dataset() : options.title);
+  const std::string title = EscapeHtml(options.title.empty() ? DatasetNames(spec) : options.title);
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

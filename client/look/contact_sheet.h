@@ -10,11 +10,13 @@
 #define SYSTOLE_CLIENT_LOOK_CONTACT_SHEET_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "client/feed/step.h"
+#include "core/order/order.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -29,9 +31,9 @@ struct ContactSheetOptions {
   std::string source;
   // Of the program or server that made the steps. Empty: the page does not say it.
   std::string version;
-  // Records of the dataset. 0: not known; the page then leaves out record ids, and may not be able
-  // to tell padding from masked records.
-  int64_t num_records = 0;
+  // Of the feed. nullopt: not known; the page then leaves out record ids, and may not be able to
+  // tell padding from masked records.
+  std::optional<Order> order;
   // Examples shown, from the first place of the first step on: 1 to kMaxSheetExamples. An example
   // of 224 x 224 pixels adds about 30 kB to the page. All examples count in the table.
   int64_t max_examples = 64;

@@ -6,9 +6,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 
-#include "absl/status/statusor.h"
 #include "core/order/order.h"
 #include "systole/v1/feed.pb.h"
 
@@ -18,7 +16,7 @@ enum class PlaceKind {
   kExample,
   kPadding,  // By the order no record stands here.
   kMasked,   // A record stands here, and it is damaged.
-  kEmpty,    // One of the two; only the number of records would tell.
+  kEmpty,    // One of the two; only the order would tell.
 };
 
 struct KnownPlace {
@@ -28,17 +26,13 @@ struct KnownPlace {
 
 class PlaceKinds {
  public:
-  // `num_records` of the dataset, or 0 if it is not known. Errors of OrderSpecOf() and of
-  // Order::Create().
-  static absl::StatusOr<PlaceKinds> Create(const v1::FeedSpec& spec, int64_t num_records);
+  // `order` of the feed, if it is known.
+  PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order);
 
   // REQUIRES: step >= 0, `core` is one of the spec's, 0 <= slot < per-core batch.
   KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
-  PlaceKinds(PlaceKind invalid, std::optional<Order> order)
-      : invalid_(invalid), order_(std::move(order)) {}
-
   PlaceKind invalid_;  // What an invalid place is as far as the spec tells.
   std::optional<Order> order_;
 };

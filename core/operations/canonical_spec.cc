@@ -1,6 +1,7 @@
 #include "core/operations/canonical_spec.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -13,9 +14,9 @@ namespace systole {
 namespace {
 
 // Writes the defaults out, and leaves out steps that select everything.
-void WriteSelection(v1::FeedSpec& spec) {
+void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
   google::protobuf::RepeatedPtrField<v1::Select> steps;
-  for (v1::Select& step : *spec.mutable_select()) {
+  for (v1::Select& step : selects) {
     if (step.has_auto_shard()) {
       v1::AutoShard& part = *step.mutable_auto_shard();
       if (part.policy() == v1::AutoShard::OFF) continue;
@@ -25,7 +26,17 @@ void WriteSelection(v1::FeedSpec& spec) {
     }
     *steps.Add() = std::move(step);
   }
-  *spec.mutable_select() = std::move(steps);
+  selects = std::move(steps);
+}
+
+// Only the weights' ratios count.
+void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
+  int64_t divisor = 0;
+  for (const v1::Member& member : mixture) {
+    if (member.weight() < 1) return;  // No feed has this spec.
+    divisor = std::gcd(divisor, member.weight());
+  }
+  for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
 }  // namespace
@@ -38,7 +49,10 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
     spec.mutable_shuffle()->clear_window_records();
   }
   spec.mutable_shuffle();  // Unset and empty mean the same.
-  WriteSelection(spec);
+  WriteSelection(*spec.mutable_select());
+  for (v1::Member& member : *spec.mutable_mixture()) WriteSelection(*member.mutable_select());
+  for (v1::Member& member : *spec.mutable_concatenation()) WriteSelection(*member.mutable_select());
+  WriteWeights(*spec.mutable_mixture());
   // Cores that divide the batch share it alike by every rule.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   spec.clear_wire();  // How bytes travel does not say which.

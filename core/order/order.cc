@@ -4,7 +4,9 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -29,56 +31,64 @@ absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_vie
       absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
 }
 
-// The order of one epoch.
-class EpochOrder {
+// Members of a mixture that are equally large must not be shuffled alike.
+uint64_t MemberSeed(uint64_t seed, int member) {
+  Xxh3Hasher hasher;
+  hasher.Update("systole mixture's member");
+  hasher.UpdateU64(seed);
+  hasher.UpdateU64(static_cast<uint64_t>(member));
+  return hasher.Digest64();
+}
+
+// The order of `num_records` records in one pass over them, as `spec` shuffles them.
+class PassOrder {
  public:
-  // Borrows `spec`.
-  EpochOrder(const OrderSpec& spec, int64_t epoch) : spec_(spec), epoch_(epoch) {
+  // Borrows `spec`, of which num_records and seed do not count.
+  PassOrder(const OrderSpec& spec, int64_t num_records, uint64_t seed, int64_t pass)
+      : spec_(spec), num_records_(num_records), seed_(seed), pass_(pass) {
     switch (spec.mode) {
       case ShuffleMode::kNone:
         break;
       case ShuffleMode::kGlobal:
-        permutation_.emplace(spec.num_records, spec.seed, epoch, kGlobalTweak);
+        permutation_.emplace(num_records, seed, pass, kGlobalTweak);
         break;
       case ShuffleMode::kWindow:
-        block_ = std::min(spec.block_records, spec.num_records);
-        num_blocks_ = (spec.num_records - 1) / block_ + 1;
-        permutation_.emplace(num_blocks_, spec.seed, epoch, kBlockTweak);
+        block_ = std::min(spec.block_records, num_records);
+        num_blocks_ = (num_records - 1) / block_ + 1;
+        permutation_.emplace(num_blocks_, seed, pass, kBlockTweak);
         last_begin_ = permutation_->InverseAt(num_blocks_ - 1) * block_;
         break;
     }
   }
 
-  int64_t RecordAt(int64_t position) const {
-    const int64_t shuffled = ShuffledAt(position);
-    return spec_.selection == nullptr ? shuffled : spec_.selection->RecordAt(shuffled);
-  }
+  int64_t pass() const { return pass_; }
 
- private:
-  int64_t ShuffledAt(int64_t position) const {
+  // Which of the records stands at `position`.
+  int64_t At(int64_t position) const {
     switch (spec_.mode) {
       case ShuffleMode::kNone:
         return position;
       case ShuffleMode::kGlobal:
         return permutation_->At(position);
       case ShuffleMode::kWindow:
-        return WindowRecordAt(position);
+        return AtInWindow(position);
     }
     return position;
   }
 
-  int64_t WindowRecordAt(int64_t position) const {
+ private:
+  int64_t AtInWindow(int64_t position) const {
     // First undo the shuffle inside the window: where did this position come from among the blocks?
     const int64_t window = position / spec_.window_records;
     const int64_t window_begin = window * spec_.window_records;
-    const int64_t window_size = std::min(spec_.window_records, spec_.num_records - window_begin);
-    const KeyedPermutation in_window(window_size, spec_.seed, epoch_,
+    const int64_t window_size = std::min(spec_.window_records, num_records_ - window_begin);
+    const KeyedPermutation in_window(window_size, seed_, pass_,
                                      kWindowTweak + static_cast<uint64_t>(window));
     int64_t place = window_begin + in_window.At(position - window_begin);
 
     // Then find the block there. All blocks are equally long but the last, which after the
     // permutation may stand anywhere: behind it every block begins that much earlier.
-    const int64_t last_size = spec_.num_records - (num_blocks_ - 1) * block_;
+    const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {
       if (place < last_begin_ + last_size) {
@@ -91,12 +101,63 @@ class EpochOrder {
   }
 
   const OrderSpec& spec_;
-  const int64_t epoch_;
+  const int64_t num_records_;
+  const uint64_t seed_;
+  const int64_t pass_;
   std::optional<KeyedPermutation> permutation_;  // Of records (kGlobal) or blocks (kWindow).
   // kWindow only: records per block, blocks, and the position at which the last one begins.
   int64_t block_ = 0;
   int64_t num_blocks_ = 0;
   int64_t last_begin_ = 0;
+};
+
+// The order of one epoch.
+class EpochOrder {
+ public:
+  // Borrows `spec`. `used` positions of each epoch are not left out.
+  EpochOrder(const OrderSpec& spec, int64_t epoch, int64_t used) : spec_(spec), epoch_(epoch) {
+    if (spec.mixture == nullptr) {
+      order_.emplace(spec, spec.num_records, spec.seed, epoch);
+    } else {
+      begin_ = absl::uint128(static_cast<uint64_t>(epoch)) * static_cast<uint64_t>(used);
+      members_.resize(spec.mixture->members().size());
+    }
+  }
+
+  // Sets the pass and the record of the place at `position`.
+  void Fill(int64_t position, Place& place) {
+    if (spec_.mixture != nullptr) {
+      FillMixed(position, place);
+      return;
+    }
+    const int64_t shuffled = order_->At(position);
+    place.pass = epoch_;
+    place.record = spec_.selection == nullptr ? shuffled : spec_.selection->RecordAt(shuffled);
+  }
+
+ private:
+  void FillMixed(int64_t position, Place& place) {
+    const auto [member, count] = spec_.mixture->TurnAt(begin_ + static_cast<uint64_t>(position));
+    const auto m = static_cast<size_t>(member);
+    const SelectedRecords& records = spec_.mixture->members()[m].records;
+    const auto size = static_cast<uint64_t>(records.size());
+    // Steps beyond any feed's may have passes that do not fit: they get smaller ones.
+    const auto pass = static_cast<int64_t>(absl::Uint128Low64(count / size) & (~uint64_t{0} >> 1));
+    place.pass = pass;
+    std::optional<PassOrder>& order = members_[m];
+    if (!order.has_value() || order->pass() != pass) {
+      order.emplace(spec_, records.size(), MemberSeed(spec_.seed, member), pass);
+    }
+    place.record =
+        records.RecordAt(order->At(static_cast<int64_t>(absl::Uint128Low64(count % size))));
+  }
+
+  const OrderSpec& spec_;
+  const int64_t epoch_;
+  std::optional<PassOrder> order_;  // Without a mixture.
+  // Of a mixture: positions in all epochs before, and each member's pass, once a place needs it.
+  absl::uint128 begin_ = 0;
+  std::vector<std::optional<PassOrder>> members_;
 };
 
 }  // namespace
@@ -125,13 +186,15 @@ absl::StatusOr<Order> Order::Create(const OrderSpec& spec) {
   int64_t steps = spec.num_records / spec.global_batch;
   if (spec.tail == Tail::kPad && spec.num_records % spec.global_batch != 0) ++steps;
   if (steps == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "global_batch is ", spec.global_batch,
-        spec.selection == nullptr ? ", but the dataset has only " : ", but select leaves only ",
-        spec.num_records,
-        " records, and tail: DROP leaves them all out; "
-        "say tail: PAD, or a global_batch of at most ",
-        spec.num_records));
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch,
+                     spec.selection != nullptr ? ", but select leaves only "
+                     : spec.mixture != nullptr ? ", but the members have only "
+                                               : ", but the dataset has only ",
+                     spec.num_records,
+                     " records, and tail: DROP leaves them all out; "
+                     "say tail: PAD, or a global_batch of at most ",
+                     spec.num_records));
   }
   if (spec.epochs > std::numeric_limits<int64_t>::max() / steps) {
     return absl::InvalidArgumentError(
@@ -151,10 +214,16 @@ int64_t Order::RecordsIn(int64_t step) const {
   return std::min(spec_.global_batch, spec_.num_records - begin);
 }
 
+int64_t Order::UsedPositions() const {
+  return std::min(spec_.num_records, steps_per_epoch_ * spec_.global_batch);
+}
+
 int64_t Order::RecordAt(int64_t epoch, int64_t position) const {
   SYSTOLE_CHECK(epoch >= 0);
   SYSTOLE_CHECK(position >= 0 && position < spec_.num_records);
-  return EpochOrder(spec_, epoch).RecordAt(position);
+  Place place;
+  EpochOrder(spec_, epoch, UsedPositions()).Fill(position, place);
+  return *place.record;
 }
 
 Place Order::PlaceOf(int64_t step, int64_t slot) const {
@@ -168,12 +237,12 @@ void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) co
   SYSTOLE_CHECK(first_slot >= 0 && first_slot <= spec_.global_batch);
   SYSTOLE_CHECK(static_cast<int64_t>(out.size()) <= spec_.global_batch - first_slot);
   const int64_t epoch = step / steps_per_epoch_;
-  const EpochOrder order(spec_, epoch);
+  EpochOrder order(spec_, epoch, UsedPositions());
   // Below num_records + global_batch <= 2^63, so it does not overflow.
   int64_t position = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
   for (Place& place : out) {
-    place = {.epoch = epoch, .position = position, .record = {}};
-    if (position < spec_.num_records) place.record = order.RecordAt(position);
+    place = {.epoch = epoch, .pass = epoch, .position = position, .record = {}};
+    if (position < spec_.num_records) order.Fill(position, place);
     ++position;
   }
 }
@@ -194,7 +263,8 @@ void Order::PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<
     PlacesOf(step, split.BeginOf(core) + first_slot, out.first(static_cast<size_t>(filled)));
   }
   for (Place& place : out.subspan(static_cast<size_t>(filled))) {
-    place = {.epoch = step / steps_per_epoch_, .position = -1, .record = {}};
+    const int64_t epoch = step / steps_per_epoch_;
+    place = {.epoch = epoch, .pass = epoch, .position = -1, .record = {}};
   }
 }
 
@@ -217,6 +287,7 @@ uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
   hasher.UpdateU64(static_cast<uint64_t>(spec_.global_batch));
   hasher.UpdateU64(static_cast<uint64_t>(spec_.tail));
   if (spec_.selection != nullptr) hasher.UpdateU64(spec_.selection->fingerprint());
+  if (spec_.mixture != nullptr) hasher.UpdateU64(spec_.mixture->fingerprint());
   return hasher.Digest64();
 }
 

@@ -6,6 +6,9 @@
 // An epoch is `steps_per_epoch` global batches. `kDrop` leaves out the last num_records mod
 // global_batch positions; `kPad` fills the last batch up with empty places.
 //
+// In a mixture each member goes through its records in passes of its own, which do not end with the
+// epoch: an epoch goes on where the one before ended, and no position is left out between them.
+//
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
 #define SYSTOLE_CORE_ORDER_ORDER_H_
@@ -17,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/order/core_split.h"
+#include "core/order/mixture.h"
 #include "core/order/selection.h"
 
 namespace systole {
@@ -43,6 +47,8 @@ struct OrderSpec {
   int64_t num_records = 0;
   // Which records of the dataset these are; null: all of them, in their order.
   std::shared_ptr<const Selection> selection = nullptr;
+  // Instead of `selection`: several datasets that take turns. num_records is the mixture's.
+  std::shared_ptr<const Mixture> mixture = nullptr;
   // Examples per step over all cores, 1 .. 2^62.
   int64_t global_batch = 0;
   Tail tail = Tail::kDrop;
@@ -56,6 +62,9 @@ struct OrderSpec {
 // What stands in one slot of one step.
 struct Place {
   int64_t epoch = 0;
+  // How often its dataset was gone through before: what random draws are keyed by. The epoch, but
+  // in a mixture.
+  int64_t pass = 0;
   int64_t position = 0;           // In the epoch's order; not in [0, num_records): padding.
   std::optional<int64_t> record;  // nullopt = padding.
 };
@@ -77,8 +86,8 @@ class Order {
   int64_t RecordsIn(int64_t step) const;
 
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
-  // positions of an epoch each record appears exactly once. Expected O(1), some hundred
-  // nanoseconds.
+  // positions of an epoch each record appears exactly once, but in a mixture, where each appears
+  // once in each pass of its member. Expected O(1), some hundred nanoseconds.
   int64_t RecordAt(int64_t epoch, int64_t position) const;
 
   // What stands in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
@@ -99,13 +108,16 @@ class Order {
   int64_t RecordsOnCore(int64_t step, int core) const;
 
   // Hash of all that decides which record stands where: dataset, seed, shuffle with its parameters,
-  // record count, selection, global batch and tail. Not the number of epochs, because a run may get
-  // more.
+  // record count, selection, mixture, global batch and tail. Not the number of epochs, because a
+  // run may get more.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
 
  private:
   Order(const OrderSpec& spec, int64_t steps_per_epoch)
       : spec_(spec), steps_per_epoch_(steps_per_epoch) {}
+
+  // Positions of an epoch that kDrop does not leave out.
+  int64_t UsedPositions() const;
 
   OrderSpec spec_;
   int64_t steps_per_epoch_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,19 @@ void HashStep(const SelectionStep& step, Xxh3Hasher& hasher) {
 }
 
 }  // namespace
+
+int64_t SelectedRecords::size() const {
+  return selection == nullptr ? num_records : selection->num_records();
+}
+
+int64_t SelectedRecords::RecordAt(int64_t position) const {
+  return begin + (selection == nullptr ? position : selection->RecordAt(position));
+}
+
+void SelectedRecords::Hash(Xxh3Hasher& hasher) const {
+  hasher.UpdateU64(static_cast<uint64_t>(num_records));
+  hasher.UpdateU64(selection == nullptr ? 0 : selection->fingerprint());
+}
 
 bool Selection::NeedsShards(absl::Span<const SelectionStep> steps) {
   return std::any_of(steps.begin(), steps.end(), IsFileStep);
@@ -118,39 +132,48 @@ absl::Status Selection::ApplyRecordStep(const SelectionStep& step) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Selection> Selection::Create(absl::Span<const int64_t> records_per_shard,
-                                            absl::Span<const SelectionStep> steps) {
+absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
+                                   absl::Span<const SelectionStep> steps, Xxh3Hasher& hasher) {
   if (steps.size() > kMaxSelectionSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("select has ", steps.size(), " steps, want at most ", kMaxSelectionSteps));
   }
-  Selection selection;
-  Xxh3Hasher hasher;
-  selection.num_records_ =
-      std::accumulate(records_per_shard.begin(), records_per_shard.end(), int64_t{0});
   for (size_t i = 0; i < steps.size(); ++i) {
     const SelectionStep& step = steps[i];
     HashStep(step, hasher);
     absl::Status applied;
     if (!IsFileStep(step)) {
-      applied = selection.ApplyRecordStep(step);
+      applied = ApplyRecordStep(step);
+    } else if (members_.has_value()) {
+      applied = absl::InvalidArgumentError(
+          "takes whole shards, but a member has a `select` of its own; let each member select its "
+          "shards");
     } else if (i > 0 && !(i == 1 && std::holds_alternative<ShardFiles>(steps[0]) &&
                           std::holds_alternative<InterleaveFiles>(step))) {
       applied = absl::InvalidArgumentError(
           "takes whole shards, so it stands first, auto_shard with policy: FILE before interleave");
     } else {
-      applied = selection.ApplyFileStep(records_per_shard, step);
-      selection.num_records_ = std::accumulate(selection.files_->sizes.begin(),
-                                               selection.files_->sizes.end(), int64_t{0});
+      applied = ApplyFileStep(records_per_shard, step);
+      num_records_ = std::accumulate(files_->sizes.begin(), files_->sizes.end(), int64_t{0});
     }
     if (!applied.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("select[", i, "] ", applied.message()));
     }
-    if (selection.num_records_ == 0) {
+    if (num_records_ == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("select[", i, "] leaves no record; take or skip less, or split less"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Selection> Selection::Create(absl::Span<const int64_t> records_per_shard,
+                                            absl::Span<const SelectionStep> steps) {
+  Selection selection;
+  Xxh3Hasher hasher;
+  selection.num_records_ =
+      std::accumulate(records_per_shard.begin(), records_per_shard.end(), int64_t{0});
+  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps(records_per_shard, steps, hasher));
   if (selection.files_.has_value() && !selection.files_->interleave.has_value()) {
     SYSTOLE_ASSIGN_OR_RETURN(selection.files_->map, ShardMap::Create(selection.files_->sizes));
   }
@@ -158,9 +181,31 @@ absl::StatusOr<Selection> Selection::Create(absl::Span<const int64_t> records_pe
   return selection;
 }
 
+absl::StatusOr<Selection> Selection::Concatenate(std::vector<SelectedRecords> members,
+                                                 absl::Span<const SelectionStep> steps) {
+  Selection selection;
+  Xxh3Hasher hasher;
+  hasher.Update("systole concatenation 1");
+  std::vector<int64_t> sizes;
+  for (const SelectedRecords& member : members) {
+    sizes.push_back(member.size());
+    member.Hash(hasher);
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(ShardMap map, ShardMap::Create(sizes));
+  selection.num_records_ = map.num_records();
+  selection.members_ = {.map = std::move(map), .records = std::move(members)};
+  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps({}, steps, hasher));
+  selection.fingerprint_ = hasher.Digest64();
+  return selection;
+}
+
 int64_t Selection::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
   const int64_t at = begin_ + position * stride_;
+  if (members_.has_value()) {
+    const ShardPlace place = members_->map.Find(at);
+    return members_->records[static_cast<size_t>(place.shard)].RecordAt(place.index);
+  }
   if (!files_.has_value()) return at;
   if (files_->interleave.has_value()) {
     const Interleave::At place = files_->interleave->RecordAt(at);

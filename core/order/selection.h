@@ -7,12 +7,14 @@
 #define SYSTOLE_CORE_ORDER_SELECTION_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/checksum/xxh3.h"
 #include "core/order/interleave.h"
 #include "core/order/shard_map.h"
 
@@ -46,6 +48,24 @@ using SelectionStep =
 // Most steps of a selection.
 inline constexpr int kMaxSelectionSteps = 32;
 
+class Selection;
+
+// Those records of a dataset that a member of a mixture or concatenation contributes.
+struct SelectedRecords {
+  // The number of the dataset's first record, among the records of all members.
+  int64_t begin = 0;
+  // Of the dataset.
+  int64_t num_records = 0;
+  // Null: all, in their order.
+  std::shared_ptr<const Selection> selection;
+
+  int64_t size() const;
+  // The number of the record at `position`, in [0, size()), among the records of all members.
+  int64_t RecordAt(int64_t position) const;
+  // Adds all that decides which records these are, but for `begin`.
+  void Hash(Xxh3Hasher& hasher) const;
+};
+
 class Selection {
  public:
   // All records of the shards.
@@ -53,6 +73,12 @@ class Selection {
   //                    the step, as in "select[1].take".
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps);
+
+  // The records of `members`, one after the other, and of them what `steps` select. At least one
+  // member has a selection; otherwise it is Create() over the shards of all.
+  //   InvalidArgument  as Create(); or a step takes whole shards.
+  static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
+                                               absl::Span<const SelectionStep> steps);
 
   // Whether Create() looks at the shards, or only at the number of records.
   static bool NeedsShards(absl::Span<const SelectionStep> steps);
@@ -69,11 +95,14 @@ class Selection {
  private:
   Selection() = default;
 
+  // Applies the steps to what the selection has so far.
+  absl::Status ApplySteps(absl::Span<const int64_t> records_per_shard,
+                          absl::Span<const SelectionStep> steps, Xxh3Hasher& hasher);
   absl::Status ApplyFileStep(absl::Span<const int64_t> records_per_shard,
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
-  // Position p of the result is position begin_ + p * stride_ of the files' records.
+  // Position p of the result is position begin_ + p * stride_ of the records below.
   int64_t begin_ = 0;
   int64_t stride_ = 1;
   int64_t num_records_ = 0;
@@ -86,6 +115,12 @@ class Selection {
     std::optional<Interleave> interleave;  // Otherwise.
   };
   std::optional<Files> files_;
+  // Instead, of a concatenation.
+  struct Members {
+    ShardMap map;
+    std::vector<SelectedRecords> records;
+  };
+  std::optional<Members> members_;
   uint64_t fingerprint_ = 0;
 };
 

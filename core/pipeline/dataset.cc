@@ -45,7 +45,7 @@ std::vector<DamageLog::Entry> DamageLog::entries() const {
   return entries_;
 }
 
-Dataset::Dataset(std::string name, std::vector<Shard> shards, ShardMap map)
+Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map)
     : name_(std::move(name)), shards_(std::move(shards)), map_(std::move(map)) {}
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
@@ -68,20 +68,19 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   return Create(std::move(name), std::move(shards));
 }
 
-absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
-                                                         std::vector<Shard> shards) {
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
+    std::string name, std::vector<std::shared_ptr<const Shard>> shards) {
   std::vector<int64_t> counts;
   counts.reserve(shards.size());
   uint64_t bytes = 0;
   Xxh3Hasher hasher;
   int64_t num_damaged = 0;
-  for (const Shard& shard : shards) {
-    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
-    num_damaged += shard.index().num_damaged();
-    counts.push_back(shard.num_records());
-    bytes += shard.size_bytes();
-    hasher.UpdateU64(static_cast<uint64_t>(shard.num_records()));
-    hasher.UpdateU64(shard.content_hash());
+  for (const std::shared_ptr<const Shard>& shard : shards) {
+    num_damaged += shard->index().num_damaged();
+    counts.push_back(shard->num_records());
+    bytes += shard->size_bytes();
+    hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
+    hasher.UpdateU64(shard->content_hash());
   }
   SYSTOLE_ASSIGN_OR_RETURN(ShardMap map, ShardMap::Create(counts));
   if (map.num_records() == 0) {
@@ -94,20 +93,71 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
   dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();
   dataset->num_damaged_records_ = num_damaged;
+  return std::shared_ptr<Dataset>(std::move(dataset));
+}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
+                                                         std::vector<Shard> shards) {
+  std::vector<std::shared_ptr<const Shard>> shared;
+  shared.reserve(shards.size());
+  for (Shard& shard : shards) {
+    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
+    shared.push_back(std::make_shared<const Shard>(std::move(shard)));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
+                           Of(std::move(name), std::move(shared)));
   dataset->SetPayloadBytes();
   dataset->sample_ = DatasetSample::Take(dataset->num_records(),
                                          [&dataset](int64_t record, AlignedBuffer& scratch) {
                                            return dataset->ReadRecord(record, scratch);
                                          });
-  return std::shared_ptr<Dataset>(std::move(dataset));
+  return dataset;
+}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Join(
+    std::vector<std::shared_ptr<const Dataset>> members) {
+  std::string name;
+  std::vector<std::shared_ptr<const Shard>> shards;
+  for (const std::shared_ptr<const Dataset>& member : members) {
+    absl::StrAppend(&name, name.empty() ? "" : " + ", member->name());
+    shards.insert(shards.end(), member->shards_.begin(), member->shards_.end());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
+                           Of(std::move(name), std::move(shards)));
+  dataset->min_payload_bytes_ = members[0]->min_payload_bytes();
+  for (const std::shared_ptr<const Dataset>& member : members) {
+    dataset->min_payload_bytes_ =
+        std::min(dataset->min_payload_bytes_, member->min_payload_bytes());
+    dataset->max_payload_bytes_ =
+        std::max(dataset->max_payload_bytes_, member->max_payload_bytes());
+  }
+  dataset->sample_ = members[0]->sample_;
+  dataset->members_ = std::move(members);
+  return dataset;
+}
+
+std::pair<const Dataset*, int64_t> Dataset::MemberOf(int64_t record) const {
+  for (const std::shared_ptr<const Dataset>& member : members_) {
+    if (record < member->num_records()) return {member.get(), record};
+    record -= member->num_records();
+  }
+  return {this, record};
+}
+
+void Dataset::NoteDamage(DamageLog::Entry entry) const {
+  damage_.Add(entry);
+  const auto [member, record] = MemberOf(entry.record);
+  if (member == this) return;
+  entry.record = record;
+  member->damage_.Add(std::move(entry));
 }
 
 void Dataset::SetPayloadBytes() {
   uint64_t least = std::numeric_limits<uint64_t>::max();
   uint64_t most = 0;
-  for (const Shard& shard : shards_) {
-    for (int64_t record = 0; record < shard.num_records(); ++record) {
-      const uint64_t size = shard.index().span(record).size;
+  for (const std::shared_ptr<const Shard>& shard : shards_) {
+    for (int64_t record = 0; record < shard->num_records(); ++record) {
+      const uint64_t size = shard->index().span(record).size;
       least = std::min(least, size);
       most = std::max(most, size);
     }
@@ -123,29 +173,31 @@ void Dataset::SetPayloadBytes() {
 absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
                                                       AlignedBuffer& scratch) const {
   const ShardPlace place = map_.Find(record);
-  return shards_[static_cast<size_t>(place.shard)].ReadRecord(place.index, scratch);
+  return shards_[static_cast<size_t>(place.shard)]->ReadRecord(place.index, scratch);
 }
 
 std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
   std::vector<DamageLog::Entry> entries;
   int64_t first_record = 0;  // Of the shard, in the dataset.
-  for (const Shard& shard : shards_) {
-    for (const DamagedRecord& damaged : shard.index().damaged()) {
+  for (const std::shared_ptr<const Shard>& shard : shards_) {
+    for (const DamagedRecord& damaged : shard->index().damaged()) {
       if (entries.size() >= at_most) return entries;
-      entries.push_back({.shard = std::string(shard.base_name()),
+      entries.push_back({.shard = std::string(shard->base_name()),
                          .record = first_record + damaged.record,
                          .offset = static_cast<int64_t>(damaged.span.offset),
                          .cause = damaged.cause});
     }
-    first_record += shard.num_records();
+    first_record += shard->num_records();
   }
   return entries;
 }
 
 std::string Dataset::Where(int64_t record) const {
   const ShardPlace place = map_.Find(record);
-  const Shard& shard = shards_[static_cast<size_t>(place.shard)];
-  return absl::StrCat("shard '", ForeignName(shard.base_name()), "', offset ",
+  const Shard& shard = *shards_[static_cast<size_t>(place.shard)];
+  const Dataset* const member = MemberOf(record).first;
+  return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "),
+                      "shard '", ForeignName(shard.base_name()), "', offset ",
                       shard.index().span(place.index).offset, ", record ", place.index,
                       " (record_id ", record, ")");
 }

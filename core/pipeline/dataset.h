@@ -75,9 +75,17 @@ class Dataset {
   // The same over shards that are open already.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
                                                          std::vector<Shard> shards);
+  // The records of `members`, one after the other, under a name made of theirs. Shares their
+  // shards. features() and sample() are the first member's: ask each member for its own. REQUIRES:
+  // at least one member, none of them joined.
+  //   InvalidArgument  more than 2^62 records.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Join(
+      std::vector<std::shared_ptr<const Dataset>> members);
 
   const std::string& name() const { return name_; }
-  absl::Span<const Shard> shards() const { return shards_; }
+  // What Join() was called with; empty otherwise.
+  absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
+  absl::Span<const std::shared_ptr<const Shard>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
   // Of each shard, in order.
@@ -107,23 +115,33 @@ class Dataset {
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 
+  // What feeds met of this dataset's records, and noted by NoteDamage().
   DamageLog& damage() const { return damage_; }
+  // Notes that feeds mask `entry.record`, here and in the member that it is of, under its number
+  // there.
+  void NoteDamage(DamageLog::Entry entry) const;
 
  private:
-  Dataset(std::string name, std::vector<Shard> shards, ShardMap map);
+  Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map);
+  // The same without a sample and what is read of every record.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Of(
+      std::string name, std::vector<std::shared_ptr<const Shard>> shards);
   void SetPayloadBytes();
+  // The member that `record` is of, and its number there: this dataset itself if there are none.
+  std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   const std::string name_;
-  const std::vector<Shard> shards_;
+  const std::vector<std::shared_ptr<const Shard>> shards_;
   const ShardMap map_;
-  std::vector<int64_t> records_per_shard_;  // Set by Create().
-  int64_t mean_record_bytes_ = 1;           // Set by Create().
-  uint64_t fingerprint_ = 0;                // Set by Create().
-  int64_t num_damaged_records_ = 0;         // Set by Create().
-  int64_t min_payload_bytes_ = 0;           // Set by Create().
-  int64_t max_payload_bytes_ = 0;           // Set by Create().
-  DatasetSample sample_;                    // Set by Create().
-  mutable DamageLog damage_;                // A log of what const methods met.
+  std::vector<int64_t> records_per_shard_;               // Set by Of().
+  int64_t mean_record_bytes_ = 1;                        // Set by Of().
+  uint64_t fingerprint_ = 0;                             // Set by Of().
+  int64_t num_damaged_records_ = 0;                      // Set by Of().
+  int64_t min_payload_bytes_ = 0;                        // Set by Create() and Join().
+  int64_t max_payload_bytes_ = 0;                        // Set by Create() and Join().
+  DatasetSample sample_;                                 // Set by Create() and Join().
+  std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
+  mutable DamageLog damage_;                             // A log of what const methods met.
 };
 
 }  // namespace systole

@@ -77,10 +77,10 @@ absl::StatusOr<ExampleFiller> ExampleFiller::Create(
   return ExampleFiller(std::move(runners), plan.parser().names().size());
 }
 
-absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t epoch, int64_t record,
+absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, int64_t record,
                                   absl::string_view payload, PairedDecoding& decoding, int lane) {
   payload_ = payload;
-  example_ = {.seed = plan.spec().seed(), .epoch = epoch, .record = record};
+  example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record};
   if (plan.parses_examples()) {
     SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(features_)));
   }

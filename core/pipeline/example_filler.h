@@ -51,7 +51,8 @@ class ExampleFiller {
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
   // must not change until Fill returns. The caller clears the lane when it calls Fill or Drop.
-  absl::Status Begin(const FeedPlan& plan, int64_t epoch, int64_t record, absl::string_view payload,
+  // `pass` is Place::pass.
+  absl::Status Begin(const FeedPlan& plan, int64_t pass, int64_t record, absl::string_view payload,
                      PairedDecoding& decoding, int lane);
 
   // Instead of Fill(): gives the example up and frees the memory of its images.

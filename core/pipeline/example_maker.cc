@@ -100,14 +100,14 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
   SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
-  const int64_t epoch = places_.empty() ? 0 : places_[0].epoch;  // A step lies in one.
   wanted_.clear();
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
     if (place.record.has_value()) {
       const ShardPlace in_shard = dataset.map().Find(*place.record);
-      dataset.shards()[static_cast<size_t>(in_shard.shard)].index().PrefetchSpan(in_shard.index);
-      wanted_.push_back({.record = *place.record, .slot = slot, .place = in_shard});
+      dataset.shards()[static_cast<size_t>(in_shard.shard)]->index().PrefetchSpan(in_shard.index);
+      wanted_.push_back(
+          {.record = *place.record, .pass = place.pass, .slot = slot, .place = in_shard});
     } else {
       ClearExample(layout, slot, slice);
     }
@@ -119,7 +119,7 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
     const size_t last = std::min(first + kPrefetchedRecords, wanted_.size());
     for (size_t i = first; i < last; ++i) {
       const ShardPlace& place = wanted_[i].place;
-      dataset.shards()[static_cast<size_t>(place.shard)].Prefetch(place.index);
+      dataset.shards()[static_cast<size_t>(place.shard)]->Prefetch(place.index);
     }
   };
   const RecordBytes where = plan->decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
@@ -127,7 +127,6 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
 
   Task task = {.plan = *plan,
                .scratch = *scratch,
-               .epoch = epoch,
                .copies_payloads = plan->decodes_jpegs(),
                .slice = slice,
                .error = {}};
@@ -143,7 +142,7 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
       shard_records_.push_back(wanted_[i].place.index);
       lowest_slot = std::min(lowest_slot, wanted_[i].slot);
     }
-    const Shard& shard = dataset.shards()[static_cast<size_t>(shard_number)];
+    const Shard& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     SYSTOLE_RETURN_IF_ERROR(shard.ReadRecords(
         shard_records_, where, kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
@@ -183,7 +182,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
     bytes = copy;
   }
   const absl::Status begun =
-      making.filler.Begin(task.plan, task.epoch, wanted.record, bytes, decoding_, lane);
+      making.filler.Begin(task.plan, wanted.pass, wanted.record, bytes, decoding_, lane);
   if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
 }
 
@@ -217,7 +216,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
     return;
   }
   const Dataset& dataset = task.plan.dataset();
-  const Shard& shard = dataset.shards()[static_cast<size_t>(wanted.place.shard)];
+  const Shard& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
   // A shard that was replaced is no damage to be masked.
   if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
     status = std::move(unchanged);
@@ -227,7 +226,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    dataset.damage().Add(
+    dataset.NoteDamage(
         {.shard = std::string(shard.base_name()),
          .record = wanted.record,
          .offset = static_cast<int64_t>(shard.index().span(wanted.place.index).offset),

@@ -54,6 +54,7 @@ class ExampleMaker {
   // A record and where its example belongs.
   struct Wanted {
     int64_t record = 0;
+    int64_t pass = 0;  // Place::pass.
     int64_t slot = 0;
     ShardPlace place;
   };
@@ -77,7 +78,6 @@ class ExampleMaker {
   struct Task {
     const FeedPlan& plan;
     PlanScratch& scratch;
-    int64_t epoch = 0;
     bool copies_payloads = false;
     uint8_t* slice = nullptr;
     FirstError error;

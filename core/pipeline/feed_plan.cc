@@ -34,6 +34,16 @@ absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDesc
       absl::StrCat(field, " is ", value, ", want ", EnumValues(type)));
 }
 
+absl::Status CheckPolicies(absl::string_view where,
+                           const google::protobuf::RepeatedPtrField<v1::Select>& selects) {
+  for (int i = 0; i < selects.size(); ++i) {
+    SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat(where, "select[", i, "] auto_shard.policy"),
+                                      *v1::AutoShard::Policy_descriptor(),
+                                      selects[i].auto_shard().policy()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   if (spec.global_batch() < 1 || spec.global_batch() > kMaxGlobalBatch) {
     return absl::InvalidArgumentError(
@@ -68,10 +78,10 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("split", *v1::Split_descriptor(), spec.split()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
-  for (int i = 0; i < spec.select_size(); ++i) {
-    SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat("select[", i, "] auto_shard.policy"),
-                                      *v1::AutoShard::Policy_descriptor(),
-                                      spec.select(i).auto_shard().policy()));
+  SYSTOLE_RETURN_IF_ERROR(CheckPolicies("", spec.select()));
+  for (const v1::Member& member : MembersOf(spec)) {
+    SYSTOLE_RETURN_IF_ERROR(CheckPolicies(
+        absl::StrCat("member '", ForeignName(member.dataset()), "' "), member.select()));
   }
   SYSTOLE_RETURN_IF_ERROR(
       CheckEnum("shuffle.mode", *v1::Shuffle::Mode_descriptor(), spec.shuffle().mode()));
@@ -115,7 +125,44 @@ absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
                    kMaxInterpretedElements, "; crop or resize earlier, or use fewer of them"));
 }
 
+// The output's plan for all members of `dataset`.
+absl::StatusOr<OutputPlan> CompileFor(const v1::Output& output, const Dataset& dataset) {
+  if (dataset.members().empty()) return CompileOutput(output, dataset);
+  SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileOutput(output, *dataset.members()[0]));
+  for (const std::shared_ptr<const Dataset>& member : dataset.members().subspan(1)) {
+    const absl::Status fits = CheckOtherDataset(output, plan, *member);
+    if (fits.ok()) continue;
+    return absl::Status(fits.code(),
+                        absl::StrCat("dataset '", member->name(), "': ", fits.message()));
+  }
+  return plan;
+}
+
+std::vector<DatasetRecords> RecordsOf(const Dataset& dataset) {
+  std::vector<DatasetRecords> records;
+  for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
+    records.push_back(
+        {.num_records = member->num_records(), .per_shard = member->records_per_shard()});
+  }
+  if (records.empty()) {
+    records.push_back(
+        {.num_records = dataset.num_records(), .per_shard = dataset.records_per_shard()});
+  }
+  return records;
+}
+
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
+                                                         FindDataset find) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (MembersOf(spec).empty()) return find(spec.dataset());
+  std::vector<std::shared_ptr<const Dataset>> members;
+  for (const v1::Member& member : MembersOf(spec)) {
+    SYSTOLE_ASSIGN_OR_RETURN(members.emplace_back(), find(member.dataset()));
+  }
+  return Dataset::Join(std::move(members));
+}
 
 std::string ContentVersion() {
   return absl::StrCat("systole-", kContentVersion, "+", JpegLibraryVersion());
@@ -144,13 +191,14 @@ bool FeedPlan::decodes_jpegs() const {
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
-  if (spec.dataset() != dataset->name()) {
-    return absl::NotFoundError(absl::StrCat("the spec wants dataset '", ForeignName(spec.dataset()),
-                                            "', not '", dataset->name(), "'"));
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (DatasetNames(spec) != dataset->name()) {
+    return absl::NotFoundError(absl::StrCat("the spec wants dataset '",
+                                            ForeignName(DatasetNames(spec)), "', not '",
+                                            dataset->name(), "'"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
-  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
-                           OrderSpecOf(spec, dataset->num_records(), dataset->records_per_shard()));
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec, OrderSpecOf(spec, RecordsOf(*dataset)));
   SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
 
   const int64_t per_core_batch = order.split().per_core_batch();
@@ -159,7 +207,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
   std::vector<std::string> features;  // Each once, though several outputs may read it.
   for (const v1::Output& output : spec.outputs()) {
-    SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileOutput(output, *dataset));
+    SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileFor(output, *dataset));
     if (output.feature() != kRecordIdFeature && output.feature() != kRecordFeature) {
       auto at = std::find(features.begin(), features.end(), output.feature());
       plan.feature = static_cast<int>(at - features.begin());

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
 #include "core/example/example_parser.h"
 #include "core/order/order.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/output_plan.h"
-#include "proto/order/order_spec.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -29,20 +29,27 @@ std::string ContentVersion();
 // all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
+// The dataset that `spec` wants: the one it names, or its members, joined. `find` finds one by its
+// name.
+//   InvalidArgument  names the field.
+// Also the errors of `find`.
+using FindDataset =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Dataset>>(const std::string& name)>;
+absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
+                                                         FindDataset find);
+
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
   // compared with what the outputs want.
   //   InvalidArgument  names the field of the spec, what was seen and what was wanted.
-  //   NotFound         the spec names another dataset.
+  //   NotFound         the spec names another dataset, or other members than `dataset` was joined of.
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
 
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
-  // Whether it depends on how many records each shard has.
-  bool selects_by_shards() const { return SelectsByShards(spec_); }
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }
   const std::vector<OutputPlan>& outputs() const { return outputs_; }

@@ -45,8 +45,15 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// A size that no record has would end every feed at its first step, or mask all of it.
+// A size that no record has would end every feed at its first step, or mask all of it. Files and
+// lists have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
+  const bool is_file = plan.source == OutputPlan::Source::kBytes &&
+                       plan.program.program != nullptr &&
+                       !plan.program.program->input_bytes().has_value();
+  if (is_file || plan.padded.has_value() || plan.source == OutputPlan::Source::kRecordId) {
+    return absl::OkStatus();
+  }
   const int64_t wanted = plan.stored_elements;
   const auto refuse = [&](absl::string_view what) {
     return Refuse(
@@ -221,10 +228,6 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   const ValueType made = program->output();
   SYSTOLE_RETURN_IF_ERROR(CheckEnd(output, made));
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));
-  const bool is_file = plan.source == Source::kBytes && !program->input_bytes().has_value();
-  if (!is_file && plan.source != Source::kRecordId) {
-    SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
-  }
   plan.shape = made.shape;
   plan.layout = output.layout();
   // int64 values without transforms are copied.
@@ -244,7 +247,19 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
                   absl::StrCat("layout is ", v1::Layout_Name(plan.layout), ", but the shape has ",
                                plan.shape.size(), " dimensions, want [height, width, channels]"));
   }
+  SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;
+}
+
+absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
+                               const Dataset& dataset) {
+  SYSTOLE_ASSIGN_OR_RETURN(const OutputPlan::Source source, SourceOf(output, dataset));
+  if (source != plan.source) {
+    return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
+                                       "' is of another kind in dataset '", dataset.name(),
+                                       "' than in the members before; want one kind"));
+  }
+  return CheckSize(output, plan, dataset);
 }
 
 }  // namespace systole

@@ -5,6 +5,7 @@
 #ifndef SYSTOLE_CORE_PIPELINE_OUTPUT_COMPILER_H_
 #define SYSTOLE_CORE_PIPELINE_OUTPUT_COMPILER_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/output_plan.h"
@@ -15,6 +16,12 @@ namespace systole {
 // Fills in all of the plan but `feature` and `tensor`, which depend on the other outputs.
 //   InvalidArgument  names the output, the transform's place and field, what was seen and wanted.
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
+
+// Whether the records of another dataset can be fed by a plan that CompileOutput() made of
+// `output`.
+//   InvalidArgument  as CompileOutput(); or the feature is of another kind there.
+absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
+                               const Dataset& dataset);
 
 }  // namespace systole
 

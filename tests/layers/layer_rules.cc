@@ -56,7 +56,8 @@ std::vector<Room> SystoleRooms() {
       // Memory shared with a peer: needs no gRPC.
       {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
-      {"server", 6, Join({core, messages, {"core/program", "proto/framing", "proto/slots"}})},
+      {"server", 6,
+       Join({core, messages, {"core/program", "proto/framing", "proto/order", "proto/slots"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
       // The library that trainers link.
@@ -104,8 +105,8 @@ std::vector<Room> SystoleRooms() {
       {"client/cli", 11,
        Join({core,
              messages,
-             {"core/program", "proto/framing/grpc_log.h", "client/infeed", "client/feed",
-              "client/look", "client/json", "client/texture", "client/cli/flowers",
+             {"core/program", "proto/framing/grpc_log.h", "proto/order", "client/infeed",
+              "client/feed", "client/look", "client/json", "client/texture", "client/cli/flowers",
               "client/emulator/report"},
              emulator})},
       // The C++ below the Python package; nothing of C++ stands on it.

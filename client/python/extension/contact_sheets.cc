@@ -12,11 +12,11 @@ namespace nb = nanobind;
 namespace systole::python {
 
 ContactSheets::ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape,
-                             std::string source, int64_t num_records)
+                             std::string source, std::optional<Order> order)
     : spec_(std::move(spec)),
       shape_(std::move(shape)),
       source_(std::move(source)),
-      num_records_(num_records) {}
+      order_(std::move(order)) {}
 
 std::string ContactSheets::Page(const std::vector<std::pair<int64_t, Memory>>& steps,
                                 int64_t max_examples) const {
@@ -30,7 +30,7 @@ std::string ContactSheets::Page(const std::vector<std::pair<int64_t, Memory>>& s
   return ValueOrRaise(ContactSheet(spec_, shown,
                                    {.source = source_,
                                     .version = ContentVersion(),
-                                    .num_records = num_records_,
+                                    .order = order_,
                                     .max_examples = max_examples}));
 }
 

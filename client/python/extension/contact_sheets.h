@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/feed/step.h"
 #include "client/python/extension/memory.h"
+#include "core/order/order.h"
 #include "nanobind/nanobind.h"
 #include "systole/v1/feed.pb.h"
 
@@ -21,7 +23,7 @@ namespace systole::python {
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,
-                int64_t num_records);
+                std::optional<Order> order);
 
   // The page of these steps, each with its number. Raises InvalidSpec as ContactSheet() returns it.
   std::string Page(const std::vector<std::pair<int64_t, Memory>>& steps,
@@ -31,7 +33,7 @@ class ContactSheets {
   const v1::FeedSpec spec_;
   const std::shared_ptr<const StepShape> shape_;
   const std::string source_;
-  const int64_t num_records_;
+  const std::optional<Order> order_;
 };
 
 void DeclareContactSheets(nanobind::module_& module);

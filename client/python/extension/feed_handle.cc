@@ -123,6 +123,11 @@ std::shared_ptr<Dataset> OpenDataset(const std::string& name,
       WithoutGil([&] { return Dataset::Open(name, patterns, options, SignalRaised); }));
 }
 
+std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>>& members) {
+  if (members.empty()) RaiseIfError(absl::InvalidArgumentError("there are no datasets to join"));
+  return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
+}
+
 nb::list DamageOf(const Dataset& dataset) {
   nb::list damaged;
   for (const DamageLog::Entry& entry : dataset.damage().entries()) {
@@ -144,6 +149,7 @@ FeedHandle::FeedHandle(std::unique_ptr<Feed> feed)
       end_step_(feed->has_end() ? std::make_optional(feed->end_step()) : std::nullopt),
       steps_per_epoch_(feed->steps_per_epoch()),
       num_records_(feed->num_records()),
+      order_(feed->order()),
       feed_(std::move(feed)),
       running_(feed_.get()) {}
 
@@ -266,7 +272,7 @@ nb::dict FeedHandle::Shape() const {
 
 std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
                                                   const std::string& source) const {
-  return std::make_unique<ContactSheets>(ParseSpec(spec), shape_, source, num_records_);
+  return std::make_unique<ContactSheets>(ParseSpec(spec), shape_, source, order_);
 }
 
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
@@ -281,6 +287,7 @@ void DeclareFeeds(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset", "Shards of one dataset, opened.")
       .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
                   nb::arg("index_dir") = "", nb::arg("compression") = "detect")
+      .def_static("join", &JoinDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");

@@ -60,6 +60,7 @@ class FeedHandle {
   const std::optional<int64_t> end_step_;
   const int64_t steps_per_epoch_;
   const int64_t num_records_;
+  const std::optional<Order> order_;
   // Guards the feed against Close(). Taken without the GIL, because Next() holds it while it waits.
   Mutex mu_;
   std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);

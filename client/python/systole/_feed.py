@@ -366,7 +366,7 @@ class LocalFeed(BaseFeed):
     same state.
 
     datasets:           {name: glob, folder, or a list of them}; or these alone, whatever name the
-                        spec has
+                        spec has, unless it names several
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     threads:            threads that read, decode and transform; default: one for each CPU
     cores, process_index, process_count: as for Feed
@@ -392,11 +392,19 @@ class LocalFeed(BaseFeed):
     ) -> None:
         serialized = spec_bytes(spec)
         fields = spec_fields(serialized)
-        name, num_cores = fields["dataset"], fields["num_cores"]
+        num_cores = fields["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
-        dataset = _systole.Dataset.open(
-            name, _globs(datasets, name), os.fspath(index_dir), compression
-        )
+        members = fields["mixture"] or fields["concatenation"]
+        names = [member["dataset"] for member in members] or [fields["dataset"]]
+        opened = {
+            name: _systole.Dataset.open(
+                name, _globs(datasets, name, names), os.fspath(index_dir), compression
+            )
+            for name in dict.fromkeys(names)
+        }
+        dataset = opened[names[0]]
+        if members:
+            dataset = _systole.Dataset.join([opened[name] for name in names])
         self._dataset = dataset
         workers = len(os.sched_getaffinity(0)) if threads is None else threads
 
@@ -422,7 +430,12 @@ class LocalFeed(BaseFeed):
         return f"{self._dataset.name} ({self._dataset.num_records} records)"
 
 
-def _globs(datasets: Datasets, name: str) -> list[str]:
+def _globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
+    if not isinstance(datasets, Mapping) and len(set(names)) > 1:
+        raise _errors.NotFound(
+            f"the spec wants the datasets {', '.join(names)}; say which shards each has, as in "
+            f'{{"{name}": "data/{name}-*.tfrecord", ..}}'
+        )
     if isinstance(datasets, Mapping):
         if name not in datasets:
             raise _errors.NotFound(

@@ -70,7 +70,7 @@ TEST(MissingExamplesTest, AreMaskedWhereTheOrderHasARecordAndPaddingBehindIt) {
   const FeedClientStats stats = StatsAfter(spec, options);
   EXPECT_EQ(stats.masked_examples, 1);
   EXPECT_EQ(stats.padded_examples, 8);
-  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, 20, {}));
+  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, {{.num_records = 20}}));
   ASSERT_THAT(order, IsOk());
   EXPECT_THAT(stats.masked_records, ElementsAre(order->RecordAt(/*epoch=*/1, /*position=*/10)));
 }
@@ -86,7 +86,7 @@ TEST(MissingExamplesTest, CoresOfThisClientAlone) {
   options.core_end = 2;
   const FeedClientStats stats = StatsAfter(spec, options);
   EXPECT_EQ(stats.masked_examples, 1);
-  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, 24, {}));
+  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, {{.num_records = 24}}));
   ASSERT_THAT(order, IsOk());
   EXPECT_THAT(stats.masked_records, ElementsAre(order->RecordAt(0, 4)));
 }

@@ -64,9 +64,10 @@ std::string SamplePage(const std::string& name = std::string(100, 'n')) {
       .valid = [](int64_t step, int64_t example) {
         return step == 0 && example < 6 && example != 2;
       }};
-  const absl::StatusOr<std::string> page = ContactSheet(
-      spec, MakeSteps(feed, 0, 1),
-      {.source = std::string(100, 's'), .version = std::string(100, 'v'), .num_records = 6});
+  const absl::StatusOr<std::string> page = ContactSheet(spec, MakeSteps(feed, 0, 1),
+                                                        {.source = std::string(100, 's'),
+                                                         .version = std::string(100, 'v'),
+                                                         .order = OrderOf(spec, 6)});
   EXPECT_THAT(page, IsOk());
   return page.value_or("");
 }

@@ -33,7 +33,8 @@ const char kLabel[] = "outputs { name: 'label' feature: 'label' dtype: INT64 }";
 
 TEST(ContactSheetTest, MaskedRecordsAndPaddingAreMarkedAndCounted) {
   const v1::FeedSpec spec = ParseSpec(SpecText(kLabel, "tail: PAD on_corrupt: MASK"));
-  const std::string page = MustRender(spec, MakeSteps(FeedWithHoles(), 0, 2), {.num_records = 13});
+  const std::string page =
+      MustRender(spec, MakeSteps(FeedWithHoles(), 0, 2), {.order = OrderOf(spec, 13)});
   const std::vector<std::string> cards = CardsOf(page);
   ASSERT_THAT(cards, SizeIs(16));
   for (int64_t place = 0; place < 16; ++place) {
@@ -80,9 +81,9 @@ TEST(ContactSheetTest, RecordsAreThoseOfTheOrder) {
                                                "block_records: 2 window_records: 8 }"));
   const SheetFeed feed = {.tensors = {LabelTensor()}};
   const std::vector<std::string> cards =
-      CardsOf(MustRender(spec, MakeSteps(feed, 3, 1), {.num_records = 40}));
-  const absl::StatusOr<Order> order = Order::Create(*OrderSpecOf(spec, 40, {}));
-  ASSERT_THAT(order, IsOk());
+      CardsOf(MustRender(spec, MakeSteps(feed, 3, 1), {.order = OrderOf(spec, 40)}));
+  const std::optional<Order> order = OrderOf(spec, 40);
+  ASSERT_TRUE(order.has_value());
   for (int64_t slot = 0; slot < 8; ++slot) {
     EXPECT_THAT(cards[static_cast<size_t>(slot)],
                 HasSubstr(absl::StrCat("record ", *order->PlaceOf(3, slot).record, "<")));
@@ -191,9 +192,11 @@ TEST(ContactSheetTest, NamesStayText) {
 TEST(ContactSheetTest, SaysWhatItShowsAndNeedsNothingElse) {
   const v1::FeedSpec spec = ParseSpec(SpecText(kLabel, "seed: 77"));
   const SheetFeed feed = {.tensors = {LabelTensor()}};
-  const std::string page = MustRender(
-      spec, MakeSteps(feed, 5, 1),
-      {.title = "A title", .source = "127.0.0.1:8470", .version = "1.2", .num_records = 99});
+  const std::string page = MustRender(spec, MakeSteps(feed, 5, 1),
+                                      {.title = "A title",
+                                       .source = "127.0.0.1:8470",
+                                       .version = "1.2",
+                                       .order = OrderOf(spec, 99)});
   EXPECT_THAT(page, AllOf(HasSubstr("<h1>A title</h1>"), HasSubstr("<dd>flowers</dd>"),
                           HasSubstr("<dd>127.0.0.1:8470</dd>"), HasSubstr("<dd>1.2</dd>"),
                           HasSubstr("<dd>99</dd>"), HasSubstr("<dt>Step</dt><dd>5</dd>"),
@@ -226,8 +229,6 @@ TEST(ContactSheetTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(spec, {}, {}), HasSubstr("no steps"));
   EXPECT_THAT(refusal(spec, steps, {.max_examples = 0}), HasSubstr("max_examples is 0, want 1 to"));
   EXPECT_THAT(refusal(spec, steps, {.max_examples = 2000}), HasSubstr("max_examples is 2000"));
-  EXPECT_THAT(refusal(spec, steps, {.num_records = -1}), HasSubstr("num_records is -1"));
-  EXPECT_THAT(refusal(spec, steps, {.num_records = 3}), HasSubstr("3"));
   v1::FeedSpec other = spec;
   other.mutable_outputs(0)->set_name("klass");
   EXPECT_THAT(refusal(other, steps, {}), HasSubstr("no tensor 'klass'"));

@@ -4,6 +4,8 @@
 #ifndef SYSTOLE_TESTS_CLIENT_LOOK_SHEET_PAGE_H_
 #define SYSTOLE_TESTS_CLIENT_LOOK_SHEET_PAGE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/look/contact_sheet.h"
 #include "core/image/jpeg_decoder.h"
+#include "core/order/order.h"
 #include "gtest/gtest.h"
+#include "proto/order/order_spec.h"
 #include "tests/client/look/sheet_steps.h"
 #include "tests/status_matchers.h"
 
@@ -85,6 +89,15 @@ inline std::vector<std::string> CardsOf(const std::string& page) {
 
 // A pixel as it is, for BlocksTensor().
 inline double AsItIs(uint8_t pixel, int64_t) { return pixel; }
+
+// The order of `spec` over so many records.
+inline std::optional<Order> OrderOf(const v1::FeedSpec& spec, int64_t num_records) {
+  const absl::StatusOr<OrderSpec> order = OrderSpecOf(spec, {{.num_records = num_records}});
+  EXPECT_THAT(order, IsOk());
+  const absl::StatusOr<Order> made = Order::Create(*order);
+  EXPECT_THAT(made, IsOk());
+  return made.ok() ? std::optional<Order>(*made) : std::nullopt;
+}
 
 inline constexpr char kDecode[] =
     "transforms { decode_jpeg {} } transforms { resize { height: 16 width: 24 } }";

@@ -1,0 +1,77 @@
+// Several datasets that take turns by weight, as a function of the position: which of them stands
+// there, and how many of its examples stood before.
+//
+// The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
+// assignment problem", Discrete Mathematics 32, 1980): of those whose share of the turns is far
+// enough ahead of what they had, the one that would be late first. After n turns each of k members
+// had its share of n, more or less at most 1 - 1 / (2k - 2), and no rule can promise less. After as
+// many turns as the weights add up to, all is as it was at the start; so one such period is a
+// table.
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
+#define SYSTOLE_CORE_ORDER_MIXTURE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/order/selection.h"
+
+namespace systole {
+
+// Datasets in a mixture or a concatenation. All of a feed's shards are open as well.
+inline constexpr int kMaxMembers = 64;
+// What a mixture's weights may add up to: its table has 5 bytes for each, and takes some
+// milliseconds to make.
+inline constexpr int64_t kMaxTotalWeight = 1 << 16;
+
+struct MixtureMember {
+  int64_t weight = 0;
+  SelectedRecords records;
+};
+
+class Mixture {
+ public:
+  // Of the examples of `member`, as many stood before as `count` says.
+  struct Turn {
+    int member = 0;
+    absl::uint128 count = 0;
+  };
+
+  //   InvalidArgument  no members or more than kMaxMembers, a weight below 1, weights that add up to
+  //                    more than kMaxTotalWeight, a member without records, or more than 2^62 records
+  //                    in all. Names the member, as in "mixture[1].weight".
+  static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
+
+  absl::Span<const MixtureMember> members() const { return members_; }
+  // Selected records of all members together.
+  int64_t num_records() const { return num_records_; }
+
+  // Who has the turn at `position`. O(1).
+  Turn TurnAt(absl::uint128 position) const;
+
+  // Hash of what decides the turns and the records: weights without their common divisor, sizes and
+  // selections.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  Mixture() = default;
+  void MakeTable();
+
+  std::vector<MixtureMember> members_;
+  std::vector<int64_t> weights_;  // Divided by their greatest common divisor.
+  // A period.
+  std::vector<uint8_t> turns_;    // The member of each turn.
+  std::vector<uint32_t> counts_;  // How many turns it had before in the period.
+  int64_t num_records_ = 0;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_MIXTURE_H_
