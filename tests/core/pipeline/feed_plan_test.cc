@@ -148,7 +148,7 @@ TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
   refuses(spec, "shuffle.mode is -1, want NONE, GLOBAL or WINDOW");
   spec = good;
   spec.mutable_outputs(0)->set_layout(static_cast<v1::Layout>(7));
-  refuses(spec, "output 'a': layout is 7, want NHWC, NCHW or HWCN");
+  refuses(spec, "output 'a': layout is 7, want NHWC, NCHW, HWCN or HWCN_TILED");
   spec = good;
   spec.mutable_outputs(0)->set_dtype(static_cast<v1::DataType>(8));
   refuses(spec, "dtype is 8, want UINT8, FLOAT32 or BFLOAT16");

@@ -302,6 +302,50 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
         feed.load_state_dict(state)
 
 
+MEMBERS = [
+    systole.Member("flowers", select=[systole.Select(take=40)]),
+    systole.Member("flowers", select=[systole.Select(skip=80)]),
+]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"concatenation": MEMBERS},
+        {"mixture": [systole.Member(m.dataset, m.select, weight=w) for w, m in enumerate(MEMBERS, 1)]},
+    ],
+)
+def test_several_datasets_are_the_same_here_and_from_servers(members, server, shards):
+    spec = systole.FeedSpec(
+        **members,
+        shuffle=systole.Shuffle("global"),
+        tail="pad",
+        epochs=2,
+        global_batch=16,
+        num_cores=2,
+        outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+    )
+    with systole.LocalFeed({"flowers": shards}, spec, threads=1) as feed:
+        here = [batch["id"].tolist() for epoch in range(2) for batch in feed]
+        state = feed.state_dict()
+    assert len(here) == 2 * 4
+    assert {record >= RECORDS for step in here for record in step} == {False, True}
+    with systole.Feed(server.address, spec) as feed:
+        assert [batch["id"].tolist() for epoch in range(2) for batch in feed] == here
+        assert feed.state_dict() == state
+        assert feed.stats()["padded_examples"] == 2 * (64 - 56)
+
+
+def test_several_datasets_need_their_names(shards):
+    members = [systole.Member("flowers", weight=1), systole.Member("leaves", weight=1)]
+    outputs = {"id": systole.Output(feature="record_id", dtype="int64")}
+    spec = systole.FeedSpec(mixture=members, global_batch=16, num_cores=2, outputs=outputs)
+    with pytest.raises(systole.NotFound, match="say which shards each has"):
+        systole.LocalFeed(shards, spec)
+    with pytest.raises(systole.NotFound, match="leaves"):
+        systole.LocalFeed({"flowers": shards}, spec)
+
+
 @pytest.mark.parametrize(("split", "sizes"), [("balanced", [6, 5, 5]), ("fill", [6, 6, 4])])
 def test_a_batch_that_cores_do_not_divide_is_split_by_a_rule(split, sizes, server, shards):
     spec = systole.FeedSpec(
