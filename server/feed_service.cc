@@ -257,6 +257,7 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_payload_bytes_shared(counters_.payload_bytes_shared);
   response->set_memory_budget_bytes(stats.memory_budget_bytes);
   response->set_memory_used_bytes(stats.memory_used_bytes);
+  response->set_slices_shared(stats.slices_shared);
   response->set_cpu_seconds(CpuSeconds());
   response->set_cpus(UsableProcessors());
   response->set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));

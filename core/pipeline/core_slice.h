@@ -17,15 +17,15 @@ namespace systole {
 
 class CoreSlice {
  public:
-  // `release` gets the memory back when the slice is destroyed.
-  CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core, AlignedBuffer buffer,
-            std::function<void(AlignedBuffer)> release)
+  // Borrows `buffer` until it calls `release`, when it is destroyed.
+  CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core,
+            const AlignedBuffer& buffer, std::function<void()> release)
       : plan_(std::move(plan)),
         step_(step),
         core_(core),
-        buffer_(std::move(buffer)),
+        buffer_(buffer),
         release_(std::move(release)) {}
-  ~CoreSlice() { release_(std::move(buffer_)); }
+  ~CoreSlice() { release_(); }
   CoreSlice(const CoreSlice&) = delete;
   CoreSlice& operator=(const CoreSlice&) = delete;
 
@@ -40,8 +40,8 @@ class CoreSlice {
   const std::shared_ptr<const FeedPlan> plan_;
   const int64_t step_;
   const int core_;
-  AlignedBuffer buffer_;
-  const std::function<void(AlignedBuffer)> release_;
+  const AlignedBuffer& buffer_;
+  const std::function<void()> release_;
 };
 
 // Shared, because the network layer refers to a slice's memory until the last byte is sent.

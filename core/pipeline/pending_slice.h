@@ -1,5 +1,6 @@
-// One core's slice of one step while it is being made. A cursor moves through its examples. Each
-// task is cut off when a thread takes it, so a slice of many examples needs no more bookkeeping.
+// One core's slice of one step while it is being made, and its memory as long as somebody holds it.
+// A cursor moves through its examples. Each task is cut off when a thread takes it, so a slice of
+// many examples needs no more bookkeeping.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_PENDING_SLICE_H_
@@ -82,6 +83,7 @@ class PendingSlice {
   // The error of the lowest example; OK if there was none.
   const absl::Status& error() const { return error_.status(); }
 
+  const AlignedBuffer& buffer() const { return buffer_; }
   // Gives the memory away. Call it once. REQUIRES: is_done().
   AlignedBuffer TakeBuffer() {
     SYSTOLE_CHECK(is_done());

@@ -19,7 +19,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   explicit Engine(const StepEngineOptions& options)
       : scheduler_({.threads = options.threads,
                     .memory_budget_bytes = options.memory_budget_bytes,
-                    .max_sealed_slices = options.max_sealed_slices}),
+                    .max_sealed_slices = options.max_sealed_slices,
+                    .share_slices = true}),
         pool_(std::make_unique<WorkerPool>(options.threads)) {
     for (int i = 0; i < options.threads; ++i) pool_->Submit([this] { Work(); });
   }
@@ -81,7 +82,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return {.examples_made = scheduler_.examples_made(),
             .memory_budget_bytes = scheduler_.buffers().budget_bytes(),
             .memory_used_bytes = scheduler_.buffers().used_bytes(),
-            .active_streams = scheduler_.num_streams()};
+            .active_streams = scheduler_.num_streams(),
+            .slices_shared = scheduler_.slices_shared()};
   }
 
  private:
@@ -100,13 +102,13 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
             maker.Make(task->plan(), task->step(), task->core(), task->examples().begin,
                        task->examples().end, task->data());
         const double cost = absl::ToDoubleNanoseconds(clock() - begin);
-        StepScheduler::Answer answer;
+        StepScheduler::Answers answers;
         {
           MutexLock lock(mu_);
-          answer = scheduler_.Finish(*task, cost, std::move(status));
+          answers = scheduler_.Finish(*task, cost, std::move(status));
           work = Take();
         }
-        Tell(std::move(answer));
+        for (StepScheduler::Answer& answer : answers) Tell(std::move(answer));
       }
       if (work.empty()) work = Wait();
     }
@@ -143,19 +145,21 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   Result ResultOf(const StreamPtr& stream, Delivery delivery) {
     if (!delivery.ok()) return delivery.status();
     if (!delivery->has_value()) return std::optional<SlicePtr>();
-    MadeSlice made = **std::move(delivery);
+    std::shared_ptr<SharedSlice> made = **std::move(delivery);
+    const PendingSlice& slice = *made;
     return std::optional<SlicePtr>(
-        std::make_shared<CoreSlice>(stream->plan(), made.step, made.core, std::move(made.buffer),
-                                    [self = shared_from_this(), stream](AlignedBuffer memory) {
-                                      self->GiveBack(*stream, std::move(memory));
+        std::make_shared<CoreSlice>(stream->plan(), slice.step(), slice.core(), slice.buffer(),
+                                    [self = shared_from_this(), stream, made = std::move(made)] {
+                                      self->GiveBack(*stream, made);
                                     }));
   }
 
-  void GiveBack(ScheduledStream& stream, AlignedBuffer memory) ABSL_LOCKS_EXCLUDED(mu_) {
+  void GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice)
+      ABSL_LOCKS_EXCLUDED(mu_) {
     StepScheduler::Answer answer;
     {
       MutexLock lock(mu_);
-      answer = scheduler_.GiveBack(stream, std::move(memory));
+      answer = scheduler_.GiveBack(stream, slice);
       Wake();
     }
     Tell(std::move(answer));

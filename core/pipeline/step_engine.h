@@ -5,6 +5,9 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
+// Streams of one plan share slices: one that needs a slice that another is making, holds, or has
+// dropped while this one was behind it, gets the same memory (step_scheduler.h).
+//
 // A slice is cut into tasks of a few examples, each cut off when a thread takes it. Streams are
 // served by start-time fair queueing: each has a virtual time that advances by the time that
 // threads spent on it, and the least advanced stream goes first. So a stream that waits for its
@@ -95,6 +98,8 @@ class StepEngine {
     int64_t memory_budget_bytes = 0;
     int64_t memory_used_bytes = 0;
     int64_t active_streams = 0;
+    // Slices that a stream got without making them, because another one of the same plan had them.
+    int64_t slices_shared = 0;
   };
   Stats GetStats() const;
 

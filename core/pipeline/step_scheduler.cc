@@ -25,6 +25,11 @@ constexpr double kGuessedCostPerByte = 10;
 // does not starve the others.
 constexpr int64_t kMinBudgetParts = 4;
 
+// No more than this part of the budget is kept for streams that are behind others, and no more
+// slices.
+constexpr int64_t kKeptBudgetParts = 4;
+constexpr size_t kMaxKeptSlices = 4096;
+
 // Slices of two steps that a stream may have begun. More would not keep a client busier.
 constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 
@@ -48,8 +53,23 @@ ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const Ste
       task_size_(TaskSizeOf(*plan_)),
       account_(kGuessedCostPerByte * static_cast<double>(plan_->dataset().mean_record_bytes())) {}
 
+std::pair<int64_t, int> ScheduledStream::PlaceOf(int64_t number) const {
+  return {range_.first_step + number / range_.num_cores() * range_.stride,
+          range_.core_begin + static_cast<int>(number % range_.num_cores())};
+}
+
+bool ScheduledStream::WillComeTo(int64_t step, int core) const {
+  if (!ended_.ok() || !failed_.ok()) return false;
+  if (core < range_.core_begin || core >= range_.core_end) return false;
+  if (step < range_.first_step || (step - range_.first_step) % range_.stride != 0) return false;
+  const int64_t number =
+      (step - range_.first_step) / range_.stride * range_.num_cores() + (core - range_.core_begin);
+  return number >= next_to_begin_ && number < num_slices_;
+}
+
 StepScheduler::StepScheduler(const StepSchedulerOptions& options)
     : threads_(options.threads),
+      share_slices_(options.share_slices),
       buffers_({.budget_bytes = options.memory_budget_bytes,
                 .max_sealed = options.max_sealed_slices,
                 .overhead_bytes = kSliceOverheadBytes}) {}
@@ -70,13 +90,15 @@ StepScheduler::Work StepScheduler::Take() {
   while (true) {
     const auto [stream, wanting] = Choose();
     if (stream == nullptr) return work;
-    if (!HasMore(*stream) && !Begin(*stream)) {
+    if (!HasMore(*stream)) Begin(*stream);
+    if (!HasMore(*stream)) {
+      // It failed, or joined a slice of which nothing is left to be handed out.
       work.answer = AnswerOf(*stream);
       if (work.answer.waiter == nullptr) continue;
       work.more = true;
       return work;
     }
-    const std::shared_ptr<PendingSlice>& slice = stream->pending_.back();
+    const std::shared_ptr<SharedSlice>& slice = stream->pending_.back();
     const ExampleRange examples = slice->Take(stream->task_size_);
     work.task = Task(stream, slice, examples, clock_.Take(stream->account_, examples.size()));
     work.more = wanting > 1 || HasMore(*stream) || MayBegin(*stream);
@@ -84,43 +106,50 @@ StepScheduler::Work StepScheduler::Take() {
   }
 }
 
-StepScheduler::Answer StepScheduler::Finish(const Task& task, double cost, absl::Status status) {
-  ScheduledStream& stream = *task.stream_;
-  PendingSlice& slice = *task.slice_;
+StepScheduler::Answers StepScheduler::Finish(const Task& task, double cost, absl::Status status) {
+  SharedSlice& slice = *task.slice_;
   examples_made_ += task.examples_.size();
-  FairClock::Finish(stream.account_, task.examples_.size(), task.charged_, cost);
+  FairClock::Finish(task.stream_->account_, task.examples_.size(), task.charged_, cost);
   slice.Finish(task.examples_, std::move(status));
   if (!slice.is_done()) return {};
   if (slice.is_dropped()) {
-    returning_bytes_ -= stream.cost_bytes_;
+    returning_bytes_ -= task.stream_->cost_bytes_;
     buffers_.Release(slice.TakeBuffer());
     return {};
   }
-  if (!slice.error().ok()) {
-    // What comes behind it nobody will get.
-    while (stream.pending_.back() != task.slice_) TakeBackLast(stream);
-    TakeBackLast(stream);
-    stream.failed_ = slice.error();
+  if (!slice.error().ok()) shared_.erase(slice.key());
+  // Those that fail leave it meanwhile.
+  const std::vector<ScheduledStream*> makers = std::exchange(slice.makers_, {});
+  Answers answers;
+  for (ScheduledStream* const stream : makers) {
+    if (!slice.error().ok()) {
+      // What comes behind it nobody will get.
+      while (stream->pending_.back() != task.slice_) TakeBackLast(*stream);
+      TakeBackLast(*stream);
+      stream->failed_ = slice.error();
+    }
+    Answer answer = AnswerOf(*stream);
+    if (answer.waiter != nullptr) answers.push_back(std::move(answer));
   }
-  return AnswerOf(stream);
+  return answers;
 }
 
 std::optional<Delivery> StepScheduler::Next(ScheduledStream& stream) {
   if (!stream.ended_.ok()) return Delivery(stream.ended_);
+  JoinAhead(stream);
   if (stream.pending_.empty()) {
     if (!stream.failed_.ok()) {
       stream.ended_ = stream.failed_;
       return Delivery(stream.ended_);
     }
     if (stream.next_to_begin_ < stream.num_slices_) return std::nullopt;
-    return Delivery(std::optional<MadeSlice>());
+    return Delivery(std::optional<std::shared_ptr<SharedSlice>>());
   }
-  PendingSlice& front = *stream.pending_.front();
-  if (!front.is_done() || WindowIsFull(stream)) return std::nullopt;
-  MadeSlice made = {.step = front.step(), .core = front.core(), .buffer = front.TakeBuffer()};
+  if (!stream.pending_.front()->is_done() || WindowIsFull(stream)) return std::nullopt;
+  std::shared_ptr<SharedSlice> made = std::move(stream.pending_.front());
   stream.pending_.pop_front();
   if (stream.memory_.gives_away) {
-    buffers_.GiveAway(made.buffer.size());
+    buffers_.GiveAway(made->buffer().size());
     --stream.held_slices_;
   }
   return Delivery(std::move(made));
@@ -131,13 +160,13 @@ void StepScheduler::Wait(ScheduledStream& stream, DeliveryWaiter waiter) {
   stream.waiter_ = std::move(waiter);
 }
 
-StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream, AlignedBuffer buffer) {
+StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream,
+                                              const std::shared_ptr<SharedSlice>& slice) {
   if (stream.memory_.gives_away) {
-    buffers_.TakeBack(std::move(buffer));
+    buffers_.TakeBack(slice->TakeBuffer());
     return {};
   }
-  --stream.held_slices_;
-  buffers_.Release(std::move(buffer));
+  Leave(stream, slice);
   return AnswerOf(stream);
 }
 
@@ -145,6 +174,11 @@ StepScheduler::Answer StepScheduler::Cancel(const StreamPtr& stream) {
   streams_.erase(std::remove(streams_.begin(), streams_.end(), stream), streams_.end());
   if (stream->ended_.ok()) stream->ended_ = absl::CancelledError("the stream was cancelled");
   while (!stream->pending_.empty()) TakeBackLast(*stream);
+  kept_may_be_unwanted_ = true;
+  const bool others = std::any_of(streams_.begin(), streams_.end(), [&](const StreamPtr& other) {
+    return other->plan_ == stream->plan_;
+  });
+  if (!others) ForgetUnwanted();
   return AnswerOf(*stream);
 }
 
@@ -181,7 +215,7 @@ int64_t StepScheduler::HeldBytes(const ScheduledStream& stream) {
 }
 
 bool StepScheduler::HasRoom(const ScheduledStream& stream) const {
-  return buffers_.used_bytes() + stream.cost_bytes_ <= buffers_.budget_bytes();
+  return buffers_.used_bytes() - kept_bytes_ + stream.cost_bytes_ <= buffers_.budget_bytes();
 }
 
 bool StepScheduler::WindowIsFull(const ScheduledStream& stream) {
@@ -209,7 +243,8 @@ StepScheduler::Choice StepScheduler::Choose() {
     for (const StreamPtr& stream : streams_) {
       const bool has_more = HasMore(*stream);
       const bool may_begin = !has_more && MayBegin(*stream);
-      const bool can = has_more || (may_begin && HasRoom(*stream));
+      const bool can =
+          has_more || (may_begin && (HasRoom(*stream) || FindNext(*stream) != nullptr));
       if (can && !stream->can_work_) clock_.Join(stream->account_);
       stream->can_work_ = can;
       if (can) ++wanting;
@@ -227,31 +262,59 @@ StepScheduler::Choice StepScheduler::Choose() {
       if (TakeBackLookAhead(**starved)) continue;
       holder = modest;
     }
-    if (holder != nullptr && !empty_handed && HasRoom(**holder)) prefer(*holder, first);
+    if (holder != nullptr && !empty_handed && (*holder)->can_work_) prefer(*holder, first);
     return {.stream = first == nullptr ? nullptr : *first, .wanting = wanting};
   }
 }
 
-bool StepScheduler::Begin(ScheduledStream& stream) {
-  const FeedPlan& plan = *stream.plan_;
+void StepScheduler::Begin(ScheduledStream& stream) {
+  if (std::shared_ptr<SharedSlice> slice = FindNext(stream); slice != nullptr) {
+    Hold(stream, std::move(slice));
+    return;
+  }
+  MakeRoom(stream.cost_bytes_);
   absl::StatusOr<std::optional<AlignedBuffer>> buffer =
-      buffers_.TryAcquire(plan.layout().slice_bytes(), stream.memory_.kind);
+      buffers_.TryAcquire(stream.plan_->layout().slice_bytes(), stream.memory_.kind);
   if (!buffer.ok()) {
     // The system has less memory than the budget promises: this stream ends, others go on.
     stream.failed_ = buffer.status();
-    return false;
+    return;
   }
   SYSTOLE_CHECK(buffer->has_value());
-  const StepRange& range = stream.range_;
-  const int64_t step = range.first_step + stream.next_to_begin_ / range.num_cores() * range.stride;
-  const int core = range.core_begin + static_cast<int>(stream.next_to_begin_ % range.num_cores());
-  const int64_t examples = plan.layout().per_core_batch();
-  const int64_t records = plan.order().RecordsOnCore(step, core);
-  stream.pending_.push_back(
-      std::make_shared<PendingSlice>(step, core, examples, records, **std::move(buffer)));
+  const auto [step, core] = stream.PlaceOf(stream.next_to_begin_);
+  auto slice = std::make_shared<SharedSlice>(stream.plan_, stream.memory_.kind, step, core,
+                                             **std::move(buffer));
+  if (Shares(stream)) shared_.emplace(slice->key(), slice);
+  Hold(stream, std::move(slice));
+}
+
+bool StepScheduler::Shares(const ScheduledStream& stream) const {
+  // A consumer that keeps its slices may also write to them.
+  return share_slices_ && !stream.memory_.gives_away;
+}
+
+std::shared_ptr<SharedSlice> StepScheduler::FindNext(const ScheduledStream& stream) const {
+  if (!Shares(stream) || shared_.empty()) return nullptr;
+  const auto [step, core] = stream.PlaceOf(stream.next_to_begin_);
+  const auto found = shared_.find({stream.plan_.get(), step, core, stream.memory_.kind});
+  return found == shared_.end() ? nullptr : found->second;
+}
+
+void StepScheduler::JoinAhead(ScheduledStream& stream) {
+  while (MayBegin(stream) && !HasMore(stream)) {
+    std::shared_ptr<SharedSlice> slice = FindNext(stream);
+    if (slice == nullptr) return;
+    Hold(stream, std::move(slice));
+  }
+}
+
+void StepScheduler::Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> slice) {
+  if (slice->kept_.has_value()) Unkeep(*slice);
+  if (slice->holders_++ > 0 || slice->is_done()) ++slices_shared_;
+  if (!slice->is_done()) slice->makers_.push_back(&stream);
+  stream.pending_.push_back(std::move(slice));
   ++stream.next_to_begin_;
   ++stream.held_slices_;
-  return true;
 }
 
 // The budget is used up and a stream has nothing at all. Its turn would never come if all others
@@ -267,10 +330,10 @@ bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
            HeldBytes(stream) > keep_bytes;
   };
   const auto enough = [&] {
-    return buffers_.used_bytes() - returning_bytes_ + starved.cost_bytes_ <=
+    return buffers_.used_bytes() - kept_bytes_ - returning_bytes_ + starved.cost_bytes_ <=
            buffers_.budget_bytes();
   };
-  const int64_t used_before = buffers_.used_bytes();
+  const int64_t used_before = buffers_.used_bytes() - kept_bytes_;
   while (!enough()) {
     ScheduledStream* victim = nullptr;
     for (const StreamPtr& stream : streams_) {
@@ -280,23 +343,90 @@ bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
     if (victim == nullptr) break;
     while (!enough() && is_victim(*victim)) TakeBackLast(*victim);
   }
-  return buffers_.used_bytes() < used_before;
+  return buffers_.used_bytes() - kept_bytes_ < used_before;
 }
 
 void StepScheduler::TakeBackLast(ScheduledStream& stream) {
-  Drop(*stream.pending_.back(), stream.cost_bytes_);
+  const std::shared_ptr<SharedSlice> slice = std::move(stream.pending_.back());
   stream.pending_.pop_back();
   --stream.next_to_begin_;
-  --stream.held_slices_;
   stream.failed_ = absl::OkStatus();  // It will be found again.
+  Leave(stream, slice);
 }
 
-void StepScheduler::Drop(PendingSlice& slice, int64_t cost_bytes) {
-  slice.Drop();
-  if (slice.is_done()) {
-    buffers_.Release(slice.TakeBuffer());
+void StepScheduler::Leave(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice) {
+  --stream.held_slices_;
+  std::vector<ScheduledStream*>& makers = slice->makers_;
+  makers.erase(std::remove(makers.begin(), makers.end(), &stream), makers.end());
+  if (--slice->holders_ > 0) return;
+  if (slice->is_done()) {
+    KeepOrRelease(slice);
+    return;
+  }
+  slice->Drop();
+  shared_.erase(slice->key());
+  if (slice->is_done()) {
+    buffers_.Release(slice->TakeBuffer());
   } else {
-    returning_bytes_ += cost_bytes;
+    returning_bytes_ += stream.cost_bytes_;
+  }
+}
+
+bool StepScheduler::IsWanted(const SharedSlice& slice) const {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const StreamPtr& stream) {
+    return stream->plan_ == slice.plan_ && stream->memory_.kind == slice.kind_ &&
+           stream->WillComeTo(slice.step(), slice.core());
+  });
+}
+
+void StepScheduler::KeepOrRelease(const std::shared_ptr<SharedSlice>& slice) {
+  const int64_t cost = slice->cost_bytes();
+  const auto found = shared_.find(slice->key());
+  const bool shared = found != shared_.end() && found->second == slice;
+  const auto fits = [&] {
+    return kept_bytes_ + cost <= buffers_.budget_bytes() / kKeptBudgetParts &&
+           kept_.size() < kMaxKeptSlices;
+  };
+  if (!shared || !slice->error().ok() || !IsWanted(*slice)) {
+    Release(*slice);
+    return;
+  }
+  if (!fits() && kept_may_be_unwanted_) ForgetUnwanted();
+  if (!fits()) {
+    // The streams that are behind come to those first that are kept already.
+    Release(*slice);
+    return;
+  }
+  kept_bytes_ += cost;
+  slice->kept_ = kept_.insert(kept_.end(), slice);
+}
+
+void StepScheduler::ForgetUnwanted() {
+  kept_may_be_unwanted_ = false;
+  for (auto it = kept_.begin(); it != kept_.end();) {
+    const std::shared_ptr<SharedSlice> slice = *it++;
+    if (!IsWanted(*slice)) Release(*slice);
+  }
+}
+
+void StepScheduler::MakeRoom(int64_t bytes) {
+  while (!kept_.empty() && buffers_.used_bytes() + bytes > buffers_.budget_bytes()) {
+    Release(*kept_.back());
+  }
+}
+
+void StepScheduler::Unkeep(SharedSlice& slice) {
+  kept_bytes_ -= slice.cost_bytes();
+  kept_.erase(*std::exchange(slice.kept_, std::nullopt));
+}
+
+void StepScheduler::Release(SharedSlice& slice) {
+  buffers_.Release(slice.TakeBuffer());
+  if (const auto found = shared_.find(slice.key());
+      found != shared_.end() && found->second.get() == &slice) {
+    const std::shared_ptr<SharedSlice> last = found->second;  // What follows needs it.
+    shared_.erase(found);
+    if (slice.kept_.has_value()) Unkeep(slice);
   }
 }
 

@@ -6,8 +6,12 @@
 //                  the least advanced stream (FairClock)         GiveBack(memory) <---+
 //
 // A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
-// an entry for each stream and one for each slice that is begun and not delivered. Every call costs
+// an entry for each stream and one for each slice that is begun and not dropped. Every call costs
 // O(streams), plus the entries that it removes.
+//
+// Streams of one plan share slices. One that comes to a slice that another has begun joins it,
+// whether it is done or not. A slice that all have dropped is kept for streams that are still to
+// come to it, in memory that nobody asks for: a quarter of the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_SCHEDULER_H_
@@ -16,8 +20,11 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,17 +49,44 @@ struct StepSchedulerOptions {
   int threads = 1;
   int64_t memory_budget_bytes = int64_t{1} << 30;
   int max_sealed_slices = std::numeric_limits<int>::max();
+  // Whether streams of one plan share slices.
+  bool share_slices = false;
 };
 
-// A slice that is made.
-struct MadeSlice {
-  int64_t step = 0;
-  int core = 0;
-  AlignedBuffer buffer;
+class ScheduledStream;
+
+// A slice, and the streams that have it: one, or those that share it. Only the scheduler touches
+// what it adds to PendingSlice.
+class SharedSlice : public PendingSlice {
+ public:
+  SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
+              AlignedBuffer buffer)
+      : PendingSlice(step, core, plan->layout().per_core_batch(),
+                     plan->order().RecordsOnCore(step, core), std::move(buffer)),
+        plan_(std::move(plan)),
+        kind_(kind) {}
+
+ private:
+  friend class StepScheduler;
+  using Kept = std::list<std::shared_ptr<SharedSlice>>;
+  // Plan, step, core, and in which memory.
+  using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
+
+  Key key() const { return {plan_.get(), step(), core(), kind_}; }
+  int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
+
+  // Held, so that no other plan can come to stand at its address, which is in the key.
+  const std::shared_ptr<const FeedPlan> plan_;
+  const BufferKind kind_;
+  int holders_ = 0;  // Streams that have begun or joined it and not dropped it.
+  // Of these, the ones in whose pending_ it was put while it was being made.
+  std::vector<ScheduledStream*> makers_;
+  std::optional<Kept::iterator> kept_;  // Its place there, if nobody holds it.
 };
 
-// What a consumer gets: a slice, nullopt at the end, or the error that ended the stream.
-using Delivery = absl::StatusOr<std::optional<MadeSlice>>;
+// What a consumer gets: a slice that is done, nullopt at the end, or the error that ended the
+// stream.
+using Delivery = absl::StatusOr<std::optional<std::shared_ptr<SharedSlice>>>;
 using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 
 // One consumer's stream. Only the scheduler touches the fields that change, so a lock that guards
@@ -68,6 +102,11 @@ class ScheduledStream {
  private:
   friend class StepScheduler;
 
+  // Step and core of a slice by its number, 0 to num_slices_ - 1.
+  std::pair<int64_t, int> PlaceOf(int64_t number) const;
+  // Whether the stream is still to begin the slice of this step and core.
+  bool WillComeTo(int64_t step, int core) const;
+
   // Constant.
   const std::shared_ptr<const FeedPlan> plan_;
   const StepRange range_;
@@ -78,7 +117,7 @@ class ScheduledStream {
 
   int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
   // Slices begun and not delivered, in order. Only the last one may have examples to hand out.
-  std::deque<std::shared_ptr<PendingSlice>> pending_;
+  std::deque<std::shared_ptr<SharedSlice>> pending_;
   int64_t held_slices_ = 0;  // Slices begun and not dropped by the consumer.
   FairClock::Account account_;
   bool can_work_ = false;  // Whether it had work at the last look.
@@ -97,8 +136,10 @@ class StepScheduler {
   // What to tell a consumer that waited. Call the waiter without a lock: it may call anything.
   struct Answer {
     DeliveryWaiter waiter;  // Null: no consumer waited.
-    Delivery delivery = std::optional<MadeSlice>();
+    Delivery delivery = std::optional<std::shared_ptr<SharedSlice>>();
   };
+  // Of streams that wait for one slice.
+  using Answers = std::vector<Answer>;
 
   // Examples to be made, with all that a thread needs to make them.
   class Task {
@@ -112,7 +153,7 @@ class StepScheduler {
 
    private:
     friend class StepScheduler;
-    Task(StreamPtr stream, std::shared_ptr<PendingSlice> slice, const ExampleRange& examples,
+    Task(StreamPtr stream, std::shared_ptr<SharedSlice> slice, const ExampleRange& examples,
          double charged)
         : stream_(std::move(stream)),
           slice_(std::move(slice)),
@@ -120,7 +161,7 @@ class StepScheduler {
           charged_(charged) {}
 
     StreamPtr stream_;
-    std::shared_ptr<PendingSlice> slice_;
+    std::shared_ptr<SharedSlice> slice_;
     ExampleRange examples_;
     double charged_;
   };
@@ -141,7 +182,7 @@ class StepScheduler {
 
   // `task` is done and ended with `status`. A thread was busy with it for `cost` (in the unit of
   // all other costs, nanoseconds).
-  Answer Finish(const Task& task, double cost, absl::Status status);
+  Answers Finish(const Task& task, double cost, absl::Status status);
 
   // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
@@ -149,7 +190,7 @@ class StepScheduler {
   void Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice; its memory comes back.
-  Answer GiveBack(ScheduledStream& stream, AlignedBuffer buffer);
+  Answer GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
 
   // Ends the stream. Slices that are being made are thrown away when their tasks are done.
   Answer Cancel(const StreamPtr& stream);
@@ -159,6 +200,7 @@ class StepScheduler {
 
   int64_t num_streams() const { return static_cast<int64_t>(streams_.size()); }
   int64_t examples_made() const { return examples_made_; }
+  int64_t slices_shared() const { return slices_shared_; }
   const BufferPool& buffers() const { return buffers_; }
 
  private:
@@ -170,6 +212,7 @@ class StepScheduler {
   int64_t ShareBytes() const;
   // What the stream holds of the budget, in bytes.
   static int64_t HeldBytes(const ScheduledStream& stream);
+  // Whether there is room for a slice of the stream once nothing is kept for others.
   bool HasRoom(const ScheduledStream& stream) const;
   // Whether the consumer has to drop a slice before it gets another one.
   static bool WindowIsFull(const ScheduledStream& stream);
@@ -180,23 +223,51 @@ class StepScheduler {
     int64_t wanting = 0;
   };
   Choice Choose();
-  // Begins the stream's next slice. False if the system has no memory: the stream has failed.
-  bool Begin(ScheduledStream& stream);
+  // Begins the stream's next slice, or joins one that there is. Neither, if the system has no
+  // memory: the stream has failed.
+  void Begin(ScheduledStream& stream);
   // Takes memory back for `starved`, which holds nothing. True if some came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
-  // Gives the slice's memory back, now or when the last task that writes there is done.
-  void Drop(PendingSlice& slice, int64_t cost_bytes);
+  // The stream no longer holds `slice`. If nobody does, its memory comes back: now, when the last
+  // task that writes there is done, or when no other stream is still to come to it.
+  void Leave(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
   // What a waiting consumer is told now, if anything.
   Answer AnswerOf(ScheduledStream& stream);
 
+  bool Shares(const ScheduledStream& stream) const;
+  // The stream's next slice, if another stream has it; else null.
+  std::shared_ptr<SharedSlice> FindNext(const ScheduledStream& stream) const;
+  // Joins slices that others have, as far as the stream may look ahead.
+  void JoinAhead(ScheduledStream& stream);
+  // `slice` is the stream's next one from now on.
+  void Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> slice);
+  // Whether some stream is still to come to the slice.
+  bool IsWanted(const SharedSlice& slice) const;
+  // Nobody holds `slice`, which is done: keeps it if it is wanted and there is room, else gives its
+  // memory back.
+  void KeepOrRelease(const std::shared_ptr<SharedSlice>& slice);
+  // Gives back the memory of kept slices that no stream will come to.
+  void ForgetUnwanted();
+  // Of those that are kept, gives the last ones back until `bytes` more fit into the budget.
+  void MakeRoom(int64_t bytes);
+  // No longer keeps `slice`, which has a holder again.
+  void Unkeep(SharedSlice& slice);
+  void Release(SharedSlice& slice);
+
   const int threads_;
+  const bool share_slices_;
   BufferPool buffers_;
   FairClock clock_;
   std::vector<StreamPtr> streams_;
   int64_t returning_bytes_ = 0;  // Of slices that are dropped while a task writes to them.
   int64_t examples_made_ = 0;
+  int64_t slices_shared_ = 0;
+  std::map<SharedSlice::Key, std::shared_ptr<SharedSlice>> shared_;
+  SharedSlice::Kept kept_;  // Those that nobody holds, oldest first.
+  int64_t kept_bytes_ = 0;
+  bool kept_may_be_unwanted_ = false;  // A stream ended that may have wanted them.
 };
 
 }  // namespace systole

@@ -79,6 +79,32 @@ TEST(StepEngineTest, BytesDoNotDependOnThreads) {
 }
 
 // A task sorts its records, so what the order puts side by side is read side by side.
+TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
+  const std::string spec = ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 3 ");
+  const auto dataset = OpenTestDataset(TestShards({9, 0, 11}));
+  const auto plan = MakePlan(spec, dataset);
+  const StepRange all = {.count = 9, .core_end = 2};
+  StepEngine alone({.threads = 2});
+  const Digests wanted = DrainAll(alone, plan, all);
+  EXPECT_EQ(alone.GetStats().examples_made, 9 * 6);
+
+  StepEngine engine({.threads = 2});
+  std::vector<std::unique_ptr<StepStream>> streams;
+  for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, all);
+    ASSERT_THAT(stream, IsOk());
+    streams.push_back(*std::move(stream));
+  }
+  for (const std::unique_ptr<StepStream>& stream : streams) EXPECT_EQ(Drain(*stream), wanted);
+  EXPECT_EQ(engine.GetStats().examples_made, 9 * 6);
+  EXPECT_EQ(engine.GetStats().slices_shared, 2 * 9 * 2);
+  streams.clear();
+  EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+  // One that comes later makes them anew.
+  EXPECT_EQ(DrainAll(engine, plan, all), wanted);
+  EXPECT_EQ(engine.GetStats().examples_made, 2 * 9 * 6);
+}
+
 TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
   ShardBuilder builder;
   for (int i = 0; i < 64; ++i) builder.Add(std::string(10, static_cast<char>('0' + i)));
@@ -535,14 +561,16 @@ TEST(StepEngineTest, AStreamThatKeepsItsSlicesDoesNotStopAnother) {
 }
 
 TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudget) {
-  const auto plan =
-      MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
+  const auto dataset = OpenTestDataset(TestShards({20}));
+  const auto plan = MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), dataset);
   const int64_t budget = 8 * BudgetBytesOf(*plan);
   StepEngine engine({.threads = 2, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> paused;
   for (int i = 0; i < 4; ++i) {
+    // A plan of its own: streams of one plan would share their slices.
     absl::StatusOr<std::unique_ptr<StepStream>> stream =
-        engine.Open(plan, {.count = 50, .core_end = 4});
+        engine.Open(MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), dataset),
+                    {.count = 50, .core_end = 4});
     ASSERT_THAT(stream, IsOk());
     paused.push_back(*std::move(stream));
   }

@@ -50,11 +50,11 @@ Task MustTake(StepScheduler& scheduler) {
 }
 
 // What the consumer gets, or null if it has to wait.
-std::unique_ptr<MadeSlice> Deliver(StepScheduler& scheduler, const Stream& stream) {
+std::shared_ptr<SharedSlice> Deliver(StepScheduler& scheduler, const Stream& stream) {
   std::optional<Delivery> delivery = scheduler.Next(*stream);
   if (!delivery.has_value()) return nullptr;
   EXPECT_TRUE(delivery->ok() && (*delivery)->has_value());
-  return std::make_unique<MadeSlice>(***std::move(delivery));
+  return ***std::move(delivery);
 }
 
 TEST(StepSchedulerTest, NothingIsBegunBeforeAThreadAsks) {
@@ -96,10 +96,10 @@ TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
     const Task task = MustTake(scheduler);
     ++tasks;
     scheduler.Finish(task, kTaskCost, absl::OkStatus());
-    std::unique_ptr<MadeSlice> slice = Deliver(scheduler, healthy);
+    const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, healthy);
     if (slice == nullptr) continue;
-    EXPECT_EQ(slice->step, slices++);
-    scheduler.GiveBack(*healthy, std::move(slice->buffer));
+    EXPECT_EQ(slice->step(), slices++);
+    scheduler.GiveBack(*healthy, slice);
   }
   EXPECT_LE(tasks, 210);
   EXPECT_EQ(Deliver(scheduler, giant), nullptr);
@@ -117,9 +117,9 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     const double cost = is_dear ? 10'000 : 100;
     (is_dear ? dear_cost : cheap_cost) += cost;
     scheduler.Finish(task, cost, absl::OkStatus());
-    std::unique_ptr<MadeSlice> slice = Deliver(scheduler, is_dear ? dear : cheap);
+    const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, is_dear ? dear : cheap);
     ASSERT_NE(slice, nullptr);
-    scheduler.GiveBack(is_dear ? *dear : *cheap, std::move(slice->buffer));
+    scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
   // Up to a few tasks, and the guess at the beginning.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
@@ -149,7 +149,7 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   EXPECT_FALSE(scheduler.Take().task.has_value());  // Nobody would get more.
   EXPECT_FALSE(scheduler.Next(*stream).has_value());
   scheduler.Finish(first, 1, absl::OkStatus());
-  EXPECT_EQ(Deliver(scheduler, stream)->step, 0);
+  EXPECT_EQ(Deliver(scheduler, stream)->step(), 0);
   const auto second_failed = StatusIs(absl::StatusCode::kDataLoss, HasSubstr("second"));
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
@@ -175,9 +175,9 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   // What was taken away is begun again when there is room.
   std::vector<int64_t> steps;
   for (const Stream& stream : paused) {
-    std::unique_ptr<MadeSlice> slice = Deliver(scheduler, stream);
-    EXPECT_EQ(slice->step, 0);
-    scheduler.GiveBack(*stream, std::move(slice->buffer));
+    const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
+    EXPECT_EQ(slice->step(), 0);
+    scheduler.GiveBack(*stream, slice);
   }
 }
 
@@ -196,8 +196,8 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_EQ(scheduler.buffers().used_bytes(), share / 2 * CostOf(*plan));
   // So it may go on, two slices at a time and more.
-  std::unique_ptr<MadeSlice> slice = Deliver(scheduler, holder);
-  scheduler.GiveBack(*holder, std::move(slice->buffer));
+  const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, holder);
+  scheduler.GiveBack(*holder, slice);
   EXPECT_EQ(MustTake(scheduler).plan(), holder->plan());
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
@@ -220,6 +220,205 @@ TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
   EXPECT_FALSE(scheduler.Take().more);
   MustAdd(scheduler, MakePlan(1 << 20));
   EXPECT_TRUE(scheduler.Take().more);
+}
+
+// ---- Streams of one plan ----
+
+// Makes all that there is to be made; returns how many tasks that took.
+int MakeAll(StepScheduler& scheduler) {
+  int tasks = 0;
+  for (StepScheduler::Work work = scheduler.Take(); work.task.has_value();
+       work = scheduler.Take()) {
+    scheduler.Finish(*work.task, 1, absl::OkStatus());
+    ++tasks;
+  }
+  return tasks;
+}
+
+// Takes `count` slices, made as they are asked for, and drops each. The memory of each.
+std::vector<const uint8_t*> Consume(StepScheduler& scheduler, const Stream& stream, int count) {
+  std::vector<const uint8_t*> data;
+  for (int i = 0; i < count; ++i) {
+    std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
+    if (slice == nullptr) {
+      MakeAll(scheduler);
+      slice = Deliver(scheduler, stream);
+    }
+    EXPECT_NE(slice, nullptr);
+    if (slice == nullptr) return data;
+    data.push_back(slice->data());
+    scheduler.GiveBack(*stream, slice);
+  }
+  return data;
+}
+
+StepSchedulerOptions Sharing() { return {.threads = 1, .share_slices = true}; }
+
+TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  const Task task = MustTake(scheduler);
+  EXPECT_EQ(MakeAll(scheduler), 3);  // As far as both look ahead: four slices a stream.
+  EXPECT_EQ(Deliver(scheduler, a), nullptr);
+  EXPECT_EQ(Deliver(scheduler, b), nullptr);
+  scheduler.Finish(task, 1, absl::OkStatus());
+  const std::shared_ptr<SharedSlice> of_a = Deliver(scheduler, a);
+  const std::shared_ptr<SharedSlice> of_b = Deliver(scheduler, b);
+  EXPECT_EQ(of_a, of_b);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), 4 * CostOf(*plan));
+  scheduler.GiveBack(*a, of_a);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), 4 * CostOf(*plan));
+  scheduler.GiveBack(*b, of_b);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), 3 * CostOf(*plan));
+  EXPECT_EQ(scheduler.slices_shared(), 4);
+  EXPECT_EQ(scheduler.examples_made(), 4 * 4);
+}
+
+TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  for (const Stream& stream : {a, b}) scheduler.Wait(*stream, [](Delivery) {});
+  const Task task = MustTake(scheduler);
+  // While it is made the other joins it, and looks ahead.
+  const Task next = MustTake(scheduler);
+  EXPECT_EQ(next.step(), 1);
+  EXPECT_EQ(scheduler.Finish(task, 1, absl::OkStatus()).size(), 2u);
+}
+
+TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream ahead = MustAdd(scheduler, plan);
+  const Stream behind = MustAdd(scheduler, plan);
+  const std::vector<const uint8_t*> made = Consume(scheduler, ahead, 20);
+  EXPECT_EQ(Consume(scheduler, behind, 20), made);
+  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // And what they look ahead.
+}
+
+TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
+  const auto plan = MakePlan(1024);
+  StepScheduler scheduler(
+      {.threads = 1, .memory_budget_bytes = 40 * CostOf(*plan), .share_slices = true});
+  const Stream ahead = MustAdd(scheduler, plan);
+  const Stream behind = MustAdd(scheduler, plan);
+  Consume(scheduler, ahead, 200);
+  // Four that each looks ahead, and a quarter of the budget.
+  EXPECT_LE(scheduler.buffers().used_bytes(), (4 + 4 + 10) * CostOf(*plan));
+  Consume(scheduler, behind, 200);
+  EXPECT_LE(scheduler.examples_made(), 1024 * (2 * 200 - 10));
+  EXPECT_GE(scheduler.slices_shared(), 10);
+}
+
+TEST(SliceSharingTest, WhatIsKeptYieldsToAStreamThatNeedsTheRoom) {
+  const auto plan = MakePlan(4);
+  StepScheduler scheduler(
+      {.threads = 1, .memory_budget_bytes = 16 * CostOf(*plan), .share_slices = true});
+  const Stream ahead = MustAdd(scheduler, plan);
+  const Stream behind = MustAdd(scheduler, plan);
+  Consume(scheduler, ahead, 8);
+  std::vector<Stream> others;
+  for (int i = 0; i < 12; ++i) {
+    others.push_back(MustAdd(scheduler, MakePlan(4)));
+    MakeAll(scheduler);
+    EXPECT_NE(Deliver(scheduler, others.back()), nullptr) << "stream " << i;
+    EXPECT_LE(scheduler.buffers().used_bytes(), scheduler.buffers().budget_bytes());
+  }
+}
+
+TEST(SliceSharingTest, AStreamGoesOnWithASliceThatTheOneThatBeganItHasLeft) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(64);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  const Task first = MustTake(scheduler);
+  const Task second = MustTake(scheduler);
+  EXPECT_EQ(first.data(), second.data());
+  scheduler.Cancel(a);
+  scheduler.Finish(first, 1, absl::OkStatus());
+  scheduler.Finish(second, 1, absl::OkStatus());
+  MakeAll(scheduler);
+  const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, b);
+  ASSERT_NE(slice, nullptr);
+  EXPECT_EQ(slice->data(), first.data());
+}
+
+TEST(SliceSharingTest, AnErrorEndsAllThatWaitForTheSlice) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  Consume(scheduler, a, 1);
+  Consume(scheduler, b, 1);
+  std::vector<Task> tasks;
+  scheduler.Cancel(MustAdd(scheduler, MakePlan(4)));
+  while (true) {
+    StepScheduler::Work work = scheduler.Take();
+    if (!work.task.has_value()) break;
+    tasks.push_back(*std::move(work.task));
+  }
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    scheduler.Finish(tasks[i], 1, i == 0 ? absl::DataLossError("damage") : absl::OkStatus());
+  }
+  for (const Stream& stream : {a, b}) {
+    std::optional<Delivery> delivery = scheduler.Next(*stream);
+    while (delivery.has_value() && delivery->ok()) {
+      scheduler.GiveBack(*stream, ***delivery);
+      delivery = scheduler.Next(*stream);
+    }
+    ASSERT_TRUE(delivery.has_value());
+    EXPECT_THAT(delivery->status(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damage")));
+  }
+}
+
+TEST(SliceSharingTest, NothingIsKeptWhenNobodyWillComeToIt) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  Consume(scheduler, a, 12);
+  scheduler.Cancel(b);
+  scheduler.Cancel(a);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+}
+
+TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareNothing) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const auto add = [&](const std::shared_ptr<const FeedPlan>& of, const StepRange& range,
+                       bool gives_away) {
+    auto stream = std::make_shared<ScheduledStream>(
+        of, range, StreamMemory{.gives_away = gives_away}, range.count);
+    EXPECT_THAT(scheduler.Add(stream), IsOk());
+    return stream;
+  };
+  add(plan, {.count = 4, .stride = 2}, false);
+  add(plan, {.first_step = 1, .count = 4, .stride = 2}, false);
+  add(MakePlan(4), {.count = 4}, false);
+  add(plan, {.count = 4}, true);
+  add(plan, {.count = 4}, true);
+  EXPECT_EQ(MakeAll(scheduler), 5 * 4);
+  EXPECT_EQ(scheduler.slices_shared(), 0);
+}
+
+TEST(SliceSharingTest, StreamsWithOtherStridesShareTheStepsThatBothHave) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const auto add = [&](const StepRange& range) {
+    auto stream = std::make_shared<ScheduledStream>(plan, range, StreamMemory{}, range.count);
+    EXPECT_THAT(scheduler.Add(stream), IsOk());
+    return stream;
+  };
+  const Stream all = add({.count = 12});
+  const Stream third = add({.first_step = 2, .count = 4, .stride = 3});
+  const std::vector<const uint8_t*> of_all = Consume(scheduler, all, 12);
+  const std::vector<const uint8_t*> of_third = Consume(scheduler, third, 4);
+  ASSERT_EQ(of_third.size(), 4u);
+  EXPECT_EQ(scheduler.slices_shared(), 4);
+  EXPECT_EQ(scheduler.examples_made(), 4 * 12);
 }
 
 }  // namespace

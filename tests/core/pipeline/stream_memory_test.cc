@@ -175,7 +175,9 @@ TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
   std::vector<std::vector<SlicePtr>> held;
   std::vector<std::unique_ptr<Asked>> asked;
   for (int i = 0; i < 4; ++i) {
-    streams.push_back(MustOpen(engine, plan, {.kind = BufferKind::kSealed, .window_bytes = 0}));
+    // A plan of its own: streams of one plan would share their slices.
+    streams.push_back(
+        MustOpen(engine, MakePlan(), {.kind = BufferKind::kSealed, .window_bytes = 0}));
     held.push_back({MustNext(*streams.back()), MustNext(*streams.back())});
   }
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == budget; }));
