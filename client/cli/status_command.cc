@@ -84,6 +84,7 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
   json.Field("examples_made", status.examples_made());
   json.Field("payload_bytes_sent", status.payload_bytes_sent());
   json.Field("payload_bytes_shared", status.payload_bytes_shared());
+  json.Field("slices_shared", status.slices_shared());
   json.Field("memory_budget_bytes", status.memory_budget_bytes());
   json.Field("memory_used_bytes", status.memory_used_bytes());
   json.Field("cpu_seconds", status.cpu_seconds()).Field("cpus", status.cpus());
@@ -115,6 +116,10 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
       << absl::StrFormat("%.1f MB sent, %.1f MB of it through shared memory\n",
                          MegaBytes(status.payload_bytes_sent()),
                          MegaBytes(status.payload_bytes_shared()));
+  if (status.slices_shared() > 0) {
+    out << "  together   " << status.slices_shared()
+        << " slices were made for another client of the same feed\n";
+  }
   if (report.rates.has_value()) {
     out << absl::StrFormat(
         "  now        %.1f steps/s, %.0f examples/s, %.1f MB/s, %.2f CPUs busy\n",

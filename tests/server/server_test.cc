@@ -442,6 +442,28 @@ TEST_F(ServerTest, StatusTellsTheProcessorTimeSpentSoFar) {
   EXPECT_GT(after, before.cpu_seconds());
 }
 
+TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndTheyAreMadeOnce) {
+  v1::FeedSpec endless = Spec();
+  endless.set_epochs(0);
+  Digests alone;
+  ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
+  Restart({});
+  // Reads nothing for now, so it stays somewhere at the beginning.
+  grpc::ClientContext paused;
+  const auto first = stub_->StreamSteps(&paused, Request(endless, 0, 1'000'000));
+  v1::Chunk chunk;
+  ASSERT_TRUE(first->Read(&chunk));
+  Digests second;
+  ASSERT_TRUE(Read(Request(endless, 0, 50), second).ok());
+  while (chunk.step() < 50) ASSERT_TRUE(first->Read(&chunk));
+  EXPECT_EQ(second, alone);
+  v1::ServerStatusResponse status;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
+  EXPECT_GT(status.slices_shared(), 0);
+  paused.TryCancel();
+}
+
 TEST_F(ServerTest, MaskedRecordsAreCountedAndListed) {
   std::string shard = TestShards({12, 8})[1];
   folder_.Write("a-1.tfrecord", WithFlippedBit(shard, shard.size() * 4));

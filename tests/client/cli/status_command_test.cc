@@ -50,6 +50,7 @@ v1::ServerStatusResponse Healthy() {
   status.set_examples_made(6400);
   status.set_payload_bytes_sent(12'500'000);
   status.set_payload_bytes_shared(2'500'000);
+  status.set_slices_shared(70);
   status.set_memory_budget_bytes(512'000'000);
   status.set_memory_used_bytes(31'000'000);
   status.set_cpu_seconds(7.5);
@@ -92,6 +93,7 @@ TEST(StatusCommandTest, SaysWhatAServerIsDoing) {
                          "  streams    2\n"
                          "  served     100 steps, 6400 examples made, 12.5 MB sent, 2.5 MB of it "
                          "through shared memory\n"
+                         "  together   70 slices were made for another client of the same feed\n"
                          "  memory     31.0 of 512.0 MB\n"
                          "  processor  7.5 CPU-seconds since the start, 4 CPUs to use\n"
                          "  dataset    flowers: no damage met\n"));
