@@ -52,6 +52,18 @@ class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 };
 
+void DescribeCache(const ValueCache& cache, v1::CacheStatus* status) {
+  const ValueCacheStats stats = cache.stats();
+  status->set_memory_hits(stats.memory_hits);
+  status->set_disk_hits(stats.disk_hits);
+  status->set_misses(stats.misses);
+  status->set_memory_bytes(stats.memory_bytes);
+  status->set_memory_budget_bytes(stats.memory_budget_bytes);
+  status->set_disk_bytes(stats.disk_bytes);
+  status->set_disk_budget_bytes(stats.disk_budget_bytes);
+  status->set_damaged_entries(stats.damaged_entries);
+}
+
 void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {
   summary.set_name(dataset.name());
   summary.set_num_shards(static_cast<int64_t>(dataset.shards().size()));
@@ -258,6 +270,7 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_memory_budget_bytes(stats.memory_budget_bytes);
   response->set_memory_used_bytes(stats.memory_used_bytes);
   response->set_slices_shared(stats.slices_shared);
+  if (options_.engine.cache != nullptr) DescribeCache(*options_.engine.cache, response->mutable_cache());
   response->set_cpu_seconds(CpuSeconds());
   response->set_cpus(UsableProcessors());
   response->set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));

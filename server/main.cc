@@ -49,6 +49,7 @@ struct Flags {
   std::string index_dir;
   std::string compression{CompressionName(Compression::kDetect)};
   uint64_t decompression_cache = ChunkCache::kDefaultBytes;
+  ValueCacheOptions cache = {.disk_bytes = int64_t{16} << 30};
   double drain_timeout_s = 10;
   std::string log_level = "info";
 };
@@ -145,6 +146,7 @@ absl::Status Run(const Flags& flags, EventLog& events) {
                absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()));
   }
   SYSTOLE_RETURN_IF_ERROR(catalogue.CheckServes());
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<ValueCache> cache, ValueCache::Create(flags.cache));
   // Until here a signal ends the process at once: building indexes may take minutes. From here on
   // only sigtimedwait() sees it, because the server's threads inherit the mask. SIGHUP is a
   // terminal that was closed.
@@ -160,7 +162,8 @@ absl::Status Run(const Flags& flags, EventLog& events) {
            .insecure = flags.insecure,
            .share_memory = flags.share_memory,
            .service = {.engine = {.threads = flags.threads,
-                                  .memory_budget_bytes = static_cast<int64_t>(flags.memory_budget)},
+                                  .memory_budget_bytes = static_cast<int64_t>(flags.memory_budget),
+                                  .cache = std::move(cache)},
                        .events = &events}}));
   if (!flags.port_file.empty()) {
     // Whoever waits for the file never reads half a number.
@@ -261,6 +264,20 @@ int Main(int argc, char** argv) {
                  "Memory for decompressed parts of compressed shards, such as 512MB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 46, "16 MiB to 64 TiB"))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--cache-memory", flags.cache.memory_bytes,
+                 "Memory for what transforms `cache {}` ask to be kept, such as 8GB. Default: none")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 46, "0 to 64 TiB"))
+      ->type_name("SIZE");
+  app.add_option("--cache-disk", flags.cache.disk_folder,
+                 "Folder for what transforms `cache { store: DISK }` ask to be kept, also over "
+                 "restarts; for one server alone. Default: none")
+      ->type_name("DIR");
+  app.add_option("--cache-disk-size", flags.cache.disk_bytes, "The most that is kept in that folder")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50, "1 MiB to 1 PiB"))
       ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--drain-timeout", flags.drain_timeout_s,

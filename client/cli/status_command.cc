@@ -95,6 +95,15 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
     json.Field("megabytes_per_second", report.rates->megabytes_per_second);
     json.Field("cpus_busy", report.rates->cpus_busy);
   }
+  const v1::CacheStatus& cache = status.cache();
+  json.Key("cache").BeginObject();
+  json.Field("memory_hits", cache.memory_hits()).Field("disk_hits", cache.disk_hits());
+  json.Field("misses", cache.misses());
+  json.Field("memory_bytes", cache.memory_bytes());
+  json.Field("memory_budget_bytes", cache.memory_budget_bytes());
+  json.Field("disk_bytes", cache.disk_bytes());
+  json.Field("disk_budget_bytes", cache.disk_budget_bytes());
+  json.Field("damaged_entries", cache.damaged_entries()).EndObject();
   json.Key("datasets").BeginArray();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     json.BeginObject().Field("name", dataset.name());
@@ -103,6 +112,27 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
     json.EndObject();
   }
   json.EndArray().EndObject();
+}
+
+// What transforms `cache` keep, if the server keeps anything.
+void PrintCache(const v1::CacheStatus& cache, std::ostream& out) {
+  const double hits = static_cast<double>(cache.memory_hits()) + cache.disk_hits();
+  const double lookups = hits + static_cast<double>(cache.misses());
+  if (cache.memory_budget_bytes() == 0 && cache.disk_budget_bytes() == 0) return;
+  out << absl::StrFormat("  cache      %.0f %% of %.0f look-ups found", 
+                         lookups == 0 ? 0 : 100 * hits / lookups, lookups);
+  if (cache.memory_budget_bytes() > 0) {
+    out << absl::StrFormat("; %.1f of %.1f MB memory", MegaBytes(cache.memory_bytes()),
+                           MegaBytes(cache.memory_budget_bytes()));
+  }
+  if (cache.disk_budget_bytes() > 0) {
+    out << absl::StrFormat("; %.1f of %.1f MB disk", MegaBytes(cache.disk_bytes()),
+                           MegaBytes(cache.disk_budget_bytes()));
+  }
+  if (cache.damaged_entries() > 0) {
+    out << absl::StrFormat("; %d damaged entries made anew", cache.damaged_entries());
+  }
+  out << "\n";
 }
 
 void PrintServer(const ServerReport& report, std::ostream& out) {
@@ -128,6 +158,7 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   }
   out << absl::StrFormat("  memory     %.1f of %.1f MB\n", MegaBytes(status.memory_used_bytes()),
                          MegaBytes(status.memory_budget_bytes()));
+  PrintCache(status.cache(), out);
   out << absl::StrFormat("  processor  %.1f CPU-seconds since the start, %d CPUs to use\n",
                          status.cpu_seconds(), status.cpus());
   for (const v1::DatasetStatus& dataset : status.datasets()) {

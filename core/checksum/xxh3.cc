@@ -38,6 +38,11 @@ void Xxh3Hasher::UpdateU64(uint64_t value) {
 
 uint64_t Xxh3Hasher::Digest64() const { return XXH3_64bits_digest(&state_->xxh); }
 
+std::pair<uint64_t, uint64_t> Xxh3Hasher::Digest128() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh);
+  return {hash.high64, hash.low64};
+}
+
 std::string Xxh3Hasher::Digest128Hex() const {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->xxh));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -39,6 +40,9 @@ class Xxh3Hasher {
   // XXH3-128 (seed 0) as 32 lower-case hex digits in canonical (big-endian) order, as printed by
   // `xxhsum -H2`.
   std::string Digest128Hex() const;
+
+  // The same as numbers: the upper and the lower 64 bits.
+  std::pair<uint64_t, uint64_t> Digest128() const;
 
   // Starts over with no bytes.
   void Reset();

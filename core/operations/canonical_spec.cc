@@ -39,6 +39,11 @@ void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
+bool ChangesNothing(const v1::Transform& transform) {
+  const OperationRow* const row = FindOperation(transform.kind_case());
+  return row != nullptr && row->changes_nothing;
+}
+
 }  // namespace
 
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
@@ -57,7 +62,10 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   spec.clear_wire();  // How bytes travel does not say which.
   for (v1::Output& output : *spec.mutable_outputs()) {
-    for (v1::Transform& transform : *output.mutable_transforms()) {
+    auto& transforms = *output.mutable_transforms();
+    transforms.erase(std::remove_if(transforms.begin(), transforms.end(), ChangesNothing),
+                     transforms.end());
+    for (v1::Transform& transform : transforms) {
       const OperationRow* const row = FindOperation(transform.kind_case());
       if (row != nullptr && row->write_defaults != nullptr) row->write_defaults(transform);
     }

@@ -36,7 +36,7 @@ struct Window {
 struct LoweredProgram {
   enum class Way {
     kJpeg,    // Decoded, cut, resized, mirrored, normalised and cast in one pass.
-    kPixels,  // The same from raw pixels of stored_height x stored_width.
+    kPixels,  // The same from raw pixels, of stored_height x stored_width unless kAnySize.
     kValues,  // Raw bytes, normalised and cast in one pass.
     kFloats,  // Floats, likewise.
     // The references alone: the values are int64, or no size is fixed before a step that is not

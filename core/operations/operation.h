@@ -19,6 +19,7 @@
 #include "core/numeric/normalise.h"
 #include "core/operations/draws.h"
 #include "core/operations/value.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole {
 
@@ -69,6 +70,10 @@ class Operation {
   // Memory that Apply takes beside its input and its result, in bytes, for an input of that many
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
+
+  // Where its input is to be kept, if anywhere. Such an operation changes nothing, and a program drops
+  // it (Program::cache).
+  virtual std::optional<v1::Cache::Store> Keeps() const { return std::nullopt; }
 
   // The operation as parts. Empty: no fused path knows it, so its reference does it.
   virtual std::vector<OperationPart> Parts() const { return {}; }

@@ -43,7 +43,8 @@ namespace systole {
   ROW(LabelMapRow)                \
   ROW(TrivialAugmentRow)          \
   ROW(DecodePngRow)               \
-  ROW(DecodeImageRow)
+  ROW(DecodeImageRow)             \
+  ROW(CacheRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

@@ -1,11 +1,13 @@
 #include "core/operations/program.h"
 
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/operation_table.h"
@@ -56,6 +58,19 @@ absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
   return std::shared_ptr<const Operation>(std::move(operation));
 }
 
+// What the first `count` transforms do.
+std::string TextOf(const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, int count,
+                   absl::Span<const int64_t> stored_shape) {
+  std::string text = absl::StrCat("[", absl::StrJoin(stored_shape, ","), "]");
+  for (int i = 0; i < count; ++i) {
+    v1::Transform transform = transforms[i];
+    const OperationRow& row = *FindOperation(transform.kind_case());
+    if (row.write_defaults != nullptr) row.write_defaults(transform);
+    absl::StrAppend(&text, "\n", transform.ShortDebugString());
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<Program> Program::Create(
@@ -68,6 +83,7 @@ absl::StatusOr<Program> Program::Create(
   Program program;
   program.input_ = std::move(input);
   std::map<v1::Transform::KindCase, int> seen;
+  bool drew = false;
   for (int i = 0; i < transforms.size(); ++i) {
     const v1::Transform::KindCase kind = transforms[i].kind_case();
     const OperationRow* const row = FindOperation(kind);
@@ -82,10 +98,30 @@ absl::StatusOr<Program> Program::Create(
     if (!operation.ok()) return At(i, name, operation.status());
     absl::StatusOr<ValueType> output = (*operation)->TypeOf(program.output());
     if (!output.ok()) return At(i, name, output.status());
+    if (const auto store = (*operation)->Keeps(); store.has_value()) {
+      if (drew || program.cache_.has_value()) {
+        return At(i, name,
+                  absl::InvalidArgumentError(
+                      drew ? "stands behind a random transform; put it before the first of them"
+                           : "stands behind another one; an output has one at most"));
+      }
+      program.cache_ = {.step = program.steps_.size(),
+                        .store = *store,
+                        .made_by = TextOf(transforms, i, stored_shape)};
+      continue;
+    }
+    drew = drew || row->draws != 0;
     program.steps_.push_back({.name = std::move(name),
                               .operation = *std::move(operation),
                               .output = *std::move(output)});
   }
+  return program;
+}
+
+Program Program::From(size_t first) const {
+  Program program;
+  program.input_ = first == 0 ? input_ : steps_[first - 1].output;
+  program.steps_.assign(steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
   return program;
 }
 

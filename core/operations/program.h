@@ -34,6 +34,14 @@ class Program {
     ValueType output;
   };
 
+  // Where `cache` stands.
+  struct CachePoint {
+    size_t step = 0;  // The value before this step is kept.
+    v1::Cache::Store store = v1::Cache::MEMORY;
+    // What the steps before do, for keys: equal texts make equal values of equal bytes.
+    std::string made_by;
+  };
+
   // `input` is what the feature holds, `stored_shape` is Output.shape.
   //   InvalidArgument  "transforms[2] resize has ..": the first one that is wrong or cannot take
   //                    what the one before it makes.
@@ -44,6 +52,9 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
+  const std::optional<CachePoint>& cache() const { return cache_; }
+  // The program of the steps from number `first` on, which takes what the ones before make.
+  Program From(size_t first) const;
   // How many bytes it reads; nullopt if it reads a file of any size, or no bytes at all.
   std::optional<int64_t> input_bytes() const;
 
@@ -69,6 +80,7 @@ class Program {
 
   ValueType input_;
   std::vector<Step> steps_;
+  std::optional<CachePoint> cache_;
 };
 
 // Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or

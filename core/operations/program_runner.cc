@@ -39,8 +39,9 @@ absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& pro
                                                        absl::string_view bytes,
                                                        const ExampleKey& example) {
   if (program.way != Way::kJpeg) return nullptr;
-  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
-  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
+  SYSTOLE_ASSIGN_OR_RETURN(info_, transformer_->ReadHeader(bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(const Window window,
+                           program.WindowOf(info_.height, info_.width, example));
   SYSTOLE_RETURN_IF_ERROR(transformer_->Start(window.rect, window.mirrored));
   return &*transformer_;
 }
@@ -57,6 +58,10 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   if (program.way == Way::kInterpreter) {
     value.type = program.program->input();
     value.bytes = input.bytes;
+    if (value.type.element == ElementType::kUint8) {
+      value.type.shape.assign(input.shape.begin(), input.shape.end());
+      value.uint8s.assign(input.bytes.begin(), input.bytes.end());
+    }
     value.int64s.assign(input.int64s.begin(), input.int64s.end());
   } else if (program.has_rest()) {
     value = Value::Create(program.fused.element, program.fused.shape);
@@ -105,10 +110,12 @@ absl::Status ProgramRunner::RunFused(const LoweredProgram& program, const Input&
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
                                       const ExampleKey& example, absl::Span<uint8_t> out) {
   if (program.way == Way::kJpeg) return transformer_->Finish(out);
-  SYSTOLE_ASSIGN_OR_RETURN(const Window window,
-                           program.WindowOf(program.stored_height, program.stored_width, example));
-  return transformer_->TransformPixels(AsBytes(input.bytes), program.stored_height,
-                                       program.stored_width, window.rect, window.mirrored, out);
+  const bool varies = !input.shape.empty();
+  const int height = varies ? static_cast<int>(input.shape[0]) : program.stored_height;
+  const int width = varies ? static_cast<int>(input.shape[1]) : program.stored_width;
+  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(height, width, example));
+  return transformer_->TransformPixels(AsBytes(input.bytes), height, width, window.rect,
+                                       window.mirrored, out);
 }
 
 }  // namespace systole

@@ -27,9 +27,11 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // What a program reads: `bytes`, or `floats` or `int64s` if its input is of that type.
+  // What a program reads: `bytes`, or `floats` or `int64s` if its input is of that type. If it is
+  // uint8, `bytes` are pixels of `shape`.
   struct Input {
     absl::string_view bytes;
+    absl::Span<const int64_t> shape;
     absl::Span<const float> floats;
     absl::Span<const int64_t> int64s;
   };
@@ -45,6 +47,9 @@ class ProgramRunner {
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
+
+  // Of the image that Begin() has started.
+  const ImageInfo& info() const { return info_; }
 
   // Instead of Run(): gives the example up and frees its memory.
   void Drop();
@@ -66,6 +71,7 @@ class ProgramRunner {
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
 
+  ImageInfo info_;
   std::optional<ImageTransformer> transformer_;  // kJpeg and kPixels.
 };
 

@@ -35,6 +35,40 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
+// An image as it is kept: height, width and channels in 4 bytes each, then its pixels.
+struct KeptImage {
+  std::array<int64_t, 3> shape;
+  absl::string_view pixels;
+};
+constexpr size_t kKeptHeaderBytes = 12;
+
+int64_t KeptBytes(const ImageInfo& info, int channels) {
+  return int64_t{info.height} * info.width * channels + int64_t{kKeptHeaderBytes};
+}
+
+std::string ToKept(const Value& image) {
+  std::string kept(kKeptHeaderBytes, '\0');
+  for (size_t i = 0; i < 3; ++i) {
+    StoreU32Le(static_cast<uint32_t>(image.type.shape[i]), kept.data() + 4 * i);
+  }
+  kept.append(reinterpret_cast<const char*>(image.uint8s.data()), image.uint8s.size());
+  return kept;
+}
+
+// nullopt if `kept` is no image.
+std::optional<KeptImage> ParseKept(absl::string_view kept) {
+  if (kept.size() < kKeptHeaderBytes) return std::nullopt;
+  KeptImage image = {.shape = {}, .pixels = kept.substr(kKeptHeaderBytes)};
+  int64_t pixels = 1;
+  for (size_t i = 0; i < 3; ++i) {
+    image.shape[i] = LoadU32Le(kept.data() + 4 * i);
+    if (image.shape[i] < 1 || image.shape[i] > kMaxImageEdge) return std::nullopt;
+    pixels *= image.shape[i];
+  }
+  if (pixels != static_cast<int64_t>(image.pixels.size())) return std::nullopt;
+  return image;
+}
+
 // `status` with the output's name.
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
@@ -61,8 +95,10 @@ int64_t FillerScratch::bytes() const {
 }
 
 absl::StatusOr<ExampleFiller> ExampleFiller::Create(
-    const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders) {
+    const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
+    ValueCache* cache) {
   std::vector<ProgramRunner> runners;
+  std::vector<Cached> cached(plan.outputs().size());
   size_t jpegs = 0;
   for (const OutputPlan& output : plan.outputs()) {
     std::shared_ptr<HuffmanDecoder> decoder;
@@ -72,33 +108,107 @@ absl::StatusOr<ExampleFiller> ExampleFiller::Create(
     }
     SYSTOLE_ASSIGN_OR_RETURN(ProgramRunner runner,
                              ProgramRunner::Create(output.program, std::move(decoder)));
+    if (cache != nullptr && output.cache.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(cached[runners.size()].rest,
+                               ProgramRunner::Create(output.cache->rest, nullptr));
+    }
     runners.push_back(std::move(runner));
   }
-  return ExampleFiller(std::move(runners), plan.parser().names().size());
+  return ExampleFiller(std::move(runners), std::move(cached), plan.parser().names().size(), cache);
 }
 
-absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, int64_t record,
+absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                                   absl::string_view payload, PairedDecoding& decoding, int lane) {
   payload_ = payload;
-  example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record};
+  record_ = record;
+  example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
   if (plan.parses_examples()) {
     SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(features_)));
   }
   for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
-    if (!output.is_image() || output.program.way != LoweredProgram::Way::kJpeg) continue;
-    const absl::StatusOr<absl::string_view> jpeg = BytesOf(output);
-    if (!jpeg.ok()) return OfOutput(plan, output, jpeg.status());
-    const absl::StatusOr<ImageTransformer*> image =
-        runners_[i].Begin(output.program, *jpeg, example_);
+    if (!output.is_image()) continue;
+    const absl::StatusOr<ImageTransformer*> image = BeginOutput(output, i);
     if (!image.ok()) return OfOutput(plan, output, image.status());
-    decoding.Add(lane, **image);
+    if (*image != nullptr) decoding.Add(lane, **image);
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& output, size_t i) {
+  Cached& cached = cached_[i];
+  cached.found = nullptr;
+  cached.fills = false;
+  const bool is_jpeg = output.program.way == LoweredProgram::Way::kJpeg;
+  if (!is_jpeg && !cached.rest.has_value()) return nullptr;
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  // A default value is not the record's.
+  const bool keeps = cached.rest.has_value() &&
+                     (output.feature < 0 ||
+                      !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
+  if (keeps) {
+    cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store);
+    if (cached.found != nullptr) return nullptr;
+    // Others decode the whole file in any case.
+    cached.fills = !is_jpeg && cache_->Admits(0, output.cache->store);
+  }
+  if (!is_jpeg) return nullptr;
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer * image,
+                           runners_[i].Begin(output.program, bytes, example_));
+  if (!keeps || !cache_->Admits(KeptBytes(runners_[i].info(), output.program.image.output.channels), output.cache->store)) return image;
+  cached.fills = true;
+  runners_[i].Drop();
+  return nullptr;
+}
+
+CacheKey ExampleFiller::KeyOf(const CachePlan& plan) const {
+  Xxh3Hasher hasher;
+  hasher.UpdateU64(plan.made_by);
+  hasher.UpdateU64(record_.shard_hash);
+  hasher.UpdateU64(static_cast<uint64_t>(record_.in_shard));
+  const auto [high, low] = hasher.Digest128();
+  return {.high = high, .low = low};
+}
+
+absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t i,
+                                               FillerScratch& scratch, absl::Span<uint8_t> out) {
+  Cached& cached = cached_[i];
+  const auto run_rest = [&](const KeptImage& image) {
+    return cached.rest->Run(output.cache->rest, {.bytes = image.pixels, .shape = image.shape},
+                            example_, scratch.pixels, out);
+  };
+  if (cached.found != nullptr) {
+    const CachedValue value = std::exchange(cached.found, nullptr);
+    if (const std::optional<KeptImage> image = ParseKept(*value); image.has_value()) {
+      SYSTOLE_RETURN_IF_ERROR(run_rest(*image));
+      return true;
+    }
+  } else if (!std::exchange(cached.fills, false)) {
+    return false;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  Value stored;
+  stored.bytes = bytes;
+  const absl::StatusOr<Value> made =
+      output.program.program->Run(std::move(stored), example_, 0, output.cache->step);
+  if (made.ok()) {
+    std::string kept = ToKept(*made);
+    const absl::Status done = run_rest(*ParseKept(kept));
+    cache_->Insert(KeyOf(*output.cache), output.cache->store, std::move(kept));
+    SYSTOLE_RETURN_IF_ERROR(done);
+    return true;
+  }
+  // Whether a damaged record can be used must not depend on the cache: the usual way may not come to what
+  // is damaged, and has no bound on an image's size.
+  if (output.program.way == LoweredProgram::Way::kJpeg) {
+    SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
+  }
+  return false;
+}
+
 void ExampleFiller::Drop() {
   for (ProgramRunner& runner : runners_) runner.Drop();
+  for (Cached& cached : cached_) cached.found = nullptr;
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
@@ -118,7 +228,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
       length = slice + plan.layout().tensors()[at].offset + slot * int64_t{sizeof(int32_t)};
     }
     SYSTOLE_RETURN_IF_ERROR(
-        OfOutput(plan, output, FillOutput(output, runners_[i], scratch, out, length)));
+        OfOutput(plan, output, FillOutput(output, i, scratch, out, length)));
     if (output.layout == v1::HWCN) {
       PlaceExample(tensor, slot, out.data(), slice);
     } else if (output.layout == v1::NCHW) {
@@ -140,13 +250,16 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
   return absl::OkStatus();
 }
 
-absl::Status ExampleFiller::FillOutput(const OutputPlan& output, ProgramRunner& runner,
-                                       FillerScratch& scratch, absl::Span<uint8_t> out,
-                                       uint8_t* length) const {
+absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out, uint8_t* length) {
   // Scratch and the references' values grow as they need to.
   try {
-    return output.padded.has_value() ? FillPadded(output, scratch, out, length)
-                                     : FillValues(output, runner, scratch, out);
+    if (output.padded.has_value()) return FillPadded(output, scratch, out, length);
+    if (cached_[i].rest.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool filled, FillCached(output, i, scratch, out));
+      if (filled) return absl::OkStatus();
+    }
+    return FillValues(output, runners_[i], scratch, out);
   } catch (const std::bad_alloc&) {
     return absl::UnavailableError("malloc refused memory for an example on its way");
   }

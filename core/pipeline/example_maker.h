@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/cache/value_cache.h"
 #include "core/image/huffman_decoder.h"
 #include "core/image/paired_decoding.h"
 #include "core/memory/aligned_buffer.h"
@@ -31,6 +32,9 @@ namespace systole {
 
 class ExampleMaker {
  public:
+  // `cache` is where outputs keep what they ask for; null: nowhere. It must outlive the maker.
+  explicit ExampleMaker(ValueCache* cache = nullptr) : cache_(cache) {}
+
   // Writes the examples of slots [begin, end) of (step, core), `valid` included, into `slice`, a
   // block of plan->layout().slice_bytes(). Neighbouring records of a shard share reads. Padding
   // becomes zeros. So does a record that cannot be used, if the spec says MASK; the dataset's
@@ -104,6 +108,7 @@ class ExampleMaker {
   // Marks the example valid. If `status` is an error, does with it what the spec says.
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
+  ValueCache* cache_;
   std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Their numbers in one shard.

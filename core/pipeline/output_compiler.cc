@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/batch/slice_layout.h"
+#include "core/checksum/xxh3.h"
 #include "core/operations/program.h"
 #include "core/operations/program_runner.h"
 #include "core/pipeline/feature_schema.h"
+#include "core/pipeline/feed_plan.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
@@ -196,6 +198,22 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   return absl::OkStatus();
 }
 
+std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Program& program, DType dtype,
+                                     bool read_soon) {
+  if (!program.cache().has_value()) return std::nullopt;
+  const Program::CachePoint& point = *program.cache();
+  Xxh3Hasher made_by;
+  for (const std::string& part : {ContentVersion(), output.feature(), point.made_by}) {
+    made_by.UpdateU64(part.size());
+    made_by.Update(part);
+  }
+  return CachePlan{
+      .store = point.store == v1::Cache::DISK ? CacheStore::kDisk : CacheStore::kMemory,
+      .made_by = made_by.Digest64(),
+      .step = point.step,
+      .rest = Lower(std::make_shared<const Program>(program.From(point.step)), dtype, read_soon)};
+}
+
 }  // namespace
 
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset) {
@@ -233,8 +251,10 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   // int64 values without transforms are copied.
   if (made.element != ElementType::kInt64 || !program->steps().empty()) {
     // Other layouts are made from NHWC.
-    plan.program = Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype,
-                         /*read_soon=*/plan.layout != v1::NHWC);
+    const bool read_soon = plan.layout != v1::NHWC;
+    plan.cache = CachePlanOf(output, *program, plan.dtype, read_soon);
+    plan.program =
+        Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
     // The resizer says last of all whether what it got makes sense. Sizes were checked.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
       return Refuse(output, absl::StrCat("normalize wants 1e30 at most of scale / stddev and of "

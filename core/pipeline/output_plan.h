@@ -4,11 +4,13 @@
 #ifndef SYSTOLE_CORE_PIPELINE_OUTPUT_PLAN_H_
 #define SYSTOLE_CORE_PIPELINE_OUTPUT_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/cache/value_cache.h"
 #include "core/operations/lowered_program.h"
 #include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
@@ -36,6 +38,15 @@ struct DefaultValues {
   std::string bytes;
 };
 
+// What the transform `cache` asks for.
+struct CachePlan {
+  CacheStore store = CacheStore::kMemory;
+  // Hash of all that decides the kept value of a record: feature, transforms before, content version.
+  uint64_t made_by = 0;
+  size_t step = 0;      // The program's steps before this one make the value.
+  LoweredProgram rest;  // Those from it on, from the value.
+};
+
 struct OutputPlan {
   enum class Source {
     kRecordId,   // The record's number.
@@ -60,6 +71,7 @@ struct OutputPlan {
   LoweredProgram program;
   std::optional<DefaultValues> default_values;
   std::optional<PaddedPlan> padded;
+  std::optional<CachePlan> cache;
 
   v1::Layout layout = v1::NHWC;
   std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.

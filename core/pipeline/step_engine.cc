@@ -21,6 +21,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
                     .memory_budget_bytes = options.memory_budget_bytes,
                     .max_sealed_slices = options.max_sealed_slices,
                     .share_slices = true}),
+        cache_(options.cache),
         pool_(std::make_unique<WorkerPool>(options.threads)) {
     for (int i = 0; i < options.threads; ++i) pool_->Submit([this] { Work(); });
   }
@@ -90,7 +91,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   // What one thread does: makes examples for whoever goes first, until the engine stops.
   void Work() ABSL_LOCKS_EXCLUDED(mu_) {
     const MonotonicClock clock = SteadyClock();
-    ExampleMaker maker;
+    ExampleMaker maker(cache_.get());
     StepScheduler::Work work = Wait();
     while (!work.empty()) {
       Tell(std::move(work.answer));
@@ -170,6 +171,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   int idle_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that wait for work.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  const std::shared_ptr<ValueCache> cache_;
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: it uses what is above.
 };
 

@@ -22,6 +22,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "core/cache/value_cache.h"
 #include "core/pipeline/core_slice.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_range.h"
@@ -38,6 +39,8 @@ struct StepEngineOptions {
   // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
   // descriptor here and a mapping at every client that has had it. Others lie in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
+  // Where feeds keep what their transforms `cache` ask for. Null: nowhere.
+  std::shared_ptr<ValueCache> cache = nullptr;
 };
 
 class ScheduledStream;

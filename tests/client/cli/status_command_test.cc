@@ -53,6 +53,11 @@ v1::ServerStatusResponse Healthy() {
   status.set_slices_shared(70);
   status.set_memory_budget_bytes(512'000'000);
   status.set_memory_used_bytes(31'000'000);
+  status.mutable_cache()->set_memory_hits(29);
+  status.mutable_cache()->set_disk_hits(1);
+  status.mutable_cache()->set_misses(10);
+  status.mutable_cache()->set_memory_bytes(3'000'000);
+  status.mutable_cache()->set_memory_budget_bytes(4'000'000);
   status.set_cpu_seconds(7.5);
   status.set_cpus(4);
   status.add_datasets()->set_name("flowers");
@@ -95,6 +100,7 @@ TEST(StatusCommandTest, SaysWhatAServerIsDoing) {
                          "through shared memory\n"
                          "  together   70 slices were made for another client of the same feed\n"
                          "  memory     31.0 of 512.0 MB\n"
+                         "  cache      75 % of 40 look-ups found; 3.0 of 4.0 MB memory\n"
                          "  processor  7.5 CPU-seconds since the start, 4 CPUs to use\n"
                          "  dataset    flowers: no damage met\n"));
 }
