@@ -270,7 +270,8 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
   response->set_memory_budget_bytes(stats.memory_budget_bytes);
   response->set_memory_used_bytes(stats.memory_used_bytes);
   response->set_slices_shared(stats.slices_shared);
-  if (options_.engine.cache != nullptr) DescribeCache(*options_.engine.cache, response->mutable_cache());
+  if (options_.engine.cache != nullptr)
+    DescribeCache(*options_.engine.cache, response->mutable_cache());
   response->set_cpu_seconds(CpuSeconds());
   response->set_cpus(UsableProcessors());
   response->set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));

@@ -275,7 +275,8 @@ int Main(int argc, char** argv) {
                  "Folder for what transforms `cache { store: DISK }` ask to be kept, also over "
                  "restarts; for one server alone. Default: none")
       ->type_name("DIR");
-  app.add_option("--cache-disk-size", flags.cache.disk_bytes, "The most that is kept in that folder")
+  app.add_option("--cache-disk-size", flags.cache.disk_bytes,
+                 "The most that is kept in that folder")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50, "1 MiB to 1 PiB"))
       ->type_name("SIZE")

@@ -119,7 +119,7 @@ void PrintCache(const v1::CacheStatus& cache, std::ostream& out) {
   const double hits = static_cast<double>(cache.memory_hits()) + cache.disk_hits();
   const double lookups = hits + static_cast<double>(cache.misses());
   if (cache.memory_budget_bytes() == 0 && cache.disk_budget_bytes() == 0) return;
-  out << absl::StrFormat("  cache      %.0f %% of %.0f look-ups found", 
+  out << absl::StrFormat("  cache      %.0f %% of %.0f look-ups found",
                          lookups == 0 ? 0 : 100 * hits / lookups, lookups);
   if (cache.memory_budget_bytes() > 0) {
     out << absl::StrFormat("; %.1f of %.1f MB memory", MegaBytes(cache.memory_bytes()),

@@ -189,8 +189,8 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     if (!fusion.is_jpeg()) {
       // decode_raw's, or those that enter, whose size may vary.
       const bool decodes = lowered.program->input().element == ElementType::kBytes;
-      const std::vector<int64_t>& stored = decodes ? lowered.program->steps().front().output.shape
-                                                   : lowered.program->input().shape;
+      const std::vector<int64_t>& stored =
+          decodes ? lowered.program->steps().front().output.shape : lowered.program->input().shape;
       lowered.stored_height = static_cast<int>(stored[0]);
       lowered.stored_width = static_cast<int>(stored[1]);
     }

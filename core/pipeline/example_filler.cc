@@ -1,11 +1,15 @@
 #include "core/pipeline/example_filler.h"
 
+#include <array>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/checksum/xxh3.h"
+#include "core/memory/little_endian.h"
 #include "core/pipeline/feature_schema.h"
 #include "core/status/status_macros.h"
 
@@ -47,7 +51,9 @@ int64_t KeptBytes(const ImageInfo& info, int channels) {
 }
 
 std::string ToKept(const Value& image) {
-  std::string kept(kKeptHeaderBytes, '\0');
+  std::string kept;
+  kept.reserve(kKeptHeaderBytes + image.uint8s.size());
+  kept.resize(kKeptHeaderBytes);
   for (size_t i = 0; i < 3; ++i) {
     StoreU32Le(static_cast<uint32_t>(image.type.shape[i]), kept.data() + 4 * i);
   }
@@ -143,11 +149,11 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   if (!is_jpeg && !cached.rest.has_value()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   // A default value is not the record's.
-  const bool keeps = cached.rest.has_value() &&
-                     (output.feature < 0 ||
-                      !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
+  const bool keeps =
+      cached.rest.has_value() &&
+      (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
   if (keeps) {
-    cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store);
+    cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store, output.cache->user);
     if (cached.found != nullptr) return nullptr;
     // Others decode the whole file in any case.
     cached.fills = !is_jpeg && cache_->Admits(0, output.cache->store);
@@ -155,7 +161,9 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   if (!is_jpeg) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer * image,
                            runners_[i].Begin(output.program, bytes, example_));
-  if (!keeps || !cache_->Admits(KeptBytes(runners_[i].info(), output.program.image.output.channels), output.cache->store)) return image;
+  if (!keeps || !cache_->Admits(KeptBytes(runners_[i].info(), output.program.image.output.channels),
+                                output.cache->store))
+    return image;
   cached.fills = true;
   runners_[i].Drop();
   return nullptr;
@@ -194,12 +202,12 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   if (made.ok()) {
     std::string kept = ToKept(*made);
     const absl::Status done = run_rest(*ParseKept(kept));
-    cache_->Insert(KeyOf(*output.cache), output.cache->store, std::move(kept));
+    cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user, std::move(kept));
     SYSTOLE_RETURN_IF_ERROR(done);
     return true;
   }
-  // Whether a damaged record can be used must not depend on the cache: the usual way may not come to what
-  // is damaged, and has no bound on an image's size.
+  // Whether a damaged record can be used must not depend on the cache: the usual way may not come
+  // to what is damaged, and has no bound on an image's size.
   if (output.program.way == LoweredProgram::Way::kJpeg) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
@@ -227,8 +235,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
       const auto at = static_cast<size_t>(output.padded->length_tensor);
       length = slice + plan.layout().tensors()[at].offset + slot * int64_t{sizeof(int32_t)};
     }
-    SYSTOLE_RETURN_IF_ERROR(
-        OfOutput(plan, output, FillOutput(output, i, scratch, out, length)));
+    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, FillOutput(output, i, scratch, out, length)));
     if (output.layout == v1::HWCN) {
       PlaceExample(tensor, slot, out.data(), slice);
     } else if (output.layout == v1::NCHW) {

@@ -47,14 +47,14 @@ class ExampleFiller {
  public:
   // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
   // has one for each JPEG of an example; Create adds those that are missing. Fillers whose examples
-  // do not overlap in time may share them. `cache` may be null: then outputs are made as if they did not
-  // ask for it. Otherwise it must outlive the filler.
+  // do not overlap in time may share them. `cache` may be null: then outputs are made as if they
+  // did not ask for it. Otherwise it must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // Which record it is: its number in the dataset, and for keys of the cache the hash of its shard and
-  // its number there.
+  // Which record it is: its number in the dataset, and for keys of the cache the hash of its shard
+  // and its number there.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -64,8 +64,8 @@ class ExampleFiller {
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
   // must not change until Fill returns. The caller clears the lane when it calls Fill or Drop.
   // `pass` is Place::pass.
-  absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record, absl::string_view payload,
-                     PairedDecoding& decoding, int lane);
+  absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
+                     absl::string_view payload, PairedDecoding& decoding, int lane);
 
   // Instead of Fill(): gives the example up and frees the memory of its images.
   void Drop();
@@ -82,8 +82,8 @@ class ExampleFiller {
     bool fills = false;
   };
 
-  ExampleFiller(std::vector<ProgramRunner> runners, std::vector<Cached> cached,
-                size_t num_features, ValueCache* cache)
+  ExampleFiller(std::vector<ProgramRunner> runners, std::vector<Cached> cached, size_t num_features,
+                ValueCache* cache)
       : cache_(cache),
         features_(num_features),
         runners_(std::move(runners)),
@@ -92,8 +92,8 @@ class ExampleFiller {
   CacheKey KeyOf(const CachePlan& plan) const;
   // Begins output `i`, of which something may be kept. The image that was started, or null.
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i);
-  // Makes the output from the value that was found, or makes and keeps it. False: it is to be made the
-  // usual way.
+  // Makes the output from the value that was found, or makes and keeps it. False: it is to be made
+  // the usual way.
   absl::StatusOr<bool> FillCached(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                   absl::Span<uint8_t> out);
 

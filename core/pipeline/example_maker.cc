@@ -53,8 +53,10 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
   }
-  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a, ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));
-  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b, ExampleFiller::Create(*plan, lanes_[1].decoders, cache_));
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a,
+                           ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b,
+                           ExampleFiller::Create(*plan, lanes_[1].decoders, cache_));
   PlanScratch scratch = {.plan = plan,
                          .bytes = ScratchBytesOf(*plan),
                          .makings = {Making(std::move(a)), Making(std::move(b))}};
@@ -181,14 +183,11 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
     copy.assign(payload->data(), payload->size());
     bytes = copy;
   }
-  const Shard& shard =
-      *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
-  const absl::Status begun =
-      making.filler.Begin(task.plan, wanted.pass,
-                          {.number = wanted.record,
-                           .shard_hash = shard.content_hash(),
-                           .in_shard = wanted.place.index},
-                          bytes, decoding_, lane);
+  const Shard& shard = *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
+  const absl::Status begun = making.filler.Begin(
+      task.plan, wanted.pass,
+      {.number = wanted.record, .shard_hash = shard.content_hash(), .in_shard = wanted.place.index},
+      bytes, decoding_, lane);
   if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
 }
 

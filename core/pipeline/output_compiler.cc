@@ -1,5 +1,6 @@
 #include "core/pipeline/output_compiler.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -198,8 +199,8 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   return absl::OkStatus();
 }
 
-std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Program& program, DType dtype,
-                                     bool read_soon) {
+std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Dataset& dataset,
+                                     const Program& program, DType dtype, bool read_soon) {
   if (!program.cache().has_value()) return std::nullopt;
   const Program::CachePoint& point = *program.cache();
   Xxh3Hasher made_by;
@@ -210,6 +211,7 @@ std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Program& pr
   return CachePlan{
       .store = point.store == v1::Cache::DISK ? CacheStore::kDisk : CacheStore::kMemory,
       .made_by = made_by.Digest64(),
+      .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
       .step = point.step,
       .rest = Lower(std::make_shared<const Program>(program.From(point.step)), dtype, read_soon)};
 }
@@ -252,7 +254,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   if (made.element != ElementType::kInt64 || !program->steps().empty()) {
     // Other layouts are made from NHWC.
     const bool read_soon = plan.layout != v1::NHWC;
-    plan.cache = CachePlanOf(output, *program, plan.dtype, read_soon);
+    plan.cache = CachePlanOf(output, dataset, *program, plan.dtype, read_soon);
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
     // The resizer says last of all whether what it got makes sense. Sizes were checked.

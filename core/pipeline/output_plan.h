@@ -41,8 +41,10 @@ struct DefaultValues {
 // What the transform `cache` asks for.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
-  // Hash of all that decides the kept value of a record: feature, transforms before, content version.
+  // Hash of all that decides the kept value of a record: feature, transforms before, content
+  // version.
   uint64_t made_by = 0;
+  uint64_t user = 0;    // Who asks: the feeds of this dataset that keep this.
   size_t step = 0;      // The program's steps before this one make the value.
   LoweredProgram rest;  // Those from it on, from the value.
 };

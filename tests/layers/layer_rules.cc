@@ -22,7 +22,7 @@ std::vector<Room> SystoleRooms() {
                              {"core/descriptor", "core/tensor", "core/memory", "core/checksum",
                               "core/numeric", "core/random"}});  // Levels 0 and 1.
   const Names stages = Join({ground,
-                             {"core/storage", "core/concurrency", "core/compression", "core/record",
+                             {"core/storage", "core/concurrency", "core/cache", "core/compression", "core/record",
                               "core/example", "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/operations", "core/pipeline"}});
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
@@ -41,6 +41,8 @@ std::vector<Room> SystoleRooms() {
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
+      // Values by key, in memory and on disk: knows no images.
+      {"core/cache", 3, Join({ground, {"core/storage", "core/concurrency"}})},
       {"core/compression", 3, Join({ground, {"core/storage", "core/concurrency"}})},
       {"core/record", 4, Join({ground, {"core/storage", "core/compression"}})},
       {"core/example", 3, ground},

@@ -136,6 +136,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
 TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
   std::vector<int> ways(5);
   int with_rest = 0;
+  int with_cache = 0;
   std::set<std::string> drawn_operations;
   for (int64_t round = 0; round < 3000; ++round) {
     CounterRng rng(20, 0, round, 1);
@@ -149,6 +150,11 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()), false);
     ++ways[static_cast<size_t>(lowered.way)];
     with_rest += lowered.has_rest() ? 1 : 0;
+    // A program drops it.
+    if (program->cache().has_value()) {
+      ++with_cache;
+      drawn_operations.insert("cache");
+    }
     for (const Program::Step& step : program->steps()) drawn_operations.insert(step.name);
   }
   for (const OperationRow& row : Operations()) {
@@ -158,6 +164,7 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     EXPECT_GT(ways[static_cast<size_t>(way)], 30) << static_cast<int>(way);
   }
   EXPECT_GT(with_rest, 300);
+  EXPECT_GT(with_cache, 100);
 }
 
 }  // namespace

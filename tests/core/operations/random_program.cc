@@ -293,6 +293,39 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
   drawn.stored = PngOf(pixels, width, height, channels);
 }
 
+// Mostly right behind the decode, where it is most often taken.
+void InsertCache(Bytes& bytes, v1::Output& output) {
+  output.add_transforms()->mutable_cache()->set_store(
+      static_cast<v1::Cache::Store>(bytes.Below(2)));
+  const int last = output.transforms_size() - 1;
+  const int place = bytes.Below(2) == 0 ? 1 : 1 + bytes.Below(last);
+  for (int i = last; i > place; --i) output.mutable_transforms()->SwapElements(i, i - 1);
+}
+
+// What is different if the program's steps behind its cache go on from what those before it made.
+// As in a feed, a value that cannot be made is not kept.
+std::string CompareCached(const RandomProgram& drawn, const Program& program,
+                          absl::Span<const uint8_t> want) {
+  Value input;
+  input.type = program.input();
+  input.bytes = drawn.stored;
+  const size_t step = program.cache()->step;
+  const absl::StatusOr<Value> kept = program.Run(input, drawn.example, 0, step);
+  if (!kept.ok()) return "";
+  const LoweredProgram rest = Lower(std::make_shared<const Program>(program.From(step)),
+                                    static_cast<DType>(drawn.output.dtype()), /*read_soon=*/false);
+  absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(rest, nullptr);
+  SYSTOLE_CHECK(runner.ok());
+  std::vector<uint8_t> got(want.size(), 0xa5);
+  std::vector<uint8_t> pixels;
+  const absl::string_view bytes(reinterpret_cast<const char*>(kept->uint8s.data()),
+                                kept->uint8s.size());
+  const absl::Status status = runner->Run(rest, {.bytes = bytes, .shape = kept->type.shape},
+                                          drawn.example, pixels, absl::MakeSpan(got));
+  if (!status.ok()) return absl::StrCat("from the cache: ", status.ToString());
+  return got == want ? "" : "from the cache: other bytes";
+}
+
 }  // namespace
 
 RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
@@ -361,6 +394,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
     for (int j = last; j > place; --j) output.mutable_transforms()->SwapElements(j, j - 1);
   }
   if (kind > 0) ReplaceDecode(bytes, pixels, height, width, channels, drawn);
+  if (kind > 0 && bytes.Below(3) == 0) InsertCache(bytes, output);
   return drawn;
 }
 
@@ -414,7 +448,7 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
       return absl::StrCat("byte ", i, " of ", bytes, " is ", int{got[i]}, ", want ", int{want[i]});
     }
   }
-  return "";
+  return program->cache().has_value() ? CompareCached(drawn, *program, want) : "";
 }
 
 }  // namespace systole

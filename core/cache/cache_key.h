@@ -1,0 +1,27 @@
+// What names a kept value: a hash of all that decides it.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CORE_CACHE_CACHE_KEY_H_
+#define SYSTOLE_CORE_CACHE_CACHE_KEY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace systole {
+
+// 128 bits, so that no two values ever share one by accident.
+struct CacheKey {
+  uint64_t high = 0;
+  uint64_t low = 0;
+
+  friend bool operator==(const CacheKey&, const CacheKey&) = default;
+};
+
+// Keys are hashes already.
+struct CacheKeyHash {
+  size_t operator()(const CacheKey& key) const { return static_cast<size_t>(key.low); }
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CACHE_CACHE_KEY_H_

@@ -1,0 +1,63 @@
+#include "core/cache/disk_entry.h"
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "core/checksum/xxh3.h"
+#include "core/memory/little_endian.h"
+
+namespace systole {
+namespace {
+
+// The last digit is the version of this form.
+constexpr absl::string_view kMagic = "systole cache 1\n";
+constexpr size_t kKeyAt = 16;
+constexpr size_t kSizeAt = 32;
+constexpr size_t kHashAt = 40;
+
+}  // namespace
+
+std::string DiskEntryHeader(const CacheKey& key, absl::string_view value) {
+  std::string header(kDiskEntryHeaderBytes, '\0');
+  kMagic.copy(header.data(), kMagic.size());
+  StoreU64Le(key.high, &header[kKeyAt]);
+  StoreU64Le(key.low, &header[kKeyAt + 8]);
+  StoreU64Le(value.size(), &header[kSizeAt]);
+  StoreU64Le(Xxh3(value), &header[kHashAt]);
+  return header;
+}
+
+absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file) {
+  if (file.size() < kDiskEntryHeaderBytes || file.substr(0, kMagic.size()) != kMagic) {
+    return absl::DataLossError("it does not begin as a kept value of this version does");
+  }
+  if (LoadU64Le(&file[kKeyAt]) != key.high || LoadU64Le(&file[kKeyAt + 8]) != key.low) {
+    return absl::DataLossError("it is the value of another key");
+  }
+  const absl::string_view value = file.substr(kDiskEntryHeaderBytes);
+  if (LoadU64Le(&file[kSizeAt]) != value.size()) {
+    return absl::DataLossError("it has another size than it says");
+  }
+  if (LoadU64Le(&file[kHashAt]) != Xxh3(value)) {
+    return absl::DataLossError("its hash does not match");
+  }
+  return value;
+}
+
+std::string DiskEntryName(const CacheKey& key) {
+  return absl::StrFormat("%016x%016x", key.high, key.low);
+}
+
+bool ParseDiskEntryName(absl::string_view name, CacheKey& key) {
+  if (name.size() != 32) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c)) && (c < 'a' || c > 'f')) return false;
+  }
+  return absl::SimpleHexAtoi(name.substr(0, 16), &key.high) &&
+         absl::SimpleHexAtoi(name.substr(16), &key.low);
+}
+
+}  // namespace systole

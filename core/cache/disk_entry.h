@@ -1,0 +1,32 @@
+// The file of one kept value: magic and version, key, size and hash of the value, the value. A file
+// is trusted as far as its hash goes: whatever else is in it counts as damage.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_CACHE_DISK_ENTRY_H_
+#define SYSTOLE_CORE_CACHE_DISK_ENTRY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/cache/cache_key.h"
+
+namespace systole {
+
+inline constexpr size_t kDiskEntryHeaderBytes = 48;
+
+// The file's bytes up to the value.
+std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
+
+// The value in `file`, which is borrowed.
+//   DataLoss  it is not the whole file of a value of this key; says why.
+absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file);
+
+// The file's name: the key as 32 hex digits, and back. False if it is no such name.
+std::string DiskEntryName(const CacheKey& key);
+bool ParseDiskEntryName(absl::string_view name, CacheKey& key);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CACHE_DISK_ENTRY_H_

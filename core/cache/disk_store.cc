@@ -1,0 +1,178 @@
+#include "core/cache/disk_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/cache/disk_entry.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
+
+namespace systole {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a file takes at least, and a multiple of what it takes.
+constexpr int64_t kBlockBytes = 4096;
+// How many values are passed over after one could not be written.
+constexpr int64_t kPassedOver = 1000;
+
+int64_t DiskCost(int64_t file_bytes) {
+  return (file_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
+absl::Status CannotUse(int error, const std::string& folder) {
+  return absl::ErrnoToStatus(
+      error, absl::StrCat("cannot keep values in '", ForeignText(folder),
+                          "'; want a folder that this user may write to, or that can be made"));
+}
+
+// The whole file, if it is a regular one of `size` bytes; else empty.
+std::string ReadFile(const std::string& path, int64_t size_limit) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info = {};
+  if (!fd.ok() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
+  if (info.st_size > size_limit) return "";
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got =
+        ::pread(fd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return "";
+    done += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& folder,
+                                                           int64_t budget_bytes) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return CannotUse(error.value(), folder);
+  const std::string lock_path = absl::StrCat(folder, "/lock");
+  OwnedFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.ok()) return CannotUse(errno, folder);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return CannotUse(errno, folder);
+    return absl::FailedPreconditionError(absl::StrCat("another process keeps its values in '",
+                                                      ForeignText(folder),
+                                                      "'; give each server a folder of its own"));
+  }
+  auto store = absl::WrapUnique(new DiskStore(folder, std::move(lock), budget_bytes));
+  SYSTOLE_RETURN_IF_ERROR(store->List());
+  return store;
+}
+
+absl::Status DiskStore::List() {
+  std::error_code error;
+  MutexLock lock(mu_);
+  for (int i = 0; i < 256; ++i) {
+    const std::string part = absl::StrCat(folder_, "/", absl::Hex(i, absl::kZeroPad2));
+    fs::create_directory(part, error);
+    if (error) return CannotUse(error.value(), folder_);
+    RemoveStaleTemporaries(part, [](absl::string_view) { return true; });
+    for (const fs::directory_entry& file : fs::directory_iterator(part, error)) {
+      CacheKey key;
+      const std::string name = file.path().filename().string();
+      if (!ParseDiskEntryName(name, key) || file.path().string() != PathOf(key)) continue;
+      const auto size = static_cast<int64_t>(file.file_size(error));
+      if (error || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
+        fs::remove(file.path(), error);
+      }
+    }
+    if (error) return CannotUse(error.value(), folder_);
+  }
+  return absl::OkStatus();
+}
+
+std::string DiskStore::PathOf(const CacheKey& key) const {
+  const std::string name = DiskEntryName(key);
+  return absl::StrCat(folder_, "/", name.substr(0, 2), "/", name);
+}
+
+std::shared_ptr<const std::string> DiskStore::Find(const CacheKey& key, uint64_t user) {
+  int64_t limit;
+  {
+    MutexLock lock(mu_);
+    if (!kept_.Find(key, user)) return nullptr;
+    limit = kept_.budget();
+  }
+  std::string file = ReadFile(PathOf(key), limit);
+  const absl::StatusOr<absl::string_view> value = ParseDiskEntry(key, file);
+  if (value.ok()) {
+    file.erase(0, kDiskEntryHeaderBytes);
+    return std::make_shared<const std::string>(std::move(file));
+  }
+  MutexLock lock(mu_);
+  ++damaged_;
+  kept_.Remove(key);
+  ::unlink(PathOf(key).c_str());
+  return nullptr;
+}
+
+bool DiskStore::Admits(int64_t bytes) const {
+  MutexLock lock(mu_);
+  return kept_.Admits(DiskCost(bytes + int64_t{kDiskEntryHeaderBytes}));
+}
+
+void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view value) {
+  const auto bytes = static_cast<int64_t>(value.size() + kDiskEntryHeaderBytes);
+  {
+    MutexLock lock(mu_);
+    if (passed_over_ > 0) {
+      --passed_over_;
+      return;
+    }
+    if (kept_.Contains(key) || !kept_.Admits(DiskCost(bytes))) return;
+  }
+  // It is noted when it can be read. Until then others may write the same.
+  absl::Status written = absl::OkStatus();
+  {
+    absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(PathOf(key), {.sync = false});
+    written = sink.status();
+    if (written.ok()) written = (*sink)->Append(DiskEntryHeader(key, value));
+    if (written.ok()) written = (*sink)->Append(value);
+    if (written.ok()) written = (*sink)->Close();
+  }
+  MutexLock lock(mu_);
+  if (!written.ok()) {
+    passed_over_ = kPassedOver;
+    return;
+  }
+  const auto evict = [this](const CacheKey& gone) { ::unlink(PathOf(gone).c_str()); };
+  if (!kept_.Insert(key, user, DiskCost(bytes), evict) && !kept_.Contains(key)) {
+    ::unlink(PathOf(key).c_str());
+  }
+}
+
+int64_t DiskStore::used_bytes() const {
+  MutexLock lock(mu_);
+  return kept_.used();
+}
+
+int64_t DiskStore::budget_bytes() const {
+  MutexLock lock(mu_);
+  return kept_.budget();
+}
+
+int64_t DiskStore::damaged_entries() const {
+  MutexLock lock(mu_);
+  return damaged_;
+}
+
+}  // namespace systole

@@ -1,0 +1,61 @@
+// Values as files of a folder, one each (disk_entry.h): FOLDER/ab/ab..., in 256 folders by the
+// first digits. They outlive the process. A file is found damaged when it is read, and is then
+// removed; nothing is synced to the device, so after a power cut some are.
+//
+// Thread-safe. Reads and writes files on the caller's thread, without a lock.
+#ifndef SYSTOLE_CORE_CACHE_DISK_STORE_H_
+#define SYSTOLE_CORE_CACHE_DISK_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/cache/cache_key.h"
+#include "core/cache/kept_set.h"
+#include "core/concurrency/mutex.h"
+#include "core/descriptor/owned_fd.h"
+
+namespace systole {
+
+class DiskStore {
+ public:
+  // Makes the folder if it is missing, takes it for this process alone, and lists what is there.
+  // Files with other names are left alone. If there is more than `budget_bytes`, some of it is
+  // removed.
+  //   FailedPrecondition  another process has the folder.
+  // and the errors of making and reading it; all name the folder.
+  static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
+                                                         int64_t budget_bytes);
+
+  // See ValueCache.
+  std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
+  bool Admits(int64_t bytes) const;
+  void Insert(const CacheKey& key, uint64_t user, absl::string_view value);
+
+  int64_t used_bytes() const;
+  int64_t budget_bytes() const;
+  int64_t damaged_entries() const;
+
+ private:
+  DiskStore(std::string folder, OwnedFd lock, int64_t budget_bytes)
+      : folder_(std::move(folder)), lock_(std::move(lock)), kept_(budget_bytes) {}
+
+  absl::Status List();
+  std::string PathOf(const CacheKey& key) const;
+
+  const std::string folder_;
+  const OwnedFd lock_;  // Held as long as the folder is used.
+  mutable Mutex mu_;
+  KeptSet kept_ ABSL_GUARDED_BY(mu_);
+  int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;
+  // Values that are not even tried: the device was full a short while ago.
+  int64_t passed_over_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CACHE_DISK_STORE_H_

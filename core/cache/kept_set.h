@@ -1,0 +1,82 @@
+// Which values a cache keeps: those that came first, as long as those who asked for them are there.
+//
+// A feed goes through all of its records before it comes to one again. If they do not fit, a cache
+// that always gives way to what is new has nothing by then. So this one is filled and then stays as
+// it is: if half of the records fit, half of the look-ups find something. Whoever looks up says for
+// whom: values belong to the user who found them last. When a user has asked for nothing during
+// many look-ups of others, its feed is gone, and its values give way.
+//
+// Thread-compatible. Knows keys and sizes, not the values.
+#ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
+#define SYSTOLE_CORE_CACHE_KEPT_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <unordered_map>
+
+#include "core/cache/cache_key.h"
+
+namespace systole {
+
+class KeptSet {
+ public:
+  // Look-ups of others after which a user counts as gone; twice as many as there are values, if
+  // that is more.
+  static constexpr int64_t kIdleLookUps = 10'000;
+  // The user of values that nobody has asked for yet, as those found on disk at a start.
+  static constexpr uint64_t kNobody = 0;
+
+  // Bounds the costs of all values together.
+  explicit KeptSet(int64_t budget) : budget_(budget) {}
+
+  // Whether `key` is kept. If so, it is `user`'s from now on.
+  bool Find(const CacheKey& key, uint64_t user);
+
+  // Whether a value of this cost would be kept. One that is more than an eighth of the budget is
+  // not.
+  bool Admits(int64_t cost) const;
+
+  // Keeps `key` for `user`. `evict` is called for each key that gives way for it. False if it is
+  // not admitted, or kept already.
+  bool Insert(const CacheKey& key, uint64_t user, int64_t cost,
+              const std::function<void(const CacheKey&)>& evict);
+
+  bool Contains(const CacheKey& key) const { return entries_.contains(key); }
+
+  // No longer keeps `key`, if it does.
+  void Remove(const CacheKey& key);
+
+  int64_t budget() const { return budget_; }
+  int64_t used() const { return used_; }
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct User {
+    uint64_t name = 0;
+    int64_t last_look_up = 0;
+    std::list<CacheKey> keys;
+  };
+  using Users = std::list<User>;
+  struct Entry {
+    int64_t cost = 0;
+    Users::iterator user;
+    std::list<CacheKey>::iterator place;  // In the user's keys.
+  };
+
+  // The user of this name, who has just asked for something.
+  Users::iterator Ask(uint64_t name);
+  bool IsGone(const User& user) const;
+
+  const int64_t budget_;
+  int64_t used_ = 0;
+  int64_t look_ups_ = 0;
+  std::unordered_map<CacheKey, Entry, CacheKeyHash> entries_;
+  Users users_;  // Whoever asked last is last. Only those that have values.
+  std::unordered_map<uint64_t, Users::iterator> by_name_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CACHE_KEPT_SET_H_

@@ -1,0 +1,28 @@
+// Any bytes as the file of a kept value: what is accepted is written back alike. Its hash is made
+// to hold as well, or next to nothing would be accepted.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/cache/disk_entry.h"
+#include "core/checksum/xxh3.h"
+#include "core/memory/little_endian.h"
+#include "core/status/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;
+  std::string file(reinterpret_cast<const char*>(data), size);
+  const CacheKey key = {.high = 0x1122334455667788, .low = 0x99aabbccddeeff00};
+  const auto check = [&] {
+    const absl::StatusOr<absl::string_view> value = ParseDiskEntry(key, file);
+    if (value.ok()) SYSTOLE_CHECK(DiskEntryHeader(key, *value) + std::string(*value) == file);
+  };
+  check();
+  CacheKey named;
+  if (ParseDiskEntryName(file, named)) SYSTOLE_CHECK(DiskEntryName(named) == file);
+  if (file.size() < kDiskEntryHeaderBytes) return 0;
+  StoreU64Le(Xxh3(absl::string_view(file).substr(kDiskEntryHeaderBytes)),
+             &file[kDiskEntryHeaderBytes - 8]);
+  check();
+  return 0;
+}
