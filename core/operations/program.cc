@@ -86,6 +86,9 @@ absl::StatusOr<Program> Program::Create(
                               .operation = *std::move(operation),
                               .output = *std::move(output)});
   }
+  std::vector<const Operation*> operations;
+  for (const Step& step : program.steps_) operations.push_back(step.operation.get());
+  program.scaled_decoding_ = ScaledDecoding::Create(operations);
   return program;
 }
 
@@ -111,6 +114,11 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
   if (first == 0 && !value.floats.empty() &&
       (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
+  }
+  if (first == 0 && scaled_decoding_.has_value()) {
+    first = scaled_decoding_->num_operations();
+    SYSTOLE_CHECK(first <= end);
+    SYSTOLE_ASSIGN_OR_RETURN(value, scaled_decoding_->Apply(value.bytes, example));
   }
   for (size_t i = first; i < end; ++i) {
     const Step& step = steps_[i];
