@@ -148,7 +148,7 @@ TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
   refuses(spec, "shuffle.mode is -1, want NONE, GLOBAL or WINDOW");
   spec = good;
   spec.mutable_outputs(0)->set_layout(static_cast<v1::Layout>(7));
-  refuses(spec, "output 'a': layout is 7, want NHWC, NCHW or HWCN");
+  refuses(spec, "output 'a': layout is 7, want NHWC, NCHW, HWCN or HWCN_TILED");
   spec = good;
   spec.mutable_outputs(0)->set_dtype(static_cast<v1::DataType>(8));
   refuses(spec, "dtype is 8, want UINT8, FLOAT32 or BFLOAT16");
@@ -234,6 +234,15 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
                 "want UINT8, FLOAT32 or BFLOAT16");
   RefusesOutput("name: 'a' feature: 'record_id' shape: 1 dtype: INT64", "record_id is a scalar");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 layout: NCHW", "layout is NCHW");
+  RefusesOutput("name: 'a' feature: 'path' shape: 3 dtype: BFLOAT16 layout: HWCN_TILED",
+                "layout is HWCN_TILED, but the shape has 1 dimensions");
+  for (const std::string dtype : {"UINT8", "FLOAT32"}) {
+    RefusesOutput(
+        "name: 'a' feature: 'image' layout: HWCN_TILED transforms { decode_jpeg {} } "
+        "transforms { resize { height: 4 width: 4 } } dtype: " +
+            dtype,
+        "layout is HWCN_TILED, but dtype is " + dtype + ", want BFLOAT16");
+  }
 }
 
 TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
