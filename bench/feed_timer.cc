@@ -154,7 +154,8 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
 
   const int image = slice.layout->IndexOf("image");
   if (image < 0) return absl::InvalidArgumentError("the feed has no tensor 'image'");
-  const TensorSpec& spec = slice.layout->tensors()[static_cast<size_t>(image)].spec;
+  const SliceTensor& tensor = slice.layout->tensors()[static_cast<size_t>(image)];
+  const TensorSpec& spec = tensor.spec;
   Moments moments;
   for (int i = 0; i < kStepsLookedAt; ++i) {
     SYSTOLE_ASSIGN_OR_RETURN(slice, next());
@@ -164,8 +165,7 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
       .Field("version", SYSTOLE_VERSION)
       .Field("images", amount.batch * amount.steps)
       // Of the images alone, as the peers' programs count.
-      .Field("bytes",
-             spec.num_bytes() / slice.layout->per_core_batch() * amount.batch * amount.steps)
+      .Field("bytes", tensor.example_bytes() * amount.batch * amount.steps)
       .Field("seconds", wall.count())
       .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
       .Field("peak_bytes", after.peak_bytes)

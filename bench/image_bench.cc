@@ -117,6 +117,57 @@ BENCHMARK_CAPTURE(BM_TransformAgainstBareDecode, u8, PixelType::kUint8, "u8")
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
+// What decode_jpeg { scale: AUTO } gains where photographs of 12 megapixels are made 224 x 224.
+void BM_DecodeScaled(benchmark::State& state) {
+  constexpr int kWidth = 4000;
+  constexpr int kHeight = 3000;
+  constexpr int kLargeImages = 4;
+  std::vector<Example> examples;
+  for (int i = 0; i < kLargeImages; ++i) {
+    CounterRng rng(/*seed=*/7, /*epoch=*/0, /*record=*/i, /*purpose=*/1);
+    const CropRect crop = RandomResizedCrop({}, kHeight, kWidth, rng);
+    examples.push_back({MakePhotograph(i, kWidth, kHeight), crop, DrawFlip(rng)});
+  }
+  std::vector<ImageTransformer> pair;
+  const auto side = [&](bool scaled) {
+    pair.clear();
+    for (int i = 0; i < 2; ++i) {
+      absl::StatusOr<ImageTransformer> transformer =
+          ImageTransformer::Create({.output = OutputOf(PixelType::kBfloat16), .scaled = scaled});
+      SYSTOLE_CHECK(transformer.ok());
+      pair.push_back(*std::move(transformer));
+    }
+    std::vector<uint8_t> out(pair[0].output_bytes());
+    const int64_t passes = ScaledWork(8);
+    return Measure(static_cast<double>(passes * kLargeImages), [&] {
+      for (int64_t i = 0; i < passes * kLargeImages; i += 2) {
+        PairedDecoding decoding;
+        for (int lane = 0; lane < 2; ++lane) {
+          const Example& example = examples[static_cast<size_t>(i + lane) % kLargeImages];
+          SYSTOLE_CHECK(pair[lane].ReadHeader(example.jpeg).ok());
+          SYSTOLE_CHECK(pair[lane].Start(example.crop, example.flip).ok());
+          decoding.Add(lane, pair[lane]);
+        }
+        decoding.Advance();
+        for (ImageTransformer& transformer : pair) {
+          SYSTOLE_CHECK(transformer.Finish(absl::MakeSpan(out)).ok());
+          benchmark::DoNotOptimize(out.data());
+        }
+      }
+    });
+  };
+  for (auto _ : state) {
+    const auto samples = TakeTurns({[&] { return side(true); }, [&] { return side(false); }});
+    ReportRow(state, "of_full_decode",
+              {.figure = "one thread: 12 megapixels to 224 x 224, scale: AUTO",
+               .ceiling = "scale: FULL, same crops",
+               .unit = "img/s",
+               .wanted = 2.5},
+              samples[0], samples[1]);
+  }
+}
+BENCHMARK(BM_DecodeScaled)->Iterations(1)->Unit(benchmark::kMillisecond);
+
 // The part after decoding alone.
 void BM_ResizeNormalise(benchmark::State& state) {
   absl::StatusOr<BilinearResizer> resizer = BilinearResizer::Create(OutputOf(PixelType::kBfloat16));

@@ -9,18 +9,17 @@
 
 namespace systole::bench {
 
-std::string MakePhotograph(uint64_t seed) {
+std::string MakePhotograph(uint64_t seed, int width, int height) {
   CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
-  const PhotographTexture texture = DrawPhotographTexture(rng, kPhotographWidth, kPhotographHeight);
-  std::vector<uint8_t> pixels(kPhotographWidth * kPhotographHeight * 3);
+  const PhotographTexture texture = DrawPhotographTexture(rng, width, height);
+  std::vector<uint8_t> pixels(texture.shapes.size() * 3);
   for (size_t i = 0; i < texture.shapes.size(); ++i) {
     const float light = texture.shapes[i] + (128 + texture.detail[i]);
     for (size_t channel = 0; channel < 3; ++channel) {
       pixels[i * 3 + channel] = RoundToUint8(light + texture.tint[channel][i]);
     }
   }
-  return *EncodeJpeg(pixels, kPhotographWidth, kPhotographHeight, 3,
-                     {.quality = kPhotographQuality});
+  return *EncodeJpeg(pixels, width, height, 3, {.quality = kPhotographQuality});
 }
 
 }  // namespace systole::bench

@@ -13,9 +13,10 @@ namespace systole::bench {
 constexpr int kPhotographWidth = 500;
 constexpr int kPhotographHeight = 375;
 
-// A baseline JPEG of that size, in colour, 4:2:0, the same for the same seed. The mean of many is
-// 80 to 110 kB.
-std::string MakePhotograph(uint64_t seed);
+// A baseline JPEG in colour, 4:2:0, the same for the same seed and size. The mean of many of the
+// size above is 80 to 110 kB.
+std::string MakePhotograph(uint64_t seed, int width = kPhotographWidth,
+                           int height = kPhotographHeight);
 
 }  // namespace systole::bench
 

@@ -29,6 +29,13 @@ absl::StatusOr<std::unique_ptr<CoreInfeeds>> CoreInfeeds::Create(std::unique_ptr
                            IndexOf(client->layout(), outputs.image, "--image-output"));
   SYSTOLE_ASSIGN_OR_RETURN(const int label,
                            IndexOf(client->layout(), outputs.label, "--label-output"));
+  for (const int index : {image, label}) {
+    const SliceTensor& tensor = client->layout().tensors()[static_cast<size_t>(index)];
+    if (tensor.batch_axis == 0 && !tensor.is_tiled()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("output '", tensor.spec.name, "' has layout ",
+                                                   tensor.is_tiled() ? "HWCN_TILED" : "HWCN",
+                                                   ", the emulated trainer wants NHWC"));
+  }
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreQueues> queues,
                            CoreQueues::Create(std::move(client), kQueueSteps));
   return std::unique_ptr<CoreInfeeds>(new CoreInfeeds(std::move(queues), image, label));

@@ -30,6 +30,9 @@ struct FeedReport {
   int64_t steps = 0;
   int64_t examples = 0;  // With `valid` = 1.
   double seconds = 0;
+  // Of the cores wanted. What tiles pad is the difference.
+  int64_t bytes_per_step = 0;
+  int64_t useful_bytes_per_step = 0;
   v1::Wire wire = v1::FINISHED;  // As the spec says.
   bool can_be_compact = false;
   FeedClientStats client;
@@ -44,7 +47,7 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           WireText() + SharedText() + DamageText() + MissingText();
+           TilesText() + WireText() + SharedText() + DamageText() + MissingText();
   }
   // Nothing if every place holds an example.
   std::string MissingText() const {
@@ -79,13 +82,23 @@ struct FeedReport {
     }
     return text + "\n";
   }
+  // Nothing if no output is in tiles.
+  std::string TilesText() const {
+    if (useful_bytes_per_step == bytes_per_step) return "";
+    return absl::StrFormat(
+        "tiles (HWCN_TILED): %d of %d bytes a step are examples, %.1f %%; the rest pads channels "
+        "to "
+        "8 and places to 128\n",
+        useful_bytes_per_step, bytes_per_step,
+        100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
+  }
   // What the spec's `wire` came to.
   std::string WireText() const {
     if (wire == v1::FINISHED) return "";
     if (!can_be_compact) {
       return absl::StrCat("wire ", v1::Wire_Name(wire),
                           ": no output of this spec can travel compactly; resized pixels can after "
-                          "round_to_uint8, if they are FLOAT32 or BFLOAT16\n");
+                          "round_to_uint8, if they are FLOAT32 or BFLOAT16 and not in tiles\n");
     }
     // More is carried than delivered if something came twice or was never handed out.
     return absl::StrFormat(
@@ -103,6 +116,8 @@ struct FeedReport {
     json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
     json.Field("steps_received", client.steps_received);
     json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);
+    json.Field("bytes_per_step", bytes_per_step);
+    json.Field("useful_bytes_per_step", useful_bytes_per_step);
     json.Field("seconds", seconds);
     json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
     json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
@@ -173,7 +188,10 @@ class FeedCommand final : public Command {
                              Connect(spec, options, console));
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
                              StepPrinter::Create(printing, print_, client->layout()));
+    const int64_t cores = client->core_end() - client->core_begin();
     FeedReport report = {.first_step = client->next_step(),
+                         .bytes_per_step = client->layout().payload_bytes() * cores,
+                         .useful_bytes_per_step = client->layout().useful_bytes() * cores,
                          .wire = spec.wire(),
                          .can_be_compact = client->can_be_compact()};
     const ProgressBarOptions bar = {

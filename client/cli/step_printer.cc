@@ -100,13 +100,11 @@ void StepPrinter::PrintValues(const Step& step, int core, std::ostream& out) con
       out << " -";
       continue;
     }
-    const ExamplePieces pieces = tensor.PiecesOf(slot);
-    for (int64_t piece = 0; piece < pieces.count; ++piece) {
-      const uint8_t* at = values + pieces.offset + piece * pieces.stride;
-      for (int64_t byte = 0; byte < pieces.bytes; byte += element) {
-        out << ' ' << ElementText(tensor.spec.dtype, at + byte);
+    tensor.ForEachPiece(slot, [&](int64_t offset, int64_t bytes) {
+      for (int64_t byte = 0; byte < bytes; byte += element) {
+        out << ' ' << ElementText(tensor.spec.dtype, values + offset + byte);
       }
-    }
+    });
   }
   out << '\n';
 }

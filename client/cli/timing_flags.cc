@@ -166,10 +166,11 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
 std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {
   std::vector<ArrivalTensor> tensors;
   for (const SliceTensor& tensor : layout.tensors()) {
+    // Of tiles what they hold: the recording says when examples came, not how they lay.
     tensors.push_back({.name = tensor.spec.name,
                        .dtype = tensor.spec.dtype,
-                       .batch_axis = tensor.batch_axis,
-                       .shape = tensor.spec.shape});
+                       .batch_axis = tensor.is_tiled() ? 3 : tensor.batch_axis,
+                       .shape = tensor.is_tiled() ? tensor.untiled_shape : tensor.spec.shape});
   }
   return tensors;
 }

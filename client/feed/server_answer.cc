@@ -55,6 +55,15 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
                                  ", want ", static_cast<int>(dtype)));
     }
   }
+  for (const v1::Output& output : spec.outputs()) {
+    const bool wants_tiles = output.layout() == v1::HWCN_TILED;
+    for (const v1::TensorDescription& tensor : answer.tensors()) {
+      if (tensor.name() != output.name() || wants_tiles != tensor.untiled_shape().empty()) continue;
+      return Refuse(
+          absl::StrCat("tensor '", output.name(), "' is ", wants_tiles ? "not " : "",
+                       "in tiles, but the spec has layout: ", v1::Layout_Name(output.layout())));
+    }
+  }
   return absl::OkStatus();
 }
 

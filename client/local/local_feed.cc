@@ -56,7 +56,7 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   // Else there are empty places between the examples of two cores.
   if (plan.spec().global_batch() % plan.num_cores() != 0) return nullptr;
   for (const SliceTensor& tensor : shape.layout.tensors()) {
-    if (tensor.batch_axis != 0) return nullptr;
+    if (tensor.batch_axis != 0 || tensor.is_tiled()) return nullptr;
   }
   v1::FeedSpec merged = plan.spec();
   merged.set_num_cores(plan.num_cores() / cores);

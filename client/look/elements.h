@@ -47,15 +47,24 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
   }
 }
 
-// Calls `visit(address)` for every element of the examples that are `valid`, in the order in which
-// they stand in memory: with the batch innermost, one example after the other would read all of
-// memory for each. `values` is where the tensor begins. REQUIRES: `valid` has an entry for each
-// example.
+// Calls `visit(address)` for every element of the examples that are `valid`. Except in tiles in the
+// order in which they stand in memory: with the batch innermost, one example after the other would
+// read all of memory for each. `values` is where the tensor begins. REQUIRES: `valid` has an entry
+// for each example.
 template <typename Visitor>
 void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,
                          absl::Span<const uint8_t> valid, Visitor visit) {
   const int64_t element = DTypeBytes(tensor.spec.dtype);
-  const ExamplePieces first = tensor.PiecesOf(0);
+  if (tensor.is_tiled()) {
+    for (size_t slot = 0; slot < valid.size(); ++slot) {
+      if (valid[slot] == 0) continue;
+      tensor.ForEachPiece(static_cast<int64_t>(slot), [&](int64_t offset, int64_t bytes) {
+        for (int64_t byte = 0; byte < bytes; byte += element) visit(values + offset + byte);
+      });
+    }
+    return;
+  }
+  const ExamplePieces first = PiecesOf(tensor, 0);
   for (int64_t piece = 0; piece < first.count; ++piece) {
     const uint8_t* at = values + piece * first.stride;
     for (const uint8_t is_valid : valid) {

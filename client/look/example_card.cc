@@ -18,14 +18,14 @@ constexpr int kSmallPictureEdge = 128;
 std::string ValuesText(const SliceTensor& tensor, const uint8_t* values, int64_t slot) {
   const DType dtype = tensor.spec.dtype;
   const int64_t element = DTypeBytes(dtype);
-  const ExamplePieces pieces = tensor.PiecesOf(slot);
-  const int64_t count = pieces.count * pieces.bytes / element;
-  const int64_t in_piece = pieces.bytes / element;
+  const int64_t count = tensor.example_bytes() / element;
   std::string text;
-  for (int64_t i = 0; i < std::min(count, kMaxShownValues); ++i) {
-    const uint8_t* at = values + pieces.offset + i / in_piece * pieces.stride;
-    absl::StrAppend(&text, i == 0 ? "" : ", ", ValueText(dtype, at + i % in_piece * element));
-  }
+  int64_t shown = 0;
+  tensor.ForEachPiece(slot, [&](int64_t offset, int64_t bytes) {
+    for (int64_t byte = 0; byte < bytes && shown < kMaxShownValues; byte += element, ++shown) {
+      absl::StrAppend(&text, shown == 0 ? "" : ", ", ValueText(dtype, values + offset + byte));
+    }
+  });
   if (count > kMaxShownValues) absl::StrAppend(&text, ", … (", count, " values)");
   return text;
 }

@@ -13,33 +13,55 @@
 #include "core/status/status_macros.h"
 
 namespace systole {
+namespace {
+
+// Of an example's first element, from the tensor's start, in bytes.
+int64_t FirstOffset(const SliceTensor& tensor, int64_t slot) {
+  return tensor.is_tiled() ? TiledPiecesOf(tensor, slot).offset : PiecesOf(tensor, slot).offset;
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<ImageOutput>> ImageOutput::Create(const v1::Output& output,
                                                                const SliceTensor& tensor) {
   const std::vector<int64_t>& shape = tensor.spec.shape;
   const DType dtype = tensor.spec.dtype;
   const int batch_axis = output.layout() == v1::HWCN ? 3 : 0;
-  if (shape.size() != 4 || tensor.batch_axis != batch_axis) return std::nullopt;
+  const bool is_tiled = output.layout() == v1::HWCN_TILED;
+  if (tensor.is_tiled() != is_tiled || tensor.batch_axis != batch_axis) return std::nullopt;
+  if (!is_tiled && shape.size() != 4) return std::nullopt;
   if (dtype == DType::kInt32 || dtype == DType::kInt64) return std::nullopt;
   ImageOutput image;
   image.dtype_ = dtype;
+  image.tensor_ = tensor;
+  int64_t channel_step = 1;
   switch (output.layout()) {
     case v1::NCHW:
       image.channels_ = shape[1], image.height_ = shape[2], image.width_ = shape[3];
-      image.x_step_ = 1, image.y_step_ = shape[3], image.channel_step_ = shape[2] * shape[3];
-      image.slot_step_ = shape[1] * shape[2] * shape[3];
+      image.x_step_ = 1, image.y_step_ = shape[3], channel_step = shape[2] * shape[3];
       break;
     case v1::HWCN:
       image.height_ = shape[0], image.width_ = shape[1], image.channels_ = shape[2];
-      image.slot_step_ = 1, image.channel_step_ = shape[3];
+      channel_step = shape[3];
       image.x_step_ = shape[2] * shape[3], image.y_step_ = shape[1] * shape[2] * shape[3];
       break;
+    case v1::HWCN_TILED: {
+      const std::vector<int64_t>& untiled = tensor.untiled_shape;
+      image.height_ = untiled[0], image.width_ = untiled[1], image.channels_ = untiled[2];
+      // Of the few channels that pictures have a pixel's stand in one tile.
+      image.x_step_ = shape[3] * shape[4] * shape[5] * shape[6];
+      image.y_step_ = shape[1] * shape[2] * image.x_step_;
+      break;
+    }
     default:
       image.height_ = shape[1], image.width_ = shape[2], image.channels_ = shape[3];
-      image.channel_step_ = 1, image.x_step_ = shape[3], image.y_step_ = shape[2] * shape[3];
-      image.slot_step_ = shape[1] * shape[2] * shape[3];
+      image.x_step_ = shape[3], image.y_step_ = shape[2] * shape[3];
   }
   if (image.channels_ != 1 && image.channels_ != 3) return std::nullopt;
+  for (int64_t c = 0; c < image.channels_; ++c) {
+    image.channel_at_[static_cast<size_t>(c)] =
+        is_tiled ? c / kTilePack * kTileExamples * kTilePack + c % kTilePack : c * channel_step;
+  }
   image.every_ = (std::max(image.height_, image.width_) + kMaxPictureEdge - 1) / kMaxPictureEdge;
   SYSTOLE_RETURN_IF_ERROR(image.UndoNormalizes(output));
   return image;
@@ -81,7 +103,7 @@ absl::Status ImageOutput::UndoNormalizes(const v1::Output& output) {
 }
 
 double ImageOutput::PutBack(const uint8_t* example, int64_t y, int64_t x, int64_t channel) const {
-  const int64_t element = y * y_step_ + x * x_step_ + channel * channel_step_;
+  const int64_t element = y * y_step_ + x * x_step_ + channel_at_[static_cast<size_t>(channel)];
   const double value = NumberAt(dtype_, example + element * DTypeBytes(dtype_));
   const size_t c = static_cast<size_t>(channel);
   return (value - bias_[c]) / scale_[c];
@@ -89,7 +111,7 @@ double ImageOutput::PutBack(const uint8_t* example, int64_t y, int64_t x, int64_
 
 void ImageOutput::Widen(const uint8_t* values, int64_t slot) {
   if (from_bytes_ && is_normalized_) return;  // These are pixels of 0 to 255, whatever their range.
-  const uint8_t* const example = values + slot * slot_step_ * DTypeBytes(dtype_);
+  const uint8_t* const example = values + FirstOffset(tensor_, slot);
   for (int64_t y = 0; y < height_; ++y) {
     for (int64_t x = 0; x < width_; ++x) {
       for (int64_t channel = 0; channel < channels_; ++channel) {
@@ -141,7 +163,7 @@ absl::StatusOr<ShownPicture> ImageOutput::Picture(const uint8_t* values, int64_t
   const double offset = factor == 0 ? 128 : 0;
   std::vector<uint8_t> pixels;
   pixels.reserve(static_cast<size_t>(picture.width * picture.height * channels_));
-  const uint8_t* const example = values + slot * slot_step_ * DTypeBytes(dtype_);
+  const uint8_t* const example = values + FirstOffset(tensor_, slot);
   for (int64_t y = 0; y < height_; y += every_) {
     for (int64_t x = 0; x < width_; x += every_) {
       for (int64_t channel = 0; channel < channels_; ++channel) {

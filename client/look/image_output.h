@@ -66,8 +66,10 @@ class ImageOutput {
 
   DType dtype_ = DType::kUint8;
   int64_t height_ = 0, width_ = 0, channels_ = 0;
-  // From one element to the next, in elements.
-  int64_t slot_step_ = 0, y_step_ = 0, x_step_ = 0, channel_step_ = 0;
+  // From one row, or pixel, to the next, and where an example's channels stand, in elements.
+  int64_t y_step_ = 0, x_step_ = 0;
+  std::array<int64_t, 3> channel_at_ = {};
+  SliceTensor tensor_;
   int64_t every_ = 1;
 
   bool from_bytes_ = false;  // Begins with pixels of 0 to 255.

@@ -37,7 +37,11 @@ std::string OriginText(const SheetOutput& output) {
                       transforms);
 }
 
-std::string LayoutText(const SheetOutput& output) {
+std::string LayoutText(const SheetOutput& output, const SliceTensor& tensor) {
+  if (tensor.is_tiled()) {
+    return absl::StrCat("HWCN_TILED, ", tensor.useful_bytes(), " of ", tensor.spec.num_bytes(),
+                        " bytes useful");
+  }
   return output.image.has_value() ? v1::Layout_Name(output.output->layout()) : "–";
 }
 
@@ -116,8 +120,8 @@ std::string OutputTableHtml(absl::Span<const SheetOutput> outputs, const SliceLa
     absl::StrAppend(&html, "<tr><th scope=\"row\">", EscapeHtml(output.name), "<small>",
                     EscapeHtml(OriginText(output)), "</small></th><td>", DTypeName(tensor.dtype),
                     "</td><td>", absl::StrJoin(tensor.shape, " × "), "</td><td>",
-                    LayoutText(output), "</td><td>", summary.MinText(), "</td><td>",
-                    summary.MaxText(), "</td><td>", summary.MeanText(), "</td>");
+                    LayoutText(output, TensorOf(output, layout)), "</td><td>", summary.MinText(),
+                    "</td><td>", summary.MaxText(), "</td><td>", summary.MeanText(), "</td>");
     if (!all_finite) {
       absl::StrAppend(&html, summary.all_finite() ? "<td>none" : "<td class=\"alarm\">",
                       summary.all_finite() ? "" : summary.NotFiniteText(), "</td>");

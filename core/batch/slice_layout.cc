@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/checksum/xxh3.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/status/check.h"
@@ -16,6 +17,31 @@ namespace {
 
 // A tensor of a feed has few dimensions: [batch, height, width, channels] and a little more.
 constexpr size_t kMaxRank = 8;
+
+// Of a description whose shape was checked.
+absl::Status CheckTiles(const SliceTensor& tensor) {
+  if (!tensor.is_tiled()) return absl::OkStatus();
+  const auto refuse = [&tensor](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.spec.name, "' in tiles of [",
+                                                   absl::StrJoin(tensor.untiled_shape, ","), "] ",
+                                                   what));
+  };
+  if (tensor.untiled_shape.size() != 4 ||
+      std::any_of(tensor.untiled_shape.begin(), tensor.untiled_shape.end(),
+                  [](int64_t dimension) { return dimension <= 0; })) {
+    return refuse("wants [height, width, channels, per-core batch], each 1 or more");
+  }
+  if (tensor.spec.dtype != DType::kBfloat16) {
+    return refuse(absl::StrCat("is ", DTypeName(tensor.spec.dtype), ", want bfloat16"));
+  }
+  const std::vector<int64_t> want = TiledShape(tensor.untiled_shape);
+  if (tensor.spec.shape != want || tensor.batch_axis != 0) {
+    return refuse(absl::StrCat("has the shape [", absl::StrJoin(tensor.spec.shape, ","),
+                               "] and batch axis ", tensor.batch_axis, ", want [",
+                               absl::StrJoin(want, ","), "] and 0"));
+  }
+  return absl::OkStatus();
+}
 
 // Checks one description alone.
 absl::Status CheckTensor(const SliceTensor& tensor) {
@@ -43,7 +69,7 @@ absl::Status CheckTensor(const SliceTensor& tensor) {
     }
     bytes *= dimension;
   }
-  return absl::OkStatus();
+  return CheckTiles(tensor);
 }
 
 void HashHeader(const TensorSpec& spec, absl::Span<const int64_t> shape, Xxh3Hasher& hasher) {
@@ -54,16 +80,85 @@ void HashHeader(const TensorSpec& spec, absl::Span<const int64_t> shape, Xxh3Has
   for (const int64_t dimension : shape) hasher.UpdateU64(static_cast<uint64_t>(dimension));
 }
 
+// Zeros the places [slot, slot + count) in tiles, all channels of the tiles. REQUIRES: they lie in
+// one tile.
+void ClearTilePlaces(const SliceTensor& tensor, int64_t slot, int64_t count, uint8_t* values) {
+  const TiledPieces pieces = TiledPiecesOf(tensor, slot);
+  for (int64_t tile = 0; tile < pieces.tiles; ++tile) {
+    uint8_t* at = values + pieces.offset + tile * pieces.tile_stride;
+    for (int64_t c = 0; c < kTileChannels; c += kTilePack, at += TiledPieces::kPairStride) {
+      std::memset(at, 0, static_cast<size_t>(count * TiledPieces::kPairBytes));
+    }
+  }
+}
+
+// As ForEachPiece() goes, but whole words, with zeros for channels that the example has not.
+void PlaceInTiles(const SliceTensor& tensor, int64_t slot, const uint8_t* example,
+                  uint8_t* values) {
+  const TiledPieces pieces = TiledPiecesOf(tensor, slot);
+  for (int64_t tile = 0; tile < pieces.tiles; ++tile) {
+    uint8_t* at = values + pieces.offset + tile * pieces.tile_stride;
+    const int64_t left = pieces.channels - tile % pieces.tiles_of_pixel * kTileChannels;
+    for (int64_t c = 0; c < kTileChannels; c += kTilePack, at += TiledPieces::kPairStride) {
+      uint32_t word = 0;
+      static_assert(sizeof(word) == TiledPieces::kPairBytes);
+      if (c + kTilePack <= left) {
+        std::memcpy(&word, example, sizeof(word));
+        example += sizeof(word);
+      } else if (c < left) {
+        std::memcpy(&word, example, TiledPieces::kElementBytes);
+        example += TiledPieces::kElementBytes;
+      }
+      std::memcpy(at, &word, sizeof(word));
+    }
+  }
+}
+
 absl::string_view AsChars(const uint8_t* data, int64_t bytes) {
   return absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(bytes));
 }
 
 }  // namespace
 
-ExamplePieces SliceTensor::PiecesOf(int64_t slot) const {
-  const int64_t batch = per_core_batch();
+std::vector<int64_t> TiledShape(absl::Span<const int64_t> untiled) {
+  SYSTOLE_CHECK(untiled.size() == 4);
+  return {untiled[0],
+          untiled[1],
+          (untiled[2] - 1) / kTileChannels + 1,
+          (untiled[3] - 1) / kTileExamples + 1,
+          kTileChannels / kTilePack,
+          kTileExamples,
+          kTilePack};
+}
+
+std::vector<int64_t> SliceTensor::example_shape() const {
+  if (is_tiled()) return {untiled_shape.begin(), untiled_shape.end() - 1};
+  std::vector<int64_t> shape = spec.shape;
+  shape.erase(shape.begin() + batch_axis);
+  return shape;
+}
+
+int64_t SliceTensor::example_bytes() const {
+  if (!is_tiled()) return spec.num_bytes() / per_core_batch();
+  return untiled_shape[0] * untiled_shape[1] * untiled_shape[2] * DTypeBytes(spec.dtype);
+}
+
+TiledPieces TiledPiecesOf(const SliceTensor& tensor, int64_t slot) {
+  SYSTOLE_CHECK(tensor.is_tiled() && slot >= 0 && slot < tensor.spec.shape[3] * kTileExamples);
+  const int64_t tiles_of_pixel = tensor.spec.shape[2];
+  return {.offset = slot / kTileExamples * TiledPieces::kTileBytes +
+                    slot % kTileExamples * TiledPieces::kPairBytes,
+          .channels = tensor.untiled_shape[2],
+          .tiles = tensor.spec.shape[0] * tensor.spec.shape[1] * tiles_of_pixel,
+          .tiles_of_pixel = tiles_of_pixel,
+          .tile_stride = tensor.spec.shape[3] * TiledPieces::kTileBytes};
+}
+
+ExamplePieces PiecesOf(const SliceTensor& tensor, int64_t slot) {
+  const TensorSpec& spec = tensor.spec;
+  const int64_t batch = tensor.per_core_batch();
   SYSTOLE_CHECK(slot >= 0 && slot < batch);
-  if (batch_axis == 0) {
+  if (tensor.batch_axis == 0) {
     const int64_t example_bytes = spec.num_bytes() / batch;
     return {.offset = slot * example_bytes, .count = 1, .bytes = example_bytes, .stride = 0};
   }
@@ -132,12 +227,17 @@ TensorView SliceLayout::View(int index, const uint8_t* slice) const {
   return {.dtype = tensor.spec.dtype, .shape = tensor.spec.shape, .data = slice + tensor.offset};
 }
 
+int64_t SliceLayout::useful_bytes() const {
+  int64_t bytes = 0;
+  for (const SliceTensor& tensor : tensors_) bytes += tensor.useful_bytes();
+  return bytes;
+}
+
 void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values) {
-  const ExamplePieces pieces = tensor.PiecesOf(slot);
-  uint8_t* at = values + pieces.offset;
-  for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride) {
-    std::memset(at, 0, static_cast<size_t>(pieces.bytes));
-  }
+  if (tensor.is_tiled()) return ClearTilePlaces(tensor, slot, 1, values);
+  tensor.ForEachPiece(slot, [values](int64_t offset, int64_t bytes) {
+    std::memset(values + offset, 0, static_cast<size_t>(bytes));
+  });
 }
 
 void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice) {
@@ -146,12 +246,22 @@ void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice) {
   }
 }
 
-void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice) {
-  const ExamplePieces pieces = tensor.PiecesOf(slot);
-  uint8_t* at = slice + tensor.offset + pieces.offset;
-  for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride, example += pieces.bytes) {
-    std::memcpy(at, example, static_cast<size_t>(pieces.bytes));
+void ClearTilePadding(const SliceLayout& layout, uint8_t* slice) {
+  for (const SliceTensor& tensor : layout.tensors()) {
+    if (!tensor.is_tiled()) continue;
+    const int64_t batch = tensor.per_core_batch();
+    const int64_t rest = tensor.spec.shape[3] * kTileExamples - batch;
+    if (rest > 0) ClearTilePlaces(tensor, batch, rest, slice + tensor.offset);
   }
+}
+
+void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice) {
+  uint8_t* const values = slice + tensor.offset;
+  if (tensor.is_tiled()) return PlaceInTiles(tensor, slot, example, values);
+  tensor.ForEachPiece(slot, [values, &example](int64_t offset, int64_t bytes) {
+    std::memcpy(values + offset, example, static_cast<size_t>(bytes));
+    example += bytes;
+  });
 }
 
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice) {
@@ -166,14 +276,11 @@ std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice) {
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice) {
   Xxh3Hasher hasher;
   for (const SliceTensor& tensor : layout.tensors()) {
-    std::vector<int64_t> shape = tensor.spec.shape;
-    shape.erase(shape.begin() + tensor.batch_axis);
-    HashHeader(tensor.spec, shape, hasher);
-    const ExamplePieces pieces = tensor.PiecesOf(slot);
-    const uint8_t* at = slice + tensor.offset + pieces.offset;
-    for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride) {
-      hasher.Update(AsChars(at, pieces.bytes));
-    }
+    HashHeader(tensor.spec, tensor.example_shape(), hasher);
+    const uint8_t* const values = slice + tensor.offset;
+    tensor.ForEachPiece(slot, [values, &hasher](int64_t offset, int64_t bytes) {
+      hasher.Update(AsChars(values + offset, bytes));
+    });
   }
   return hasher.Digest128Hex();
 }

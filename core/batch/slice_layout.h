@@ -7,6 +7,7 @@
 #ifndef SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 #define SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,26 +29,44 @@ inline std::string LengthTensor(absl::string_view output) {
   return absl::StrCat(output, "_length");
 }
 
-// How the bytes of one example stand in a tensor: `count` pieces of `bytes` each, `stride` apart. A
-// batch-major tensor has one piece; with the batch innermost, each element is a piece.
-struct ExamplePieces {
-  int64_t offset = 0;  // Of the first piece, from the tensor's start.
-  int64_t count = 0;
-  int64_t bytes = 0;
-  int64_t stride = 0;
-};
+// Tiles of (8, 128)(2, 1), as a TPU keeps bfloat16: over channels and examples. Two neighbouring
+// channels of an example stand together.
+//   [height, width, channels, batch] -> [height, width, channels / 8, batch / 128, 4, 128, 2]
+// Both quotients are rounded up; what the last tiles have more is zeros.
+inline constexpr int64_t kTileChannels = 8;
+inline constexpr int64_t kTileExamples = 128;
+inline constexpr int64_t kTilePack = 2;
+
+// The shape in tiles. REQUIRES: four dimensions, each 1 or more.
+std::vector<int64_t> TiledShape(absl::Span<const int64_t> untiled);
 
 // One tensor of a slice.
 struct SliceTensor {
   TensorSpec spec;
-  // Which dimension of spec.shape counts the examples: 0 or the last one.
+  // Which dimension of spec.shape counts the examples: 0 or the last one. 0 in tiles.
   int batch_axis = 0;
+  // In tiles: [height, width, channels, per-core batch], of which spec.shape is the TiledShape().
+  // Else empty.
+  std::vector<int64_t> untiled_shape;
   // From the start of the slice, in bytes; set by SliceLayout.
   int64_t offset = 0;
 
-  int64_t per_core_batch() const { return spec.shape[static_cast<size_t>(batch_axis)]; }
-  // REQUIRES: 0 <= slot < per_core_batch().
-  ExamplePieces PiecesOf(int64_t slot) const;
+  bool is_tiled() const { return !untiled_shape.empty(); }
+  int64_t per_core_batch() const {
+    return is_tiled() ? untiled_shape[3] : spec.shape[static_cast<size_t>(batch_axis)];
+  }
+  // The shape of one example, and its bytes: without the batch, and without what tiles pad.
+  std::vector<int64_t> example_shape() const;
+  int64_t example_bytes() const;
+  // Bytes of all examples. spec.num_bytes() is more only in tiles.
+  int64_t useful_bytes() const { return example_bytes() * per_core_batch(); }
+
+  // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
+  // elements; `offset` is from the tensor's start. A batch-major tensor has one piece. With the
+  // batch innermost each element is one, in tiles each two channels. REQUIRES: 0 <= slot <
+  // per_core_batch().
+  template <typename Visit>
+  void ForEachPiece(int64_t slot, Visit visit) const;
 
   friend bool operator==(const SliceTensor&, const SliceTensor&) = default;
 };
@@ -57,7 +76,8 @@ class SliceLayout {
   // Sorts by name and places the tensors.
   //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name,
   //                    no `valid` of type uint8[per-core batch],
-  //                    a rank of 0, a batch axis neither first nor last,
+  //                    a rank of 0, a batch axis neither first nor last, tiles of another type
+  //                    than bfloat16 or of another shape than TiledShape(),
   //                    dimensions that are not positive or differ in the batch, more than
   //                    kMaxSliceBytes in all. Descriptions from a peer are checked here before they
   //                    decide an allocation.
@@ -73,8 +93,10 @@ class SliceLayout {
   int64_t per_core_batch() const { return tensors_[0].per_core_batch(); }
   // Bytes of one slice in memory, padding included.
   int64_t slice_bytes() const { return slice_bytes_; }
-  // Bytes of the tensors of one slice, without the padding: what travels.
+  // Bytes of the tensors of one slice, without the padding between them: what travels.
   int64_t payload_bytes() const { return payload_bytes_; }
+  // Of these, the bytes of the examples: the rest is what tiles pad.
+  int64_t useful_bytes() const;
 
   // Tensor `index` of the slice that starts at `slice`. Borrows this layout and `slice`.
   TensorView View(int index, const uint8_t* slice) const;
@@ -94,20 +116,72 @@ inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
+// Zeros what lies in tiles behind the last example. Together with the places of all examples that
+// writes every byte of the tensors.
+void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
+
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
 void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice);
 // The same in one tensor, whose values begin at `values`.
 void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 
-// Copies the dense bytes of one example into its place. REQUIRES: sizes fit.
+// Copies the dense bytes of one example into its place, and zeros the channels that tiles pad.
+// REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
 // XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name: for each the length of its
 // name, the name, dtype, rank, dimensions, bytes; numbers as 8 bytes, least significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same over the place of one example, with the batch dimension left out of the shapes.
+// The same over the place of one example, with the batch dimension left out of the shapes. In tiles
+// shape and bytes are those without the padding, in which HWCN has them too.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
+
+// What follows is inside.
+
+// How the bytes of one example stand in a tensor that is not in tiles: `count` pieces of `bytes`
+// each, `stride` apart.
+struct ExamplePieces {
+  int64_t offset = 0;  // Of the first piece, from the tensor's start.
+  int64_t count = 0;
+  int64_t bytes = 0;
+  int64_t stride = 0;
+};
+ExamplePieces PiecesOf(const SliceTensor& tensor, int64_t slot);
+
+// Of a tensor in tiles, in bytes.
+struct TiledPieces {
+  static constexpr int64_t kElementBytes = 2;  // bfloat16.
+  static constexpr int64_t kPairBytes = kTilePack * kElementBytes;
+  static constexpr int64_t kPairStride = kTileExamples * kPairBytes;  // To the next two channels.
+  static constexpr int64_t kTileBytes = kTileChannels / kTilePack * kPairStride;
+
+  int64_t offset = 0;    // Of the example's first piece, from the tensor's start.
+  int64_t channels = 0;  // Those that an example has.
+  int64_t tiles = 0;     // All tiles over channels, of all pixels.
+  int64_t tiles_of_pixel = 0;
+  int64_t tile_stride = 0;  // To the tile with the example's next 8 channels, or next pixel.
+};
+TiledPieces TiledPiecesOf(const SliceTensor& tensor, int64_t slot);
+
+template <typename Visit>
+void SliceTensor::ForEachPiece(int64_t slot, Visit visit) const {
+  if (!is_tiled()) {
+    const ExamplePieces pieces = PiecesOf(*this, slot);
+    int64_t at = pieces.offset;
+    for (int64_t i = 0; i < pieces.count; ++i, at += pieces.stride) visit(at, pieces.bytes);
+    return;
+  }
+  const TiledPieces pieces = TiledPiecesOf(*this, slot);
+  for (int64_t tile = 0; tile < pieces.tiles; ++tile) {
+    int64_t at = pieces.offset + tile * pieces.tile_stride;
+    const int64_t first = tile % pieces.tiles_of_pixel * kTileChannels;
+    const int64_t end = std::min(first + kTileChannels, pieces.channels);
+    for (int64_t c = first; c < end; c += kTilePack, at += TiledPieces::kPairStride) {
+      visit(at, std::min(kTilePack, end - c) * TiledPieces::kElementBytes);
+    }
+  }
+}
 
 }  // namespace systole
 

@@ -261,25 +261,27 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
   next_out_ = options_.height;  // Nothing is owed before Start.
 }
 
-void BilinearResizer::FillTaps(int in, int out, std::vector<Tap>* taps) {
+void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* taps) {
   taps->resize(out);
-  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  const float scale = in.extent / static_cast<float>(out);
+  const float offset = in.begin - 0.5f;
+  const int last = in.pixels - 1;
   for (int i = 0; i < out; ++i) {
-    const float source = (static_cast<float>(i) + 0.5f) * scale - 0.5f;  // >= -0.5
+    const float source = (static_cast<float>(i) + 0.5f) * scale + offset;  // >= -0.5
     int floor = static_cast<int>(source);
     if (static_cast<float>(floor) > source) --floor;
     const float weight = source - static_cast<float>(floor);
     const int ceil = weight > 0 ? floor + 1 : floor;
     // The outer min is never needed with TensorFlow's sizes; it keeps rounding from leaving the
     // image.
-    (*taps)[i] = {std::min(std::max(floor, 0), in - 1), std::min(ceil, in - 1), weight};
+    (*taps)[i] = {std::min(std::max(floor, 0), last), std::min(ceil, last), weight};
   }
 }
 
-void BilinearResizer::BuildColumns(int in_width, bool flip) {
-  in_width_ = in_width;
+void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
+  in_columns_ = in_columns;
   flip_ = flip;
-  FillTaps(in_width, options_.width, &columns_);
+  FillTaps(in_columns, options_.width, &columns_);
   if (flip) std::reverse(columns_.begin(), columns_.end());
   const int channels = options_.channels;
   size_t i = 0;
@@ -312,9 +314,9 @@ void BilinearResizer::BuildColumns(int in_width, bool flip) {
 }
 
 // Turns the taps' input rows into lines: how many of the rows that are needed lie before them.
-void BilinearResizer::BuildRows(int in_height) {
-  in_height_ = in_height;
-  FillTaps(in_height, options_.height, &rows_);
+void BilinearResizer::BuildRows(const SourceSide& in_rows) {
+  in_rows_ = in_rows;
+  FillTaps(in_rows, options_.height, &rows_);
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
@@ -327,18 +329,27 @@ void BilinearResizer::BuildRows(int in_height) {
   }
 }
 
-absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
-                                    absl::Span<uint8_t> out) {
-  if (in_height < 1 || in_height > kMaxInputSide || in_width < 1 || in_width > kMaxInputSide) {
-    return absl::InvalidArgumentError(absl::StrCat("input size is ", in_height, "x", in_width,
-                                                   ", want 1 to ", kMaxInputSide, " each"));
+absl::Status BilinearResizer::Start(const SourceSide& in_rows, const SourceSide& in_columns,
+                                    bool flip, absl::Span<uint8_t> out) {
+  for (const SourceSide& side : {in_rows, in_columns}) {
+    if (side.pixels < 1 || side.pixels > kMaxInputSide) {
+      return absl::InvalidArgumentError(absl::StrCat("input size is ", in_rows.pixels, "x",
+                                                     in_columns.pixels, ", want 1 to ",
+                                                     kMaxInputSide, " each"));
+    }
+    if (!(side.begin >= 0 && side.extent > 0 &&
+          side.begin + side.extent <= static_cast<float>(side.pixels))) {
+      return absl::InvalidArgumentError(absl::StrCat("the part of ", side.pixels,
+                                                     " input pixels begins at ", side.begin,
+                                                     " and has ", side.extent, ", want it inside"));
+    }
   }
   if (static_cast<int64_t>(out.size()) < output_bytes_) {
     return absl::InvalidArgumentError(
         absl::StrCat("output has ", out.size(), " bytes, want at least ", output_bytes_));
   }
-  if (in_width != in_width_ || flip != flip_) BuildColumns(in_width, flip);
-  if (in_height != in_height_) BuildRows(in_height);
+  if (in_columns != in_columns_ || flip != flip_) BuildColumns(in_columns, flip);
+  if (in_rows != in_rows_) BuildRows(in_rows);
   next_in_ = 0;
   next_line_ = 0;
   next_out_ = 0;
@@ -351,7 +362,7 @@ absl::Status BilinearResizer::Start(int in_height, int in_width, bool flip,
 }
 
 void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int count) {
-  SYSTOLE_CHECK(!done() && next_in_ + count <= in_height_);
+  SYSTOLE_CHECK(!done() && next_in_ + count <= in_rows_.pixels);
   const auto find = [&, end = next_in_ + count](int line) -> const uint8_t* {
     if (line >= static_cast<int>(line_rows_.size()) || line_rows_[line] >= end) return nullptr;
     return rows + (line_rows_[line] - (end - count)) * stride_bytes;

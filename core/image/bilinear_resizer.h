@@ -1,9 +1,10 @@
 // Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
 // fused with mirroring, normalisation and the final cast. It takes input rows and writes finished
 // rows to the caller's memory. In between it holds a few lines of floats, which stay in the cache.
-//   source = (i + 0.5) * (in / out) - 0.5                       all in f32, every operation rounded
+//   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
+// `extent` is the input's size and `begin` 0, unless Start is told of a part (crop.h, SourceSide).
 // No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/image/crop.h"
 #include "core/memory/aligned_vector.h"
 #include "core/numeric/normalise.h"
 
@@ -52,7 +54,12 @@ class BilinearResizer {
   // mirrored left to right: equal to flipping after resizing. `out` stays borrowed until the last
   // row is written.
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
-  absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out);
+  absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
+    return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
+  }
+  // The same, but the output shows a part of the image only.
+  absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
+                     absl::Span<uint8_t> out);
 
   // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. They
   // are read before this returns. Rows that no output row needs cost nothing; others cost least in
@@ -73,11 +80,11 @@ class BilinearResizer {
     int upper;
     float weight;
   };
-  static void FillTaps(int in, int out, std::vector<Tap>* taps);
+  static void FillTaps(const SourceSide& in, int out, std::vector<Tap>* taps);
 
   explicit BilinearResizer(BilinearResizerOptions options);
-  void BuildColumns(int in_width, bool flip);
-  void BuildRows(int in_height);
+  void BuildColumns(const SourceSide& in_columns, bool flip);
+  void BuildRows(const SourceSide& in_rows);
   void MakeLines(const uint8_t* row, const uint8_t* next_row);
   void WriteRow(const Tap& tap);
   uint8_t* OutputRow(int row) const;
@@ -88,8 +95,8 @@ class BilinearResizer {
   size_t values_ = 0;         // width * channels.
   size_t padded_values_ = 0;  // Rounded up to whole kernel blocks.
 
-  // Horizontal tables, per value of an output row; rebuilt when (in_width, flip) changes.
-  int in_width_ = 0;
+  // Horizontal tables, per value of an output row; rebuilt when (in_columns, flip) changes.
+  SourceSide in_columns_;
   bool flip_ = false;
   // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
   bool windows_fit_ = false;
@@ -102,8 +109,8 @@ class BilinearResizer {
   AlignedVector<uint32_t> lower_shuffle_;
   AlignedVector<uint32_t> upper_shuffle_;
 
-  // Vertical tables; rebuilt when in_height changes.
-  int in_height_ = 0;
+  // Vertical tables; rebuilt when in_rows changes.
+  SourceSide in_rows_;
   std::vector<int> line_rows_;  // The input rows that output rows need; each becomes a line.
   std::vector<Tap> rows_;       // Per output row; its taps are line numbers.
 

@@ -21,6 +21,20 @@ struct CropRect {
   friend bool operator==(const CropRect&, const CropRect&) = default;
 };
 
+// One side of a crop whose edges may lie within pixels: [begin, begin + extent) of `pixels` pixels
+// in a row, the first one being [0, 1). 0 <= begin, 0 < extent, begin + extent <= pixels.
+struct SourceSide {
+  int pixels = 0;
+  float begin = 0;
+  float extent = 0;
+
+  friend bool operator==(const SourceSide&, const SourceSide&) = default;
+};
+
+inline SourceSide WholeSide(int pixels) {
+  return {.pixels = pixels, .begin = 0, .extent = static_cast<float>(pixels)};
+}
+
 // InvalidArgument unless `crop` is non-empty and inside a height x width image; names both.
 absl::Status CheckCropInside(const CropRect& crop, int height, int width);
 

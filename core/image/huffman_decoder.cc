@@ -94,7 +94,16 @@ bool ScanState::NextMcu() {
       return false;
     }
   }
-  if (wanted) std::memset(values.data() + values_end, 0, mcu_values() * sizeof(int16_t));
+  if (wanted) {
+    // Neighbouring blocks at once. Of blocks whose first coefficient alone is wanted, that one is
+    // written and no other is read.
+    for (int i = 0; i < scan.num_blocks; ++i) {
+      const int first = i;
+      while (i < scan.num_blocks && !scan.blocks[i].dc_only) ++i;
+      std::memset(values.data() + values_end + static_cast<size_t>(first) * kBlockValues, 0,
+                  static_cast<size_t>(i - first) * kBlockValues * sizeof(int16_t));
+    }
+  }
   in_mcu = true;
   next_block = 0;
   return true;

@@ -45,8 +45,9 @@ class HuffmanDecoder {
   bool is_ahead() const;
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
-  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros. False: the
-  // decoder gave up, and what it gave of this scan must be discarded.
+  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros; of those marked
+  // dc_only the other coefficients may be anything. False: the decoder gave up, and what it gave of
+  // this scan must be discarded.
   bool Take(const Block** blocks);
 
   // Call it after the last MCU. The position in `scan.bytes` of the marker that ends the scan; none

@@ -88,14 +88,15 @@ HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
     cursor.bits.Refill();
   }
   const HuffmanScan::Block& block = state.scan.blocks[state.next_block];
-  state.store = state.wanted && block.wanted;
+  const bool wanted = state.wanted && block.wanted;
+  state.store = wanted && !block.dc_only;
   if (state.store != kStore) return false;
   int& dc = state.dc_predictors[block.component];
   if (!state.dc_tables[block.dc_table]->Take(cursor.bits, &dc)) {
     state.GiveUp();
     return false;
   }
-  if constexpr (kStore) {
+  if (wanted) {
     cursor.block = state.values.data() + state.values_end +
                    kBlockValues * static_cast<size_t>(state.next_block);
     cursor.block[0] = static_cast<int16_t>(dc);

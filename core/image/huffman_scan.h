@@ -24,7 +24,8 @@ struct HuffmanScan {
     int component = 0;  // 0 to 3.
     int dc_table = 0;   // 0 to 3.
     int ac_table = 0;
-    bool wanted = true;  // False: this component is not used.
+    bool wanted = true;    // False: this component is not used.
+    bool dc_only = false;  // Of wanted blocks the first coefficient is, and no other.
   };
 
   int num_blocks = 0;  // In an MCU.

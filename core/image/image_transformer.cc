@@ -16,11 +16,12 @@ absl::StatusOr<ImageTransformer> ImageTransformer::Create(const ImageTransformer
   JpegDecoderOptions jpeg = options.jpeg;
   jpeg.channels = options.output.channels;
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(jpeg));
-  return ImageTransformer(std::move(decoder), std::move(resizer), options.output.channels);
+  return ImageTransformer(std::move(decoder), std::move(resizer), options);
 }
 
 absl::StatusOr<ImageInfo> ImageTransformer::ReadHeader(absl::string_view jpeg) {
-  return decoder_.ReadHeader(jpeg);
+  SYSTOLE_ASSIGN_OR_RETURN(info_, decoder_.ReadHeader(jpeg));
+  return info_;
 }
 
 absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out) {
@@ -29,9 +30,15 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
 }
 
 absl::Status ImageTransformer::Start(const CropRect& crop, bool flip) {
-  crop_ = crop;
+  if (scaled_) {
+    // Before it is divided: pixels that the image lacks may lie on one that the smaller one has.
+    SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, info_.height, info_.width));
+    crop_ = ScaleCrop(crop, height_, width_);
+  } else {
+    crop_ = {.rect = crop, .rows = WholeSide(crop.height), .columns = WholeSide(crop.width)};
+  }
   flip_ = flip;
-  return decoder_.StartCrop(crop);
+  return decoder_.StartCrop(crop_.rect, crop_.scale);
 }
 
 void ImageTransformer::DecodeAhead(ImageTransformer& a, ImageTransformer& b) {
@@ -45,9 +52,9 @@ absl::Status ImageTransformer::Finish(absl::Span<uint8_t> out) {
 }
 
 absl::Status ImageTransformer::FinishRows(absl::Span<uint8_t> out) {
-  SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop_.height, crop_.width, flip_, out));
+  SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop_.rows, crop_.columns, flip_, out));
   while (!resizer_.done()) {
-    const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop_.height);
+    const absl::StatusOr<DecodedRows> rows = decoder_.NextRows(crop_.rect.height);
     if (!rows.ok()) {
       resizer_.Finish();
       return rows.status();

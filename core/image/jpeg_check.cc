@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -75,10 +76,10 @@ absl::StatusOr<std::string> MakeBuiltIn(const BuiltIn& built_in) {
 }
 
 absl::StatusOr<std::vector<uint8_t>> DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg,
-                                                const CropRect& crop) {
+                                                const CropRect& crop, JpegScale scale) {
   SYSTOLE_RETURN_IF_ERROR(decoder.ReadHeader(jpeg).status());
   std::vector<uint8_t> pixels(size_t{3} * crop.width * crop.height);
-  SYSTOLE_RETURN_IF_ERROR(decoder.Decode(crop, absl::MakeSpan(pixels)));
+  SYSTOLE_RETURN_IF_ERROR(decoder.Decode(crop, absl::MakeSpan(pixels), scale));
   return pixels;
 }
 
@@ -86,9 +87,15 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(JpegDecoder& decoder, absl::stri
 absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, JpegDecoder& own,
                                     JpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));
-  for (const CropRect& crop : {WholeImage(kHeight, kWidth), kPart}) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> theirs, DecodeCrop(library, jpeg, crop));
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> ours, DecodeCrop(own, jpeg, crop));
+  // At an eighth some blocks are of one coefficient.
+  const CropRect eighth =
+      WholeImage(ScaledSide(kHeight, JpegScale::kEighth), ScaledSide(kWidth, JpegScale::kEighth));
+  for (const auto& [crop, scale] : {std::pair(WholeImage(kHeight, kWidth), JpegScale::kFull),
+                                    {kPart, JpegScale::kFull},
+                                    {eighth, JpegScale::kEighth}}) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> theirs,
+                             DecodeCrop(library, jpeg, crop, scale));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> ours, DecodeCrop(own, jpeg, crop, scale));
     if (own.by_library()) return "cannot take libjpeg's place for";
     if (ours != theirs) return "gives other pixels for";
   }

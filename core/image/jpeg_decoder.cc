@@ -91,7 +91,8 @@ struct JpegDecoder::State {
   JpegEntropyDecoder entropy;
   bool own_entropy = false;  // For this image.
 
-  CropRect crop;
+  CropRect crop;  // At `scale`.
+  JpegScale scale = JpegScale::kFull;
   int jump_rows = 0;          // To be skipped before the first row is decoded,
   int skip_rows = 0;          // or to decode and drop before the first row of the crop.
   size_t skip_bytes = 0;      // From the start of a decoded row to the first pixel of the crop.
@@ -115,6 +116,10 @@ struct JpegDecoder::State {
   ~State() { jpeg_destroy_decompress(&cinfo); }
 
   bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
+  // At a smaller scale libjpeg may make colour of more pixels than a block's share, so that it has
+  // less to interpolate. jpeg_crop_scanline forgets that. It does no harm where nothing is left to
+  // interpolate, as behind a factor of 2.
+  bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
 
   // Steps under RunGuarded: trivial locals only.
@@ -185,10 +190,17 @@ void JpegDecoder::State::StartStep(State* s) {
       std::min(static_cast<int>(cinfo->output_width), s->crop.x + s->crop.width + kMarginColumns);
   JDIMENSION x = static_cast<JDIMENSION>(begin);
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
-  if (width < cinfo->output_width) jpeg_crop_scanline(cinfo, &x, &width);
+  if (width < cinfo->output_width && s->CanCropColumns()) {
+    jpeg_crop_scanline(cinfo, &x, &width);
+  } else {
+    x = 0;
+  }
   s->skip_bytes = (s->crop.x - x) * static_cast<size_t>(cinfo->output_components);
   s->jump_rows = s->crop.y;
-  if (s->own_entropy) s->entropy.Replace(cinfo, x, s->crop.y, s->crop.y + s->crop.height);
+  if (s->own_entropy) {
+    s->entropy.Replace(cinfo, x, s->crop.y, s->crop.y + s->crop.height,
+                       DCTSIZE / static_cast<int>(s->scale));
+  }
 }
 
 void JpegDecoder::State::RowsStep(State* s) {
@@ -282,14 +294,18 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
                    s->cinfo.num_components};
 }
 
-absl::Status JpegDecoder::StartCrop(const CropRect& crop) {
+absl::Status JpegDecoder::StartCrop(const CropRect& crop, JpegScale scale) {
   State* s = state_.get();
   if (s->phase != State::Phase::kHeader) {
     return absl::FailedPreconditionError("no JPEG header was read for this decode");
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, static_cast<int>(s->cinfo.image_height),
-                                          static_cast<int>(s->cinfo.image_width)));
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckCropInside(crop, ScaledSide(static_cast<int>(s->cinfo.image_height), scale),
+                      ScaledSide(static_cast<int>(s->cinfo.image_width), scale)));
   s->crop = crop;
+  s->scale = scale;
+  s->cinfo.scale_num = 1;
+  s->cinfo.scale_denom = static_cast<unsigned>(scale);
   s->rows_left = crop.height;
   s->phase = State::Phase::kWaiting;
   // An image of several scans is decoded whole to coefficients, and nothing of it can be done
@@ -329,7 +345,7 @@ bool JpegDecoder::is_ahead() const {
 absl::Status JpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
   state_->own_entropy = false;
-  SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop));
+  SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop, state_->scale));
   for (int i = 0; i < rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
   return absl::OkStatus();
 }
@@ -369,7 +385,7 @@ absl::StatusOr<const uint8_t*> JpegDecoder::NextRow() {
   return rows.data;
 }
 
-absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) {
+absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out, JpegScale scale) {
   State* s = state_.get();
   const size_t row_bytes = static_cast<size_t>(std::max(0, crop.width)) * s->options.channels;
   if (crop.height >= 0 && out.size() != row_bytes * crop.height) {
@@ -377,7 +393,7 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out) 
                                                    row_bytes * crop.height, " for a crop of ",
                                                    crop.height, "x", crop.width));
   }
-  SYSTOLE_RETURN_IF_ERROR(StartCrop(crop));
+  SYSTOLE_RETURN_IF_ERROR(StartCrop(crop, scale));
   for (int y = 0; y < crop.height; ++y) {
     SYSTOLE_ASSIGN_OR_RETURN(const uint8_t* row, NextRow());
     std::memcpy(out.data() + y * row_bytes, row, row_bytes);

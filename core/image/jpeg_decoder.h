@@ -1,7 +1,8 @@
 // Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to those cut from the decoded whole
 // image. It costs less: columns outside the rectangle are not transformed, rows above are only
-// entropy-decoded, rows below are not touched. All decoding by libjpeg-turbo is behind this class.
-// Our own entropy decoder (huffman_decoder.h) replaces libjpeg's for clean baseline images.
+// entropy-decoded, rows below are not touched. Of large images it can decode every second, fourth
+// or eighth pixel's worth: see JpegScale. All decoding by libjpeg-turbo is behind this class. Our
+// own entropy decoder (huffman_decoder.h) replaces libjpeg's for clean baseline images.
 //
 // Single-thread. Reusable: keeps its buffers from image to image. The pixels and errors of an image
 // do not depend on earlier images.
@@ -27,6 +28,22 @@ enum class JpegDct {
   kIslow,  // Accurate integer arithmetic; what PIL and OpenCV use.
   kIfast,  // Less accurate; what TensorFlow's decode_jpeg uses by default.
 };
+
+// The size at which an image is decoded. Each pixel of a smaller image stands for a square of
+// pixels of the stored one, about their mean: libjpeg transforms each block to 4 x 4, 2 x 2 or 1
+// value.
+enum class JpegScale {
+  kFull = 1,
+  kHalf = 2,
+  kQuarter = 4,
+  kEighth = 8,
+};
+
+// `side` pixels of the stored image at that scale, rounded up.
+constexpr int ScaledSide(int side, JpegScale scale) {
+  const int divisor = static_cast<int>(scale);
+  return side / divisor + (side % divisor == 0 ? 0 : 1);
+}
 
 struct JpegDecoderOptions {
   JpegDct dct = JpegDct::kIslow;
@@ -90,18 +107,20 @@ class JpegDecoder {
 
   // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
   // uint8. One call per header. If the crop reaches the last row, the file is read up to its
-  // end-of-image marker, so decoding a whole image checks all of it.
+  // end-of-image marker, so decoding a whole image checks all of it. With another `scale` the crop
+  // is one of the smaller image, whose sides are ScaledSide().
   //   InvalidArgument     crop not inside the image, or `out` of another size.
   //   FailedPrecondition  no header read.
   //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
   //   ResourceExhausted   more scans than max_scans.
   //   Unavailable         no memory; the image itself may be good.
-  absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out);
+  absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out,
+                      JpegScale scale = JpegScale::kFull);
 
   // The same, a few rows at a time: StartCrop, then NextRows until crop.height rows have come. Each
   // call yields 1 to `max_rows` rows, each [width, channels] uint8, valid until the next call.
   // Stopping early is fine. Errors as above. REQUIRES: max_rows > 0.
-  absl::Status StartCrop(const CropRect& crop);
+  absl::Status StartCrop(const CropRect& crop, JpegScale scale = JpegScale::kFull);
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 

@@ -14,8 +14,17 @@
 namespace systole {
 namespace {
 
+// Whether libjpeg makes one pixel of each of the component's blocks, and so of the first
+// coefficient alone. At an eighth it does, unless it makes more of colour that is subsampled both
+// ways, which it then need not interpolate.
+bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
+                int block_side) {
+  return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
+                             cinfo.max_v_samp_factor % (2 * info.v_samp_factor) != 0);
+}
+
 // The one scan of an image that is ready to be decoded, but for what is wanted of it.
-HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
+HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   HuffmanScan scan;
   scan.columns = static_cast<int>(cinfo.MCUs_per_row);
   scan.rows = static_cast<int>(cinfo.MCU_rows_in_scan);
@@ -23,7 +32,12 @@ HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo) {
   for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
     const int component = cinfo.MCU_membership[i];
     const jpeg_component_info& info = *cinfo.cur_comp_info[component];
-    scan.blocks[i] = {component, info.dc_tbl_no, info.ac_tbl_no, info.component_needed != FALSE};
+    scan.blocks[i] = {
+        .component = component,
+        .dc_table = info.dc_tbl_no,
+        .ac_table = info.ac_tbl_no,
+        .wanted = info.component_needed != FALSE,
+        .dc_only = info.component_needed != FALSE && IsOnePixel(cinfo, info, block_side)};
     const auto copy = [](const JHUFF_TBL& table, HuffmanCodes& codes) {
       std::copy(std::begin(table.bits), std::end(table.bits), codes.counts);
       std::copy(std::begin(table.huffval), std::end(table.huffval), codes.symbols);
@@ -47,13 +61,13 @@ bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
 }  // namespace
 
 void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row,
-                                 int end_row) {
+                                 int end_row, int block_side) {
   if (cinfo->progressive_mode || cinfo->arith_code || jpeg_has_multiple_scans(cinfo)) return;
   if (!IsRecognisable(*cinfo->entropy)) return;
-  HuffmanScan scan = ScanOf(*cinfo);
+  HuffmanScan scan = ScanOf(*cinfo, block_side);
   // A lone component's MCU is one block, whatever its sampling.
   const JDIMENSION mcu_width = static_cast<JDIMENSION>(
-      DCTSIZE * (cinfo->num_components == 1 ? 1 : cinfo->max_h_samp_factor));
+      block_side * (cinfo->num_components == 1 ? 1 : cinfo->max_h_samp_factor));
   first_column_ = first_column / mcu_width;
   end_column_ = (first_column + cinfo->output_width + mcu_width - 1) / mcu_width;
   scan.first_column = static_cast<int>(first_column_);
@@ -61,10 +75,11 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   // Interpolated colour of a row draws on its neighbours, each of which stands for as many rows as
   // colour is subsampled by; libjpeg transforms whole rows of MCUs, a lone component's by its own
   // factor.
-  const int samples = cinfo->max_v_samp_factor;
+  const int rows_in_mcu = cinfo->max_v_samp_factor * block_side;
   const int mcu_rows = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
-  scan.first_row = std::max(0, first_row - 1) / (samples * DCTSIZE) * mcu_rows;
-  scan.end_row = ((end_row - 1 + samples) / (samples * DCTSIZE) + 1) * mcu_rows;
+  scan.first_row = std::max(0, first_row - 1) / rows_in_mcu * mcu_rows;
+  scan.end_row = ((end_row - 1 + cinfo->max_v_samp_factor) / rows_in_mcu + 1) * mcu_rows;
+  for (int i = 0; i < scan.num_blocks; ++i) dc_only_[i] = scan.blocks[i].dc_only;
   decoder_->Start(scan);
   column_ = 0;
   mcus_left_ = int64_t{cinfo->MCUs_per_row} * cinfo->MCU_rows_in_scan;
@@ -85,8 +100,13 @@ boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks)
   const HuffmanDecoder::Block* decoded = nullptr;
   bool ok = self.decoder_->Take(&decoded) && (decoded != nullptr || !transformed);
   if (ok && transformed) {
-    for (int i = 0; i < cinfo->blocks_in_MCU; ++i)
-      std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
+    for (int i = 0; i < cinfo->blocks_in_MCU; ++i) {
+      if (self.dc_only_[i]) {
+        (*blocks[i])[0] = decoded[i][0];
+      } else {
+        std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
+      }
+    }
   }
   if (ok && --self.mcus_left_ == 0) {
     const std::optional<size_t> end = self.decoder_->End();

@@ -34,9 +34,11 @@ class JpegEntropyDecoder {
 
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
   // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
-  // call. From now on libjpeg calls this object, unless HuffmanDecoder does not know this kind of
-  // image, or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
-  void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row);
+  // call. `block_side` pixels are made of a block's side: DCTSIZE, or fewer at a smaller scale.
+  // From now on libjpeg calls this object, unless HuffmanDecoder does not know this kind of image,
+  // or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
+  void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
+               int block_side);
 
   // HuffmanDecoder::DecodeAhead() of two images. REQUIRES: neither is ahead.
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
@@ -65,6 +67,7 @@ class JpegEntropyDecoder {
   // The columns of MCUs that libjpeg transforms.
   JDIMENSION first_column_ = 0;
   JDIMENSION end_column_ = 0;
+  bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block's.
   int64_t mcus_left_ = 0;
   bool in_place_ = false;
   bool gave_up_ = false;

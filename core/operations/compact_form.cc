@@ -9,6 +9,8 @@ namespace systole {
 
 std::optional<CompactForm> CompactFormOf(const v1::Output& output) {
   if (output.dtype() != v1::FLOAT32 && output.dtype() != v1::BFLOAT16) return std::nullopt;
+  // uint8 is packed otherwise, so chunks of it would say nothing of where their values stand.
+  if (output.layout() == v1::HWCN_TILED) return std::nullopt;
   const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
   // What is wrong with a spec is for the server to say.
   const absl::StatusOr<Program> program =

@@ -18,8 +18,8 @@ struct CompactForm {
   NormaliseFactors factors;  // The client's last step, before the cast to the output's own type.
 };
 
-// None if `output` travels as it is: because of its type, or because it is no output of bytes that
-// a server would accept.
+// None if `output` travels as it is: because of its type, because it is in tiles, or because it is
+// no output of bytes that a server would accept.
 std::optional<CompactForm> CompactFormOf(const v1::Output& output);
 
 }  // namespace systole

@@ -173,6 +173,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     // Cast alone rounds as well.
     lowered.rounds = fusion.rounds() && (fusion.normalises() || made != DType::kUint8);
     lowered.image.jpeg = fusion.jpeg();
+    lowered.image.scaled = lowered.program->scaled_decoding().has_value();
     lowered.image.output = {.height = static_cast<int>(type.shape[0]),
                             .width = static_cast<int>(type.shape[1]),
                             .channels = static_cast<int>(type.shape[2]),

@@ -27,6 +27,8 @@ namespace systole {
 // done one after the other, to the bit.
 struct DecodeJpegPart {
   JpegDecoderOptions options;
+  // At the scale that the windows and the resize behind it allow: see scaled_decoding.h.
+  bool scaled = false;
 };
 struct DecodeRawPart {};
 // The rectangle of an image of height x width pixels that is kept.

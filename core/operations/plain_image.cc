@@ -44,14 +44,15 @@ struct Tap {
   float weight = 0;  // Of the upper one.
 };
 
-Tap TapOf(int64_t i, int64_t in, int64_t out) {
-  const float scale = static_cast<float>(in) / static_cast<float>(out);
-  const float source = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
+Tap TapOf(int64_t i, const SourceSide& in, int64_t out) {
+  const float scale = in.extent / static_cast<float>(out);
+  const float source = (static_cast<float>(i) + 0.5f) * scale + (in.begin - 0.5f);
   auto floor = static_cast<int64_t>(source);
   if (static_cast<float>(floor) > source) --floor;
   const float weight = source - static_cast<float>(floor);
   const int64_t ceil = weight > 0 ? floor + 1 : floor;
-  return {std::clamp<int64_t>(floor, 0, in - 1), std::min(ceil, in - 1), weight};
+  const int64_t last = in.pixels - 1;
+  return {std::clamp<int64_t>(floor, 0, last), std::min(ceil, last), weight};
 }
 
 float Lerp(float a, float b, float weight) { return a + (b - a) * weight; }
@@ -126,15 +127,21 @@ Value PlacePlainly(const Value& image, const CropRect& rect, int height, int wid
 }
 
 Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width) {
+  return ResizePlainly(CropPlainly(image, rect), WholeSide(rect.height), WholeSide(rect.width),
+                       height, width);
+}
+
+Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
+                    int height, int width) {
   Value out = Value::Create(ElementType::kFloat32, {height, width, image.channels()});
   size_t to = 0;
   for (int64_t y = 0; y < height; ++y) {
-    const Tap row = TapOf(y, rect.height, height);
+    const Tap row = TapOf(y, rows, height);
     for (int64_t x = 0; x < width; ++x) {
-      const Tap column = TapOf(x, rect.width, width);
+      const Tap column = TapOf(x, columns, width);
       for (int64_t c = 0; c < image.channels(); ++c, ++to) {
         const auto at = [&](int64_t from_y, int64_t from_x) {
-          return At(image, rect.y + from_y, rect.x + from_x, c);
+          return At(image, from_y, from_x, c);
         };
         const float top =
             Lerp(at(row.lower, column.lower), at(row.lower, column.upper), column.weight);

@@ -26,6 +26,9 @@ Value PlacePlainly(const Value& image, const CropRect& rect, int height, int wid
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
 // (core/image/bilinear_resizer.h).
 Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width);
+// The same of the part of the image that both sides name. REQUIRES: they have its pixels.
+Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
+                    int height, int width);
 
 // Most values between the two passes of a resize: rows are made first, as wide as the input. They
 // measure its time, which a short and very wide image could else make minutes of.

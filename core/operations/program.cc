@@ -115,6 +115,18 @@ absl::StatusOr<Program> Program::Create(
                               .operation = *std::move(operation),
                               .output = *std::move(output)});
   }
+  std::vector<const Operation*> operations;
+  for (const Step& step : program.steps_) operations.push_back(step.operation.get());
+  program.scaled_decoding_ = ScaledDecoding::Create(operations);
+  if (program.cache_.has_value() && program.scaled_decoding_.has_value() &&
+      program.cache_->step < program.scaled_decoding_->num_operations()) {
+    return absl::InvalidArgumentError(
+        "a cache stands between decode_jpeg { scale: AUTO } and the transform that says how far "
+        "the "
+        "image shrinks, and these are one; put it behind that one and round_to_uint8, or take "
+        "scale: "
+        "FULL");
+  }
   return program;
 }
 
@@ -147,6 +159,11 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
   if (first == 0 && !value.floats.empty() &&
       (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
+  }
+  if (first == 0 && scaled_decoding_.has_value()) {
+    first = scaled_decoding_->num_operations();
+    SYSTOLE_CHECK(first <= end);
+    SYSTOLE_ASSIGN_OR_RETURN(value, scaled_decoding_->Apply(value.bytes, example));
   }
   for (size_t i = first; i < end; ++i) {
     const Step& step = steps_[i];

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/operations/operation.h"
+#include "core/operations/scaled_decoding.h"
 #include "core/tensor/dtype.h"
 #include "google/protobuf/repeated_field.h"
 #include "systole/v1/feed.pb.h"
@@ -55,6 +56,9 @@ class Program {
   const std::optional<CachePoint>& cache() const { return cache_; }
   // The program of the steps from number `first` on, which takes what the ones before make.
   Program From(size_t first) const;
+  // What stands for the first steps together, if the program begins with decode_jpeg
+  // { scale: AUTO } and shrinks what it decodes.
+  const std::optional<ScaledDecoding>& scaled_decoding() const { return scaled_decoding_; }
   // How many bytes it reads; nullopt if it reads a file of any size, or no bytes at all.
   std::optional<int64_t> input_bytes() const;
 
@@ -65,7 +69,8 @@ class Program {
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
   }
-  // The same, but ends before step `end`.
+  // The same, but ends before step `end`. REQUIRES: it does not part the steps of
+  // scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
   // The same to the bit, by Operation::Run in place of the references.
@@ -81,6 +86,7 @@ class Program {
   ValueType input_;
   std::vector<Step> steps_;
   std::optional<CachePoint> cache_;
+  std::optional<ScaledDecoding> scaled_decoding_;
 };
 
 // Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or

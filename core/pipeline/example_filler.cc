@@ -31,10 +31,6 @@ void ToChannelsFirst(const uint8_t* from, absl::Span<const int64_t> shape, uint8
   }
 }
 
-int64_t ExampleBytes(const SliceTensor& tensor) {
-  return tensor.spec.num_bytes() / tensor.per_core_batch();
-}
-
 bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
@@ -87,7 +83,8 @@ absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl
 
 absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
   for (const OutputPlan& output : plan.outputs()) {
-    const int64_t bytes = ExampleBytes(plan.layout().tensors()[static_cast<size_t>(output.tensor)]);
+    const int64_t bytes =
+        plan.layout().tensors()[static_cast<size_t>(output.tensor)].example_bytes();
     if (output.layout == v1::NHWC || example.size() >= bytes) continue;
     absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(bytes);
     if (!larger.ok()) return absl::UnavailableError(larger.status().message());
@@ -224,7 +221,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
-    const int64_t example_bytes = ExampleBytes(tensor);
+    const int64_t example_bytes = tensor.example_bytes();
     // Batch-major outputs are written straight into their place; the others go through scratch.
     uint8_t* place = slice + tensor.offset + slot * example_bytes;
     const bool in_place = output.layout == v1::NHWC;
@@ -236,7 +233,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
       length = slice + plan.layout().tensors()[at].offset + slot * int64_t{sizeof(int32_t)};
     }
     SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, FillOutput(output, i, scratch, out, length)));
-    if (output.layout == v1::HWCN) {
+    if (output.layout == v1::HWCN || output.layout == v1::HWCN_TILED) {
       PlaceExample(tensor, slot, out.data(), slice);
     } else if (output.layout == v1::NCHW) {
       switch (DTypeBytes(output.dtype)) {

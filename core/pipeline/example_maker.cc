@@ -103,6 +103,8 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
   wanted_.clear();
+  // The task with the first place, so that it is done once.
+  if (begin == 0) ClearTilePadding(layout, slice);
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
     if (place.record.has_value()) {

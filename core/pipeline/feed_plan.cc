@@ -105,6 +105,11 @@ SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t pe
       shape.push_back(per_core_batch);
       tensor.batch_axis = 3;
       break;
+    case v1::HWCN_TILED:
+      shape.push_back(per_core_batch);
+      tensor.untiled_shape = shape;
+      shape = TiledShape(shape);
+      break;
     default:
       shape.insert(shape.begin(), per_core_batch);
   }

@@ -269,6 +269,12 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
                   absl::StrCat("layout is ", v1::Layout_Name(plan.layout), ", but the shape has ",
                                plan.shape.size(), " dimensions, want [height, width, channels]"));
   }
+  if (plan.layout == v1::HWCN_TILED && plan.dtype != DType::kBfloat16) {
+    return Refuse(
+        output,
+        absl::StrCat("layout is HWCN_TILED, but dtype is ", v1::DataType_Name(output.dtype()),
+                     ", want BFLOAT16: of others a TPU packs no two into a word"));
+  }
   SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;
 }

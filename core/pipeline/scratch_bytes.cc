@@ -28,7 +28,7 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
   for (const OutputPlan& output : plan.outputs()) {
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     if (output.layout != v1::NHWC) {
-      layout = std::max(layout, tensor.spec.num_bytes() / tensor.per_core_batch());
+      layout = std::max(layout, tensor.example_bytes());
     }
     if (output.source == Source::kInt64List) {
       ints = std::max(ints, output.stored_elements * int64_t{sizeof(int64_t)});
@@ -58,7 +58,7 @@ absl::Status CheckScratchBytes(const FeedPlan& plan) {
       absl::StrCat("to make an example a thread needs about ", bytes.sum(),
                    " bytes beside it, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
                    " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
-                   " for an example on its way to its place (layout NCHW or HWCN, lists, "
+                   " for an example on its way to its place (a layout other than NHWC, lists, "
                    "round_to_uint8, transforms that are not done in one pass); "
                    "ask for fewer or smaller outputs"));
 }

@@ -29,6 +29,9 @@ void DescribeLayout(const SliceLayout& layout, v1::ResolveFeedResponse& response
     description.set_dtype(static_cast<v1::DataType>(tensor.spec.dtype));
     for (const int64_t dimension : tensor.spec.shape) description.add_shape(dimension);
     description.set_batch_axis(tensor.batch_axis);
+    for (const int64_t dimension : tensor.untiled_shape) {
+      description.add_untiled_shape(dimension);
+    }
   }
 }
 
@@ -49,7 +52,9 @@ absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response) {
     tensors.push_back({.spec = {.name = description.name(),
                                 .dtype = static_cast<DType>(description.dtype()),
                                 .shape = {description.shape().begin(), description.shape().end()}},
-                       .batch_axis = description.batch_axis()});
+                       .batch_axis = description.batch_axis(),
+                       .untiled_shape = {description.untiled_shape().begin(),
+                                         description.untiled_shape().end()}});
   }
   return SliceLayout::Create(std::move(tensors));
 }

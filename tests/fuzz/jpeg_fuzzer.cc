@@ -4,6 +4,7 @@
 // entropy decoder must say what libjpeg's says: pixels, errors, warnings. So must a decoder that
 // has seen other images, one that decodes beside another, and one whose image ends otherwise.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -118,6 +119,34 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg) {
   }
 }
 
+// A crop of an image decoded at a smaller scale is the cut of it, and libjpeg's own entropy decoder
+// gives the same.
+void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
+  const JpegScale scale =
+      std::array{JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}[jpeg.size() % 3];
+  JpegDecoder library = *JpegDecoder::Create(
+      {.max_pixels = kMaxPixels, .max_scans = 12, .library_entropy_decoder = true});
+  const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
+  if (!info.ok() || !library.ReadHeader(jpeg).ok()) return;
+  const CropRect whole =
+      WholeImage(ScaledSide(info->height, scale), ScaledSide(info->width, scale));
+  std::vector<uint8_t> ours(size_t{3} * whole.width * whole.height), theirs(ours.size());
+  const absl::Status status = decoder.Decode(whole, absl::MakeSpan(ours), scale);
+  SYSTOLE_CHECK(library.Decode(whole, absl::MakeSpan(theirs), scale) == status);
+  SYSTOLE_CHECK(decoder.warnings() == library.warnings());
+  if (!status.ok()) return;
+  SYSTOLE_CHECK(ours == theirs);
+  const CropRect part = {whole.height / 3, whole.width / 4, (whole.height + 1) / 2,
+                         (whole.width + 1) / 2};
+  std::vector<uint8_t> cut(size_t{3} * part.width * part.height);
+  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+  SYSTOLE_CHECK(decoder.Decode(part, absl::MakeSpan(cut), scale).ok());
+  for (int y = 0; y < part.height; ++y) {
+    SYSTOLE_CHECK(std::memcmp(&ours[(size_t{1} * (part.y + y) * whole.width + part.x) * 3],
+                              &cut[size_t{3} * y * part.width], size_t{3} * part.width) == 0);
+  }
+}
+
 void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
   const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
   if (!info.ok()) return;
@@ -164,6 +193,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CompareWithLibrary(strict, /*strict=*/true, ended, /*whole=*/true);
   CompareWithLibrary(lenient, /*strict=*/false, ended, /*whole=*/true);
   DecodeTogether(strict, other, jpeg);
+  DecodeScaled(strict, jpeg);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {
     transformer

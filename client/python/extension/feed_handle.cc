@@ -258,6 +258,7 @@ nb::dict FeedHandle::Shape() const {
     described["dtype"] = std::string(DTypeName(tensor.spec.dtype));
     described["shape"] = tensor.spec.shape;
     described["batch_axis"] = tensor.batch_axis;
+    described["untiled_shape"] = tensor.untiled_shape;
     described["offset"] = shape_->OffsetOf(shape_->core_begin, index++);
     tensors.append(described);
   }

@@ -23,8 +23,10 @@ class ArraySpec:
     shape: tuple[int, ...] | None
     # Of one core's part.
     per_core_shape: tuple[int, ...]
-    # Which dimension counts the examples: 0, or the last.
+    # Which dimension counts the examples: 0, or the last. In tiles 3, which counts 128 at a time.
     batch_axis: int
+    # In tiles (layout HWCN_TILED): one core's [height, width, channels, examples]. Else None.
+    untiled_shape: tuple[int, ...] | None
     # Of the first core's part, from the start of the step's memory; the others follow without gap.
     offset: int
 
@@ -49,14 +51,21 @@ class Layout:
         self.tensors: dict[str, ArraySpec] = {}
         for tensor in described["tensors"]:
             per_core = tuple(tensor["shape"])
-            axis = tensor["batch_axis"]
+            untiled = tuple(tensor["untiled_shape"]) or None
+            axis = tensor["batch_axis"] if untiled is None else 3
             joined: tuple[int, ...] | None = None
             if axis == 0:
                 joined = (per_core[0] * self.num_cores, *per_core[1:])
             elif self.num_cores == 1:
                 joined = per_core
             self.tensors[tensor["name"]] = ArraySpec(
-                tensor["name"], DTYPES[tensor["dtype"]], joined, per_core, axis, tensor["offset"]
+                tensor["name"],
+                DTYPES[tensor["dtype"]],
+                joined,
+                per_core,
+                axis,
+                untiled,
+                tensor["offset"],
             )
 
 
@@ -125,8 +134,9 @@ class Batch(Mapping[str, Array]):
             if spec is None:
                 raise KeyError(f"{name!r}: the batch has {', '.join(self._layout.tensors)}")
             if spec.shape is None:
+                where = "in its last dimension" if spec.untiled_shape is None else "in tiles"
                 raise ValueError(
-                    f"{name!r} has the examples in its last dimension, so the parts of "
+                    f"{name!r} has the examples {where}, so the parts of "
                     f"{self._layout.num_cores} cores are no one array: take batch.per_core()"
                 )
             array = array_at(self._memory, spec.offset, spec.dtype, spec.shape)

@@ -76,7 +76,9 @@ def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding
 def _examples(
     batch: Batch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
-    """The examples [begin, end) of the global batch, as a view where they are in one piece."""
+    """The examples [begin, end) of the global batch, as a view where they are in one piece. In tiles
+    they are counted in tiles: a core's places are a whole number of these.
+    """
     per_core = spec.per_core_shape[spec.batch_axis]
     first, last = (core * per_core for core in batch.cores)
     if begin < first or end > last:
@@ -90,12 +92,10 @@ def _examples(
     parts = []
     for core in range(begin // per_core, math.ceil(end / per_core)):
         at = core * per_core
-        parts.append(
-            np.asarray(batch.core_array(spec.name, core))[
-                ..., max(begin - at, 0) : min(end - at, per_core)
-            ]
-        )
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        wanted = slice(max(begin - at, 0), min(end - at, per_core))
+        before = (slice(None),) * spec.batch_axis
+        parts.append(np.asarray(batch.core_array(spec.name, core))[(*before, wanted)])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=spec.batch_axis)
 
 
 class DevicePrefetch(Iterator[DeviceBatch]):

@@ -152,6 +152,40 @@ TEST_F(FeedCommandTest, SaysWhatTheWireCarried) {
                                       "\"wire\":\"FINISHED\""));
 }
 
+// Tiles of 2 pixels with 3 of 8 channels and 4 of 128 places.
+TEST_F(FeedCommandTest, SaysHowMuchOfTilesIsUseful) {
+  const FakeFeed feed = {
+      .tensors = {
+          {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}},
+          {.spec = {.name = "x", .dtype = DType::kBfloat16, .shape = {1, 2, 1, 1, 4, 128, 2}},
+           .untiled_shape = {1, 2, 3, 4}}}};
+  const FakeServer server(feed);
+  EXPECT_THAT(
+      Feed(server.address(), {"--steps", "5"}, feed).out,
+      HasSubstr("tiles (HWCN_TILED): 104 of 8200 bytes a step are examples, 1.3 %; the rest "
+                "pads channels to 8 and places to 128\n"));
+  EXPECT_THAT(Feed(server.address(), {"--steps", "5", "--json"}, feed).out,
+              HasSubstr("\"bytes_per_step\":8200,\"useful_bytes_per_step\":104"));
+  EXPECT_THAT(Feed(FakeServer(FakeFeed()), {"--steps", "5"}).out, Not(HasSubstr("tiles")));
+}
+
+TEST_F(FeedCommandTest, TilesThatWereNotAskedForAreRefused) {
+  const SliceTensor valid = {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}};
+  const FakeFeed plain = {
+      .tensors = {valid,
+                  {.spec = {.name = "x", .dtype = DType::kBfloat16, .shape = {1, 2, 3, 4}},
+                   .batch_axis = 3}}};
+  const FakeFeed tiled = {
+      .tensors = {
+          valid,
+          {.spec = {.name = "x", .dtype = DType::kBfloat16, .shape = {1, 2, 1, 1, 4, 128, 2}},
+           .untiled_shape = {1, 2, 3, 4}}}};
+  EXPECT_THAT(Feed(FakeServer(tiled).address(), {"--steps", "5"}, plain).err,
+              HasSubstr("tensor 'x' is in tiles, but the spec has layout: NHWC"));
+  EXPECT_THAT(Feed(FakeServer(plain).address(), {"--steps", "5"}, tiled).err,
+              HasSubstr("tensor 'x' is not in tiles, but the spec has layout: HWCN_TILED"));
+}
+
 TEST_F(FeedCommandTest, SaysWhatWasDamagedOnTheWay) {
   const FakeServer server({.spoil = [](int stream, int chunk, FakeChunk& piece) {
     if (stream % 3 == 0 && chunk == 2) piece.header.crc32c ^= 1;

@@ -98,6 +98,7 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
     output.set_name(tensor.spec.name);
     output.set_feature(tensor.spec.name);
     output.set_dtype(static_cast<v1::DataType>(tensor.spec.dtype));
+    if (tensor.is_tiled()) output.set_layout(v1::HWCN_TILED);
     if (feed.pixels && tensor.spec.name == "x") {
       output.add_transforms()->mutable_decode_raw();
       output.add_shape(feed.example_bytes);

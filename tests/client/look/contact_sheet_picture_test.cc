@@ -38,8 +38,9 @@ int DifferenceFromBlocks(const DecodedPicture& picture, int64_t example, int64_t
 
 TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
   const double kMean[] = {123.5, 116.25, 103}, kStddev[] = {58.5, 57, 57.25};
-  for (const v1::Layout layout : {v1::NHWC, v1::NCHW, v1::HWCN}) {
+  for (const v1::Layout layout : {v1::NHWC, v1::NCHW, v1::HWCN, v1::HWCN_TILED}) {
     for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16}) {
+      if (layout == v1::HWCN_TILED && dtype != DType::kBfloat16) continue;
       for (const int64_t channels : {1, 3}) {
         for (const StepPlacement placement :
              {StepPlacement::kCoreMajor, StepPlacement::kTensorMajor}) {
@@ -74,7 +75,10 @@ TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
           }
           EXPECT_THAT(page, HasSubstr(normalised ? "put back from normalize"
                                                  : "taken as they are: 0 is black, 255 is white"));
-          EXPECT_EQ(RowOf(page, "image")[2], v1::Layout_Name(layout));
+          EXPECT_EQ(RowOf(page, "image")[2], layout != v1::HWCN_TILED ? v1::Layout_Name(layout)
+                                             : channels == 1
+                                                 ? "HWCN_TILED, 3072 of 786432 bytes useful"
+                                                 : "HWCN_TILED, 9216 of 786432 bytes useful");
         }
       }
     }

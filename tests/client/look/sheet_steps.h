@@ -88,7 +88,11 @@ inline SliceTensor SliceTensorOf(const SheetTensor& tensor, int64_t per_core) {
   std::vector<int64_t>& shape = slice.spec.shape;
   shape = tensor.shape;
   if (tensor.layout == v1::NCHW) shape = {tensor.shape[2], tensor.shape[0], tensor.shape[1]};
-  if (tensor.layout == v1::HWCN) {
+  if (tensor.layout == v1::HWCN_TILED) {
+    shape.push_back(per_core);
+    slice.untiled_shape = shape;
+    shape = TiledShape(shape);
+  } else if (tensor.layout == v1::HWCN) {
     slice.batch_axis = static_cast<int>(shape.size());
     shape.push_back(per_core);
   } else {
@@ -103,6 +107,12 @@ inline int64_t PlaceOfElement(const SheetTensor& tensor, int64_t per_core, int64
   int64_t count = 1;
   for (const int64_t size : tensor.shape) count *= size;
   if (tensor.layout == v1::HWCN) return element * per_core + slot;
+  if (tensor.layout == v1::HWCN_TILED) {
+    // At most 8 channels and 128 places: one tile for each pixel.
+    const int64_t pixel = element / tensor.shape[2];
+    const int64_t channel = element % tensor.shape[2];
+    return ((pixel * 4 + channel / 2) * 128 + slot) * 2 + channel % 2;
+  }
   if (tensor.layout != v1::NCHW) return slot * count + element;
   const int64_t pixels = tensor.shape[0] * tensor.shape[1];
   return slot * count + element % tensor.shape[2] * pixels + element / tensor.shape[2];

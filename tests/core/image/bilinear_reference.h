@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/image/bilinear_resizer.h"
+#include "core/image/crop.h"
 #include "core/numeric/bf16.h"
 
 namespace systole {
@@ -21,33 +22,34 @@ inline float ReferenceLerp(float a, float b, float t) {
   return a + product;
 }
 
-// `pixels`: [in_height, in_width, channels]. Returns the dense output, before any element stride.
-inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels, int in_height,
-                                            int in_width, bool flip,
-                                            const BilinearResizerOptions& options) {
+// `pixels`: [rows.pixels, columns.pixels, channels]. Returns the dense output, before any element
+// stride.
+inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels,
+                                            const SourceSide& rows, const SourceSide& columns,
+                                            bool flip, const BilinearResizerOptions& options) {
   const int channels = options.channels;
   const size_t value_bytes = PixelTypeBytes(options.type);
   std::vector<uint8_t> out(size_t{1} * options.height * options.width * channels * value_bytes);
-  const float scale_y = static_cast<float>(in_height) / static_cast<float>(options.height);
-  const float scale_x = static_cast<float>(in_width) / static_cast<float>(options.width);
+  const float scale_y = rows.extent / static_cast<float>(options.height);
+  const float scale_x = columns.extent / static_cast<float>(options.width);
   size_t at = 0;
   for (int y = 0; y < options.height; ++y) {
     const volatile float scaled_y = (static_cast<float>(y) + 0.5f) * scale_y;
-    const float source_y = scaled_y - 0.5f;
+    const float source_y = scaled_y + (rows.begin - 0.5f);
     const int y0 = std::max(static_cast<int>(std::floor(source_y)), 0);
-    const int y1 = std::min(static_cast<int>(std::ceil(source_y)), in_height - 1);
+    const int y1 = std::min(static_cast<int>(std::ceil(source_y)), rows.pixels - 1);
     const float ty = source_y - std::floor(source_y);
     for (int out_x = 0; out_x < options.width; ++out_x) {
       const int x = flip ? options.width - 1 - out_x : out_x;
       const volatile float scaled_x = (static_cast<float>(x) + 0.5f) * scale_x;
-      const float source_x = scaled_x - 0.5f;
+      const float source_x = scaled_x + (columns.begin - 0.5f);
       const int x0 = std::max(static_cast<int>(std::floor(source_x)), 0);
-      const int x1 = std::min(static_cast<int>(std::ceil(source_x)), in_width - 1);
+      const int x1 = std::min(static_cast<int>(std::ceil(source_x)), columns.pixels - 1);
       const float tx = source_x - std::floor(source_x);
       for (int c = 0; c < channels; ++c) {
         const auto pixel = [&](int row, int column) {
           return static_cast<float>(
-              pixels[(static_cast<size_t>(row) * in_width + column) * channels + c]);
+              pixels[(static_cast<size_t>(row) * columns.pixels + column) * channels + c]);
         };
         const float top = ReferenceLerp(pixel(y0, x0), pixel(y0, x1), tx);
         const float bottom = ReferenceLerp(pixel(y1, x0), pixel(y1, x1), tx);
@@ -65,6 +67,13 @@ inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels, 
     }
   }
   return out;
+}
+
+// The same of all pixels.
+inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels, int in_height,
+                                            int in_width, bool flip,
+                                            const BilinearResizerOptions& options) {
+  return ReferenceResize(pixels, WholeSide(in_height), WholeSide(in_width), flip, options);
 }
 
 }  // namespace systole

@@ -74,6 +74,28 @@ TEST(BilinearResizerTest, SameSizeKeepsEveryValue) {
   EXPECT_EQ(ResizeToFloats(pixels, 7, 5, 7, 5), std::vector<float>(pixels.begin(), pixels.end()));
 }
 
+// The samples lie where they would in the whole row, at (begin + (i + 0.5) * extent / 2) - 0.5.
+TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
+  auto resizer = BilinearResizer::Create(
+      {.height = 1, .width = 2, .channels = 1, .type = PixelType::kFloat32});
+  ASSERT_THAT(resizer, IsOk());
+  const auto resize = [&](const SourceSide& columns) {
+    std::vector<uint8_t> row(4 + BilinearResizer::kRowPaddingBytes);
+    for (size_t i = 0; i < 4; ++i) row[i] = static_cast<uint8_t>(10 * i);
+    std::vector<float> out(2);
+    EXPECT_THAT(resizer->Start(WholeSide(1), columns, false,
+                               absl::MakeSpan(reinterpret_cast<uint8_t*>(out.data()), 8)),
+                IsOk());
+    resizer->AddRow(row.data());
+    return out;
+  };
+  EXPECT_THAT(resize(WholeSide(4)), ElementsAre(5.0f, 25.0f));
+  EXPECT_THAT(resize({.pixels = 4, .begin = 0.5f, .extent = 2}), ElementsAre(5.0f, 15.0f));
+  EXPECT_THAT(resize({.pixels = 4, .begin = 0.875f, .extent = 3}), ElementsAre(11.25f, 26.25f));
+  // Tables of another part of as many pixels are not used again.
+  EXPECT_THAT(resize({.pixels = 4, .begin = 0.25f, .extent = 3}), ElementsAre(5.0f, 20.0f));
+}
+
 struct Shape {
   int in_height, in_width, out_height, out_width;
 };
@@ -244,6 +266,12 @@ TEST(BilinearResizerTest, BadOptionsAndSizesAreNamed) {
               StatusIs(kInvalid, HasSubstr("0x5")));
   EXPECT_THAT(resizer->Start(5, 65536, false, absl::MakeSpan(out)),
               StatusIs(kInvalid, HasSubstr("5x65536")));
+  for (const SourceSide& part :
+       {SourceSide{5, -0.5f, 2}, SourceSide{5, 0, 0}, SourceSide{5, 1, 4.5f}, SourceSide{5, 0, NAN},
+        SourceSide{5, NAN, 1}}) {
+    EXPECT_THAT(resizer->Start(WholeSide(5), part, false, absl::MakeSpan(out)),
+                StatusIs(kInvalid, HasSubstr("the part of 5 input pixels begins at")));
+  }
   out.resize(11);
   EXPECT_THAT(resizer->Start(5, 5, false, absl::MakeSpan(out)),
               StatusIs(kInvalid, HasSubstr("11 bytes, want at least 12")));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/image/paired_decoding.h"
+#include "core/image/scaled_crop.h"
 #include "core/numeric/simd_target.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
@@ -69,6 +70,62 @@ TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
     }
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+// Whole decode at the smaller scale by plain libjpeg, cut, then the scalar reference.
+TEST(ImageTransformerTest, ScaledEqualsDecodeAtThatScaleThenResizeOnEveryTarget) {
+  const std::vector<JpegKind> kinds = {
+      {.name = "444"},
+      {.name = "422", .h = 2},
+      k420,
+      {.name = "411", .h = 4},
+      {.name = "progressive 420", .h = 2, .v = 2, .progressive = true}};
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_THAT(ForceSimdTarget(target), IsOk());
+    std::vector<int> drawn(9);  // Crops by divisor.
+    const ImageTransformerOptions options = {.output = Imagenet(12, PixelType::kFloat32),
+                                             .scaled = true};
+    ImageTransformer transformer = MakeTransformer(options);
+    for (int record = 0; record < 60; ++record) {
+      const JpegKind& kind = kinds[static_cast<size_t>(record) % kinds.size()];
+      SCOPED_TRACE(kind.name);
+      const std::string jpeg = MakeJpeg(kind, 100 + record, 81 + record, record);
+      CounterRng rng(/*seed=*/1, 0, record, 0);
+      const auto info = transformer.ReadHeader(jpeg);
+      ASSERT_THAT(info, IsOk());
+      const CropRect crop = record < 5 ? WholeImage(info->height, info->width)
+                                       : RandomResizedCrop({}, info->height, info->width, rng);
+      const bool flip = DrawFlip(rng);
+      std::vector<uint8_t> out(transformer.output_bytes());
+      ASSERT_THAT(transformer.Transform(crop, flip, absl::MakeSpan(out)), IsOk());
+      const ScaledCrop scaled = ScaleCrop(crop, 12, 12);
+      const int divisor = static_cast<int>(scaled.scale);
+      ++drawn[static_cast<size_t>(divisor)];
+      const Decoded whole = DecodeWhole(jpeg, {.divisor = divisor});
+      const CropRect& rect = scaled.rect;
+      const std::vector<uint8_t> cut =
+          Cut(whole.pixels, whole.width, 3, rect.y, rect.x, rect.height, rect.width);
+      ASSERT_EQ(out, ReferenceResize(cut, scaled.rows, scaled.columns, flip, options.output));
+    }
+    for (const size_t divisor : {2, 4, 8}) EXPECT_GT(drawn[divisor], 3) << divisor;
+  }
+  ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
+  const std::string jpeg = MakeJpeg(k420, 61, 50, 1);
+  std::vector<uint8_t> out[2];
+  for (const bool scaled : {false, true}) {
+    ImageTransformer transformer =
+        MakeTransformer({.output = {.height = 20, .width = 26}, .scaled = scaled});
+    out[scaled ? 1 : 0].resize(transformer.output_bytes());
+    ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+    // Its width alone would do for a half.
+    ASSERT_THAT(transformer.Transform({7, 3, 39, 58}, true, absl::MakeSpan(out[scaled ? 1 : 0])),
+                IsOk());
+  }
+  EXPECT_EQ(out[1], out[0]);
 }
 
 TEST(ImageTransformerTest, EveryKindOfJpegGoesThrough) {
@@ -170,6 +227,11 @@ TEST(ImageTransformerTest, BadArgumentsAreNamed) {
   ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out).subspan(1)),
               StatusIs(kInvalid, HasSubstr("11 bytes")));
+  // Of the smaller image, 3 pixels high, that crop would be inside.
+  ImageTransformer scaled = MakeTransformer({.output = {.height = 1, .width = 1}, .scaled = true});
+  ASSERT_THAT(scaled.ReadHeader(jpeg), IsOk());
+  EXPECT_THAT(scaled.Transform({0, 0, 11, 20}, false, absl::MakeSpan(out)),
+              StatusIs(kInvalid, HasSubstr("crop of 11x20")));
   const std::vector<uint8_t> pixels(11);
   EXPECT_THAT(
       transformer.TransformPixels(pixels, 2, 2, WholeImage(2, 2), false, absl::MakeSpan(out)),

@@ -92,29 +92,35 @@ struct Size {
 };
 
 // The claim the whole room stands on.
-void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_per_image) {
+void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_per_image,
+                                 JpegScale scale = JpegScale::kFull) {
   JpegDecoder decoder = MakeDecoder(options);
   CounterRng rng(/*seed=*/3, 0, 0, 0);
   const OracleOptions oracle = {.grey = options.channels == 1,
                                 .ifast = options.dct == JpegDct::kIfast,
-                                .fancy_upsampling = options.fancy_upsampling};
+                                .fancy_upsampling = options.fancy_upsampling,
+                                .divisor = static_cast<int>(scale)};
   for (const JpegKind& kind : AllJpegKinds()) {
-    for (const Size size : {Size{131, 97}, Size{64, 48}, Size{17, 35}, Size{1, 1}}) {
-      const std::string jpeg = MakeJpeg(kind, size.width, size.height, 11);
+    for (const Size stored : {Size{131, 97}, Size{64, 48}, Size{17, 35}, Size{1, 1}}) {
+      const std::string jpeg = MakeJpeg(kind, stored.width, stored.height, 11);
       const Decoded decoded = DecodeWhole(jpeg, oracle);
+      const Size size = {ScaledSide(stored.width, scale), ScaledSide(stored.height, scale)};
+      ASSERT_EQ(decoded.width, size.width);
+      ASSERT_EQ(decoded.height, size.height);
       const std::vector<uint8_t> whole = Expected(decoded, options.channels);
       for (int i = 0; i < crops_per_image; ++i) {
         const CropRect crop = RandomCrop(rng, size.height, size.width);
         const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
         ASSERT_THAT(info, IsOk()) << kind.name;
-        ASSERT_EQ(info->width, size.width);
-        ASSERT_EQ(info->height, size.height);
+        ASSERT_EQ(info->width, stored.width);
+        ASSERT_EQ(info->height, stored.height);
         std::vector<uint8_t> out(size_t{1} * crop.height * crop.width * options.channels);
-        ASSERT_THAT(decoder.Decode(crop, absl::MakeSpan(out)), IsOk()) << kind.name;
+        ASSERT_THAT(decoder.Decode(crop, absl::MakeSpan(out), scale), IsOk()) << kind.name;
         ASSERT_EQ(out,
                   Cut(whole, size.width, options.channels, crop.y, crop.x, crop.height, crop.width))
-            << kind.name << " " << size.width << "x" << size.height << ": crop y " << crop.y
-            << " x " << crop.x << " " << crop.height << "x" << crop.width;
+            << kind.name << " " << size.width << "x" << size.height << ", a side of "
+            << oracle.divisor << " as 1: crop y " << crop.y << " x " << crop.x << " " << crop.height
+            << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
         // What libjpeg asks for was foreseen, else it would have taken over.
         ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
@@ -136,6 +142,15 @@ TEST(JpegDecoderTest, CropEqualsCutOfWholeImageWithFastDct) {
 
 TEST(JpegDecoderTest, CropEqualsCutOfWholeImageWithPlainUpsampling) {
   ExpectCropsEqualCutsOfWhole({.fancy_upsampling = false}, 20);
+}
+
+TEST(JpegDecoderTest, CropEqualsCutOfWholeImageAtEveryScale) {
+  for (const JpegScale scale : {JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}) {
+    ExpectCropsEqualCutsOfWhole({}, 60, scale);
+    ExpectCropsEqualCutsOfWhole({.channels = 1}, 20, scale);
+    ExpectCropsEqualCutsOfWhole({.dct = JpegDct::kIfast}, 20, scale);
+    ExpectCropsEqualCutsOfWhole({.fancy_upsampling = false}, 20, scale);
+  }
 }
 
 // Skipping into the middle of a block or of a pair of rows has its own paths in libjpeg.

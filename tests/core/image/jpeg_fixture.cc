@@ -166,6 +166,7 @@ Decoded DecodeWhole(const std::string& jpeg, const OracleOptions& options) {
   cinfo.out_color_space = four ? JCS_CMYK : options.grey ? JCS_GRAYSCALE : JCS_RGB;
   cinfo.dct_method = options.ifast ? JDCT_IFAST : JDCT_ISLOW;
   cinfo.do_fancy_upsampling = options.fancy_upsampling ? TRUE : FALSE;
+  cinfo.scale_denom = static_cast<unsigned>(options.divisor);
   jpeg_start_decompress(&cinfo);
   Decoded decoded = {static_cast<int>(cinfo.output_width),
                      static_cast<int>(cinfo.output_height),

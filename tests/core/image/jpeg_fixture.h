@@ -50,6 +50,7 @@ struct OracleOptions {
   bool grey = false;  // Of images that are not CMYK.
   bool ifast = false;
   bool fancy_upsampling = true;
+  int divisor = 1;  // Decoded at 1 / divisor of its size.
 };
 
 // The whole image as libjpeg gives it: grey, RGB or CMYK.

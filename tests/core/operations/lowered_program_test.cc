@@ -89,6 +89,26 @@ TEST(LoweredProgramTest, AnImageOfAnySizeThatNothingFusedCutsIsInterpreted) {
   }
 }
 
+TEST(LoweredProgramTest, AJpegIsDecodedScaledIfAResizeFollowsBehindCropsAlone) {
+  const std::string auto_scale = "dtype: FLOAT32 transforms { decode_jpeg { scale: AUTO } } ";
+  const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
+  const std::string center = "transforms { center_crop { height: 4 width: 5 } } ";
+  const auto is_scaled = [](const std::string& text) { return LowerText(text).image.scaled; };
+  for (const std::string resize : {kCrop, kResize, center.c_str()}) {
+    EXPECT_TRUE(is_scaled(auto_scale + resize)) << resize;
+    EXPECT_TRUE(is_scaled(auto_scale + kWindow + central + kWindow + resize + kFlip + kNormalize));
+    EXPECT_TRUE(is_scaled(auto_scale + resize + kResize));  // The second one gets pixels.
+    EXPECT_FALSE(is_scaled(kJpeg + resize));
+    EXPECT_FALSE(is_scaled(auto_scale + kRound + resize));
+    EXPECT_FALSE(is_scaled(auto_scale + kWindow + kFlip + resize));
+    EXPECT_FALSE(is_scaled(auto_scale + kBrightness + resize));
+  }
+  EXPECT_FALSE(is_scaled(auto_scale + kWindow));
+  const std::string size = "transforms { resize { height: 4 width: 5 ";
+  EXPECT_FALSE(is_scaled(auto_scale + size + "antialias: true } }"));
+  EXPECT_FALSE(is_scaled(auto_scale + size + "method: AREA } }"));
+}
+
 TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).rest_bytes, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).rounded_bytes, 4 * 5 * 3);
@@ -137,6 +157,7 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
   std::vector<int> ways(5);
   int with_rest = 0;
   int with_cache = 0;
+  int scaled = 0;
   std::set<std::string> drawn_operations;
   for (int64_t round = 0; round < 3000; ++round) {
     CounterRng rng(20, 0, round, 1);
@@ -155,6 +176,7 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
       ++with_cache;
       drawn_operations.insert("cache");
     }
+    scaled += lowered.image.scaled ? 1 : 0;
     for (const Program::Step& step : program->steps()) drawn_operations.insert(step.name);
   }
   for (const OperationRow& row : Operations()) {
@@ -165,6 +187,7 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
   }
   EXPECT_GT(with_rest, 300);
   EXPECT_GT(with_cache, 100);
+  EXPECT_GT(scaled, 20);
 }
 
 }  // namespace

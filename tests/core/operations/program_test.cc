@@ -102,6 +102,13 @@ TEST(ProgramTest, ACacheStandsOnlyWhereItsValuesAreAlwaysTheSame) {
   EXPECT_THAT(refusal(jpeg + "transforms { resize { height: 2 width: 2 } } " + cache),
               HasSubstr("keeps uint8, not float32; put it right behind the decode, or behind "
                         "round_to_uint8"));
+  EXPECT_THAT(refusal("transforms { decode_jpeg { scale: AUTO } } " + cache +
+                      "transforms { resize { height: 2 width: 2 } }"),
+              HasSubstr("or take scale: FULL"));
+  EXPECT_THAT(Compile("transforms { decode_jpeg { scale: AUTO } } transforms { resize { height: 2 "
+                      "width: 2 } } transforms { round_to_uint8 {} } " +
+                      cache),
+              IsOk());
   EXPECT_THAT(refusal(jpeg + "transforms { cache { store: 7 } }"), HasSubstr("store: 7"));
 }
 

@@ -278,9 +278,9 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
   const v1::DecodeJpeg jpeg = first.decode_jpeg();
   switch (way) {
     case 0:
-      return;
     case 1:
-      first.mutable_decode_jpeg()->set_plain_upscaling(true);
+      first.mutable_decode_jpeg()->set_plain_upscaling(way == 1);
+      if (bytes.Below(2) == 1) first.mutable_decode_jpeg()->set_scale(v1::DecodeJpeg::AUTO);
       return;
     case 2:
       first.mutable_decode_png()->set_channels(jpeg.channels());

@@ -234,6 +234,15 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
                 "want UINT8, FLOAT32 or BFLOAT16");
   RefusesOutput("name: 'a' feature: 'record_id' shape: 1 dtype: INT64", "record_id is a scalar");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 layout: NCHW", "layout is NCHW");
+  RefusesOutput("name: 'a' feature: 'path' shape: 3 dtype: BFLOAT16 layout: HWCN_TILED",
+                "layout is HWCN_TILED, but the shape has 1 dimensions");
+  for (const std::string dtype : {"UINT8", "FLOAT32"}) {
+    RefusesOutput(
+        "name: 'a' feature: 'image' layout: HWCN_TILED transforms { decode_jpeg {} } "
+        "transforms { resize { height: 4 width: 4 } } dtype: " +
+            dtype,
+        "layout is HWCN_TILED, but dtype is " + dtype + ", want BFLOAT16");
+  }
 }
 
 TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {

@@ -70,6 +70,30 @@ def test_with_the_batch_last_there_are_only_parts(shards, write_spec):
         assert one["image"].tobytes() == batch.per_core()[1]["image"].tobytes()
 
 
+def test_tiles_hold_what_hwcn_holds(shards, write_spec):
+    plain = write_spec(spec_text(image("image", "BFLOAT16", "HWCN")), "plain.textproto")
+    tiled = write_spec(spec_text(image("image", "BFLOAT16", "HWCN_TILED")), "tiled.textproto")
+    with systole.LocalFeed(shards, plain) as feed:
+        wanted = next(feed).per_core()
+    with systole.LocalFeed(shards, tiled) as feed:
+        batch = next(feed)
+        spec = batch.element_spec["image"]
+        assert spec.shape is None
+        assert spec.untiled_shape == (40, 32, 3, 4)
+        with pytest.raises(ValueError, match="in tiles.*per_core"):
+            batch["image"]
+        height, width, channels, examples = spec.untiled_shape
+        for core, arrays in enumerate(batch.per_core()):
+            tiles = np.asarray(arrays["image"])
+            assert tiles.shape == (40, 32, 1, 1, 4, 128, 2)
+            whole = tiles.transpose(0, 1, 2, 4, 6, 3, 5).reshape(height, width, 8, 128)
+            assert (whole[:, :, :channels, :examples] == np.asarray(wanted[core]["image"])).all()
+            assert not whole[:, :, channels:].any()
+            assert not whole[:, :, :, examples:].any()
+    with systole.LocalFeed(shards, tiled, cores=(1, 2)) as feed:
+        assert next(feed)["image"].shape == (40, 32, 1, 1, 4, 128, 2)
+
+
 def test_what_one_core_writes_is_its_own(feed):
     batch = next(feed)
     batch["label"][...] = -7

@@ -54,6 +54,13 @@ def test_every_dtype_and_layout(kind, dtype, layout, server, neighbour, shards, 
 
 
 @pytest.mark.parametrize("kind", FEEDS)
+def test_tiles(kind, server, neighbour, shards, write_spec, wanted):
+    spec = write_spec(spec_text(image("image", "BFLOAT16", "HWCN_TILED")))
+    with open_feed(kind, spec, server, neighbour, shards) as feed:
+        assert digests(feed) == wanted(spec)
+
+
+@pytest.mark.parametrize("kind", FEEDS)
 def test_four_processes_have_the_parts_of_one(kind, server, neighbour, shards, write_spec, wanted):
     spec = write_spec()
     lines = []

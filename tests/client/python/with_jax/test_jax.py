@@ -94,6 +94,17 @@ def test_with_the_batch_last(shards, write_spec):
         assert np.asarray(array).tobytes() == wanted.tobytes()
 
 
+def test_in_tiles_each_device_gets_its_cores(shards, write_spec):
+    text = SPEC.replace("layout: NHWC", "layout: HWCN_TILED")
+    sharding = NamedSharding(mesh(8), PartitionSpec(None, None, None, "data"))
+    with systole.LocalFeed(shards, write_spec(text)) as feed:
+        batch = next(feed)
+        array = systole.jax.to_devices(batch, {"image": sharding})["image"]
+        assert array.shape[3] == 8
+        wanted = np.concatenate([core["image"] for core in batch.per_core()], axis=3)
+        assert np.asarray(array).tobytes() == wanted.tobytes()
+
+
 def test_a_mesh_that_wants_what_others_have_is_refused(shards, write_spec):
     sharding = NamedSharding(mesh(8), PartitionSpec("data"))
     with systole.LocalFeed(shards, write_spec(SPEC), cores=(0, 4)) as feed:
