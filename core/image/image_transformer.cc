@@ -1,5 +1,6 @@
 #include "core/image/image_transformer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,12 +12,32 @@ namespace systole {
 static_assert(JpegDecoder::kRowPaddingBytes >= BilinearResizer::kRowPaddingBytes,
               "decoded rows go to the resizer as they are");
 
+namespace {
+
+// Writes the pixels of a row from right to left. `to` has room for a pixel more.
+void MirrorRow(const uint8_t* from, int width, int channels, uint8_t* to) {
+  if (channels == 1) {
+    std::reverse_copy(from, from + width, to);
+    return;
+  }
+  // Four bytes at a time, of which the next pixel overwrites one; but the row ends with the first.
+  std::memcpy(to, from + 3 * (width - 1), 3);
+  for (int x = 1; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 4);
+}
+
+}  // namespace
+
 absl::StatusOr<ImageTransformer> ImageTransformer::Create(const ImageTransformerOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(BilinearResizer resizer, BilinearResizer::Create(options.output));
   JpegDecoderOptions jpeg = options.jpeg;
   jpeg.channels = options.output.channels;
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(jpeg));
-  return ImageTransformer(std::move(decoder), std::move(resizer), options);
+  SYSTOLE_ASSIGN_OR_RETURN(
+      TensorNormaliser normaliser,
+      TensorNormaliser::Create(options.output.channels, /*inner=*/1,
+                               {.scale = options.output.scale, .bias = options.output.bias},
+                               options.output.type));
+  return ImageTransformer(std::move(decoder), std::move(resizer), std::move(normaliser), options);
 }
 
 absl::StatusOr<ImageInfo> ImageTransformer::ReadHeader(absl::string_view jpeg) {
@@ -76,6 +97,14 @@ absl::Status ImageTransformer::TransformPixels(absl::Span<const uint8_t> pixels,
                                                    ", channels ", channels_));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, height, width));
+  if (crop.height == height_ && crop.width == width_) {
+    if (static_cast<int64_t>(out.size()) < output_bytes()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(out.size(), " bytes for the output, want ", output_bytes()));
+    }
+    NormalisePixels(pixels, width, crop, flip, out);
+    return absl::OkStatus();
+  }
   SYSTOLE_RETURN_IF_ERROR(resizer_.Start(crop.height, crop.width, flip, out));
   const size_t crop_row_bytes = static_cast<size_t>(crop.width) * channels_;
   row_.resize(crop_row_bytes + BilinearResizer::kRowPaddingBytes);
@@ -86,6 +115,25 @@ absl::Status ImageTransformer::TransformPixels(absl::Span<const uint8_t> pixels,
     resizer_.AddRow(row_.data());
   }
   return absl::OkStatus();
+}
+
+void ImageTransformer::NormalisePixels(absl::Span<const uint8_t> pixels, int width,
+                                       const CropRect& crop, bool flip, absl::Span<uint8_t> out) {
+  const auto channels = static_cast<size_t>(channels_);
+  const size_t crop_row_bytes = static_cast<size_t>(crop.width) * channels;
+  const size_t row_bytes = static_cast<size_t>(width) * channels;
+  const size_t out_row_bytes = static_cast<size_t>(output_bytes()) / crop.height;
+  row_.resize(crop_row_bytes + BilinearResizer::kRowPaddingBytes);
+  const uint8_t* from = pixels.data() + crop.y * row_bytes + crop.x * channels;
+  uint8_t* to = out.data();
+  for (int y = 0; y < crop.height; ++y, from += row_bytes, to += out_row_bytes) {
+    const uint8_t* row = from;
+    if (flip) {
+      MirrorRow(from, crop.width, channels_, row_.data());
+      row = row_.data();
+    }
+    normaliser_.Apply(0, absl::MakeConstSpan(row, crop_row_bytes), to);
+  }
 }
 
 }  // namespace systole

@@ -19,6 +19,7 @@
 #include "core/image/crop.h"
 #include "core/image/jpeg_decoder.h"
 #include "core/image/scaled_crop.h"
+#include "core/numeric/normalise.h"
 
 namespace systole {
 
@@ -43,6 +44,8 @@ class ImageTransformer {
   // First half: the image's size, from which the caller chooses the crop. `jpeg` must not change
   // until Transform returns. Errors: JpegDecoder::ReadHeader.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
+  // Of the image whose header was read.
+  const ImageInfo& info() const { return info_; }
 
   // Second half, for a crop of the stored image: writes the example to `out` (output_bytes() or
   // more). On an error parts of `out` may have been written. Rows below the crop are not looked at,
@@ -68,19 +71,25 @@ class ImageTransformer {
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
 
-  ImageTransformer(JpegDecoder decoder, BilinearResizer resizer,
+  ImageTransformer(JpegDecoder decoder, BilinearResizer resizer, TensorNormaliser normaliser,
                    const ImageTransformerOptions& options)
       : decoder_(std::move(decoder)),
         resizer_(std::move(resizer)),
+        normaliser_(std::move(normaliser)),
         height_(options.output.height),
         width_(options.output.width),
         channels_(options.output.channels),
         scaled_(options.scaled) {}
 
   absl::Status FinishRows(absl::Span<uint8_t> out);
+  // TransformPixels() of a crop of the output's size. A resize to the same size changes no value,
+  // so the resizer would write the same bits.
+  void NormalisePixels(absl::Span<const uint8_t> pixels, int width, const CropRect& crop, bool flip,
+                       absl::Span<uint8_t> out);
 
   JpegDecoder decoder_;
   BilinearResizer resizer_;
+  TensorNormaliser normaliser_;
   // Of the output.
   int height_;
   int width_;

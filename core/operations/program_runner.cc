@@ -39,9 +39,8 @@ absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& pro
                                                        absl::string_view bytes,
                                                        const ExampleKey& example) {
   if (program.way != Way::kJpeg) return nullptr;
-  SYSTOLE_ASSIGN_OR_RETURN(info_, transformer_->ReadHeader(bytes));
-  SYSTOLE_ASSIGN_OR_RETURN(const Window window,
-                           program.WindowOf(info_.height, info_.width, example));
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
   SYSTOLE_RETURN_IF_ERROR(transformer_->Start(window.rect, window.mirrored));
   return &*transformer_;
 }

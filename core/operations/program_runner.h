@@ -48,8 +48,8 @@ class ProgramRunner {
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
 
-  // Of the image that Begin() has started.
-  const ImageInfo& info() const { return info_; }
+  // Of the image that Begin() has started. REQUIRES: it returned one.
+  const ImageInfo& info() const { return transformer_->info(); }
 
   // Instead of Run(): gives the example up and frees its memory.
   void Drop();
@@ -71,7 +71,6 @@ class ProgramRunner {
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
 
-  ImageInfo info_;
   std::optional<ImageTransformer> transformer_;  // kJpeg and kPixels.
 };
 

@@ -1,0 +1,204 @@
+// What the transform `cache` saves. A hit: pixels in memory to a random crop, mirrored, normalised,
+// bf16, against memcpy of as many bytes and against decoding the crop. A feed: all images kept, or
+// a tenth of them, against none.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/corpora.h"
+#include "bench/photographs.h"
+#include "bench/rounds.h"
+#include "benchmark/benchmark.h"
+#include "core/cache/value_cache.h"
+#include "core/example/example_parser.h"
+#include "core/image/huffman_decoder.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/operations/program_runner.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "core/status/check.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole::bench {
+namespace {
+
+constexpr int kGlobalBatch = 128;
+constexpr int kEdge = 224;
+constexpr int64_t kExampleBytes = int64_t{kEdge} * kEdge * 3 * 2;
+
+std::shared_ptr<const Dataset> Photographs() {
+  static const std::shared_ptr<const Dataset>* const dataset = [] {
+    absl::StatusOr<std::shared_ptr<Dataset>> opened =
+        Dataset::Open("photographs", PhotographShards());
+    SYSTOLE_CHECK(opened.ok());
+    return new std::shared_ptr<const Dataset>(*opened);
+  }();
+  return *dataset;
+}
+
+std::shared_ptr<const FeedPlan> MakePlan(bool cached) {
+  v1::FeedSpec spec;
+  spec.set_dataset("photographs");
+  spec.set_seed(7);
+  spec.mutable_shuffle()->set_mode(v1::Shuffle::GLOBAL);
+  spec.set_global_batch(kGlobalBatch);
+  spec.set_num_cores(1);
+  v1::Output& image = *spec.add_outputs();
+  image.set_name("image");
+  image.set_feature("image");
+  image.add_transforms()->mutable_decode_jpeg();
+  if (cached) image.add_transforms()->mutable_cache();
+  v1::RandomCrop& crop = *image.add_transforms()->mutable_random_crop();
+  crop.set_height(kEdge);
+  crop.set_width(kEdge);
+  image.add_transforms()->mutable_random_flip();
+  v1::Normalize& normalize = *image.add_transforms()->mutable_normalize();
+  normalize.set_scale(1.0 / 255);
+  for (const double mean : {0.485, 0.456, 0.406}) normalize.add_mean(mean);
+  for (const double stddev : {0.229, 0.224, 0.225}) normalize.add_stddev(stddev);
+  image.set_dtype(v1::BFLOAT16);
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, Photographs());
+  SYSTOLE_CHECK(plan.ok());
+  return *plan;
+}
+
+// A batch's worth of photographs, as files and as pixels.
+struct Images {
+  std::vector<std::string> jpegs;
+  std::vector<Value> pixels;
+};
+
+Images DecodeAll(const Program& program) {
+  Images images;
+  AlignedBuffer scratch;
+  for (int64_t record = 0; record < kGlobalBatch; ++record) {
+    const absl::StatusOr<absl::string_view> payload = Photographs()->ReadRecord(record, scratch);
+    SYSTOLE_CHECK(payload.ok());
+    const absl::StatusOr<ExampleView> example = ExampleView::Parse(*payload);
+    SYSTOLE_CHECK(example.ok());
+    images.jpegs.emplace_back(*example->Find("image").BytesAt(0));
+    Value stored;
+    stored.bytes = images.jpegs.back();
+    absl::StatusOr<Value> pixels = program.Run(std::move(stored), {}, 0, program.cache()->step);
+    SYSTOLE_CHECK(pixels.ok());
+    images.pixels.push_back(*std::move(pixels));
+  }
+  return images;
+}
+
+void BM_CachedExample(benchmark::State& state) {
+  const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
+  const OutputPlan& output = plan->outputs()[0];
+  const Images images = DecodeAll(*output.program.program);
+  absl::StatusOr<ProgramRunner> rest = ProgramRunner::Create(output.cache->rest, nullptr);
+  absl::StatusOr<ProgramRunner> whole =
+      ProgramRunner::Create(output.program, std::make_shared<HuffmanDecoder>());
+  SYSTOLE_CHECK(rest.ok() && whole.ok());
+  std::vector<uint8_t> scratch;
+  // A batch is written, so that no cache holds what is written next.
+  std::vector<uint8_t> batch(kGlobalBatch * kExampleBytes);
+  const std::vector<uint8_t> source(batch.size(), 77);
+  const int64_t epochs = ScaledWork(40);
+  const auto side = [&](const auto& make) {
+    return [&, make] {
+      return Measure(static_cast<double>(epochs * kGlobalBatch * kExampleBytes), [&] {
+        for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+          for (int64_t i = 0; i < kGlobalBatch; ++i) {
+            make(ExampleKey{.seed = 7, .epoch = epoch, .record = i}, static_cast<size_t>(i),
+                 absl::MakeSpan(batch).subspan(static_cast<size_t>(i * kExampleBytes),
+                                               kExampleBytes));
+          }
+          benchmark::DoNotOptimize(batch.data());
+        }
+      });
+    };
+  };
+  const auto hit = side([&](const ExampleKey& key, size_t i, absl::Span<uint8_t> out) {
+    const Value& image = images.pixels[i];
+    const absl::string_view pixels(reinterpret_cast<const char*>(image.uint8s.data()),
+                                   image.uint8s.size());
+    SYSTOLE_CHECK(rest->Run(output.cache->rest, {.bytes = pixels, .shape = image.type.shape}, key,
+                            scratch, out)
+                      .ok());
+  });
+  const auto copy = side([&](const ExampleKey&, size_t i, absl::Span<uint8_t> out) {
+    std::memcpy(out.data(), source.data() + i * kExampleBytes, kExampleBytes);
+  });
+  const auto decode = side([&](const ExampleKey& key, size_t i, absl::Span<uint8_t> out) {
+    SYSTOLE_CHECK(whole->Begin(output.program, images.jpegs[i], key).ok());
+    SYSTOLE_CHECK(whole->Run(output.program, {.bytes = images.jpegs[i]}, key, scratch, out).ok());
+  });
+  for (auto _ : state) {
+    const auto samples = TakeTurns({hit, copy, decode});
+    const Row row = {
+        .figure = "decoded image in memory to a random crop, mirrored, normalised, bf16",
+        .ceiling = "memcpy of the output's bytes",
+        .unit = "GB/s",
+        .unit_size = 1e9,
+        .wanted = 0.30};
+    ReportRow(state, "of_memcpy", row, samples[0], samples[1]);
+    Row against_decode = row;
+    against_decode.ceiling = "the same from the JPEG";
+    against_decode.wanted = 3;
+    ReportRow(state, "times_decode", against_decode, samples[0], samples[2]);
+  }
+}
+BENCHMARK(BM_CachedExample)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// An epoch of the feed on one thread.
+Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan, int64_t epoch) {
+  const int64_t steps = plan->order().steps_per_epoch();
+  return Measure(static_cast<double>(steps * kGlobalBatch), [&] {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.first_step = epoch * steps, .count = steps});
+    SYSTOLE_CHECK(stream.ok());
+    for (int64_t i = 0; i < steps; ++i) {
+      const StepStream::Result slice = (*stream)->Next();
+      SYSTOLE_CHECK(slice.ok() && slice->has_value());
+    }
+  });
+}
+
+void BM_CachedFeed(benchmark::State& state) {
+  const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
+  const int64_t all_bytes =
+      Photographs()->num_records() * (int64_t{kPhotographHeight} * kPhotographWidth * 3 + 1024);
+  const auto engine_with = [&](int64_t bytes) {
+    absl::StatusOr<std::unique_ptr<ValueCache>> cache = ValueCache::Create({.memory_bytes = bytes});
+    SYSTOLE_CHECK(cache.ok());
+    auto engine =
+        std::make_unique<StepEngine>(StepEngineOptions{.threads = 1, .cache = *std::move(cache)});
+    RunEpoch(*engine, plan, 0);
+    return engine;
+  };
+  StepEngine none({.threads = 1});
+  const std::unique_ptr<StepEngine> all = engine_with(all_bytes);
+  const std::unique_ptr<StepEngine> tenth = engine_with(all_bytes / 10);
+  int64_t epoch = 1;
+  for (auto _ : state) {
+    const auto samples = TakeTurns({[&] { return RunEpoch(none, plan, epoch++); },
+                                    [&] { return RunEpoch(*all, plan, epoch++); },
+                                    [&] { return RunEpoch(*tenth, plan, epoch++); }});
+    ReportRow(state, "all_kept",
+              {.figure = "feed of random crops, one thread, every image in the cache",
+               .ceiling = "the same without a cache",
+               .unit = "img/s"},
+              samples[1], samples[0]);
+    ReportRow(state, "tenth_kept",
+              {.figure = "the same with room for a tenth of the images",
+               .ceiling = "the same without a cache",
+               .unit = "img/s",
+               .wanted = 0.95},
+              samples[2], samples[0]);
+  }
+}
+BENCHMARK(BM_CachedFeed)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace systole::bench
+
+int main(int argc, char** argv) { return systole::bench::RunBenchmarks(argc, argv); }
