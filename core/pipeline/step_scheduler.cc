@@ -28,12 +28,18 @@ constexpr int64_t kMinBudgetParts = 4;
 // Slices of two steps that a stream may have begun. More would not keep a client busier.
 constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 
+// `examples`, and those that their last group lacks.
+int64_t WholeGroups(const FeedPlan& plan, int64_t examples) {
+  const int64_t group = plan.group();
+  return (examples + group - 1) / group * group;
+}
+
 TaskSize TaskSizeOf(const FeedPlan& plan) {
   const int64_t records = std::clamp(kTaskBytes / plan.dataset().mean_record_bytes(),
                                      kMinExamplesPerTask, kMaxExamplesPerTask);
   const int64_t example_bytes = plan.layout().slice_bytes() / plan.layout().per_core_batch();
-  return {.records = records,
-          .padding = std::clamp(kTaskBytes / example_bytes, records, kMaxExamplesPerTask)};
+  const int64_t padding = std::clamp(kTaskBytes / example_bytes, records, kMaxExamplesPerTask);
+  return {.records = WholeGroups(plan, records), .padding = WholeGroups(plan, padding)};
 }
 
 }  // namespace
@@ -246,7 +252,8 @@ bool StepScheduler::Begin(ScheduledStream& stream) {
   const int64_t step = range.first_step + stream.next_to_begin_ / range.num_cores() * range.stride;
   const int core = range.core_begin + static_cast<int>(stream.next_to_begin_ % range.num_cores());
   const int64_t examples = plan.layout().per_core_batch();
-  const int64_t records = plan.order().RecordsOnCore(step, core);
+  // Padding in a group that has a record is made with it: a task has whole groups.
+  const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
   stream.pending_.push_back(
       std::make_shared<PendingSlice>(step, core, examples, records, **std::move(buffer)));
   ++stream.next_to_begin_;

@@ -1,0 +1,208 @@
+#include "core/pipeline/group_mixer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/batch/slice_layout.h"
+#include "core/numeric/bf16.h"
+#include "core/status/check.h"
+#include "core/tensor/dtype.h"
+
+namespace systole {
+namespace {
+
+// Elements that are mixed at a time, of each example of the group: they stay in the cache, and a
+// group needs no copy of an example, only of so much of its first one.
+constexpr int64_t kRun = 1024;
+
+using Run = std::array<float, kRun>;
+
+// The values of a tensor's examples, as float32.
+class Values {
+ public:
+  Values(const SliceTensor& tensor, uint8_t* slice)
+      : tensor_(tensor),
+        bytes_(DTypeBytes(tensor.spec.dtype)),
+        batch_major_(tensor.batch_axis == 0),
+        values_(slice + tensor.offset) {}
+
+  // Elements [first, first + count) of the example in `slot`. REQUIRES: count <= kRun.
+  void Load(int64_t slot, int64_t first, int64_t count, Run& out) const {
+    const auto n = static_cast<size_t>(count);
+    if (tensor_.spec.dtype == DType::kFloat32) {
+      Gather(slot, first, count, reinterpret_cast<uint8_t*>(out.data()));
+      return;
+    }
+    std::array<uint16_t, kRun> halves;
+    Gather(slot, first, count, reinterpret_cast<uint8_t*>(halves.data()));
+    Bf16ToFloat(absl::MakeConstSpan(halves.data(), n), absl::MakeSpan(out.data(), n));
+  }
+
+  // Writes them, rounded to the tensor's type.
+  void Store(int64_t slot, int64_t first, int64_t count, const float* in) const {
+    const auto n = static_cast<size_t>(count);
+    if (tensor_.spec.dtype == DType::kFloat32) {
+      Scatter(slot, first, count, reinterpret_cast<const uint8_t*>(in));
+      return;
+    }
+    std::array<uint16_t, kRun> halves;
+    RoundToBf16(absl::MakeConstSpan(in, n), absl::MakeSpan(halves.data(), n));
+    Scatter(slot, first, count, reinterpret_cast<const uint8_t*>(halves.data()));
+  }
+
+ private:
+  struct Place {
+    uint8_t* at = nullptr;
+    int64_t stride = 0;  // Of elements, in bytes, where the batch is innermost.
+  };
+
+  Place PlaceOf(int64_t slot, int64_t first) const {
+    const ExamplePieces pieces = tensor_.PiecesOf(slot);
+    const int64_t stride = batch_major_ ? bytes_ : pieces.stride;
+    return {.at = values_ + pieces.offset + first * stride, .stride = stride};
+  }
+
+  void Gather(int64_t slot, int64_t first, int64_t count, uint8_t* out) const {
+    auto [at, stride] = PlaceOf(slot, first);
+    if (batch_major_) {
+      std::memcpy(out, at, static_cast<size_t>(count * bytes_));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, at += stride, out += bytes_) {
+      std::memcpy(out, at, static_cast<size_t>(bytes_));
+    }
+  }
+
+  void Scatter(int64_t slot, int64_t first, int64_t count, const uint8_t* in) const {
+    auto [at, stride] = PlaceOf(slot, first);
+    if (batch_major_) {
+      std::memcpy(at, in, static_cast<size_t>(count * bytes_));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, at += stride, in += bytes_) {
+      std::memcpy(at, in, static_cast<size_t>(bytes_));
+    }
+  }
+
+  const SliceTensor& tensor_;
+  const int64_t bytes_;  // Of an element.
+  const bool batch_major_;
+  uint8_t* const values_;
+};
+
+// Elements of a row.
+struct Columns {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool empty() const { return begin >= end; }
+};
+
+// Which of the elements `run` of row `row` a draw changes.
+Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, const Columns& run) {
+  if (draw.kind == MixDraw::Kind::kNone) return {};
+  if (draw.kind == MixDraw::Kind::kMixup || !tensor.is_image) return run;
+  const int64_t y = row % tensor.image_height;
+  if (y < draw.box.y || y >= draw.box.y + draw.box.height) return {};
+  const int64_t left = draw.box.x;
+  const int64_t right = left + draw.box.width;
+  return {.begin = std::max(run.begin, left * tensor.pixel_elements),
+          .end = std::min(run.end, right * tensor.pixel_elements)};
+}
+
+// Mixes a run of a row, example after example. Each is still unmixed when it is the partner of the
+// one before: the next one is loaded before it changes, and of the first a copy is kept.
+void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
+            int64_t begin, absl::Span<const MixDraw> draws) {
+  const auto group = static_cast<int64_t>(draws.size());
+  const int64_t first = row * tensor.row_elements + run.begin;
+  const int64_t count = run.end - run.begin;
+  Run runs[2];
+  Run* own = &runs[0];
+  Run* partner = &runs[1];
+  Run first_example;
+  bool has_own = false;  // Whether `own` is loaded.
+  bool first_changed = false;
+  for (int64_t i = 0; i < group; ++i) {
+    const MixDraw& draw = draws[static_cast<size_t>(i)];
+    const Columns changed = ChangedBy(draw, tensor, row, run);
+    if (changed.empty()) {
+      has_own = false;
+      continue;
+    }
+    if (!has_own) values.Load(begin + i, first, count, *own);
+    if (i == 0) {
+      first_example = *own;
+      first_changed = true;
+    }
+    if (i + 1 == group && first_changed) {
+      *partner = first_example;
+    } else {
+      values.Load(begin + (i + 1) % group, first, count, *partner);
+    }
+    const auto from = static_cast<size_t>(changed.begin - run.begin);
+    const auto to = static_cast<size_t>(changed.end - run.begin);
+    if (draw.kind == MixDraw::Kind::kCutmix && tensor.is_image) {
+      std::copy(partner->begin() + from, partner->begin() + to, own->begin() + from);
+    } else {
+      // Two products and a sum, each rounded: the same bits on every CPU.
+      const float own_share = draw.own_share;
+      const float partner_share = 1 - own_share;
+      for (size_t k = from; k < to; ++k) {
+        (*own)[k] = own_share * (*own)[k] + partner_share * (*partner)[k];
+      }
+    }
+    values.Store(begin + i, first + changed.begin - run.begin, changed.end - changed.begin,
+                 own->data() + from);
+    std::swap(own, partner);
+    has_own = true;
+  }
+}
+
+}  // namespace
+
+void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
+              absl::Span<const MixDraw> draws, uint8_t* slice) {
+  SYSTOLE_CHECK(static_cast<int64_t>(draws.size()) == plan.group);
+  for (const MixedTensor& tensor : plan.tensors) {
+    const Values values(layout.tensors()[static_cast<size_t>(tensor.tensor)], slice);
+    for (int64_t row = 0; row < tensor.rows; ++row) {
+      for (int64_t at = 0; at < tensor.row_elements; at += kRun) {
+        const Columns run = {.begin = at, .end = std::min(at + kRun, tensor.row_elements)};
+        MixRun(tensor, values, row, run, begin, draws);
+      }
+    }
+  }
+}
+
+void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
+                 uint8_t* slice) {
+  const MixPlan& mix = *plan.mix();
+  const SliceLayout& layout = plan.layout();
+  const auto group = static_cast<size_t>(mix.group);
+  SYSTOLE_CHECK(begin % mix.group == 0 && places.size() % group == 0);
+  const uint8_t* const valid =
+      slice + layout.tensors()[static_cast<size_t>(layout.valid_index())].offset + begin;
+  std::array<MixDraw, kMaxMixGroup> draws;
+  for (size_t first = 0; first < places.size(); first += group) {
+    bool any = false;
+    for (size_t i = 0; i < group; ++i) {
+      const size_t own = first + i;
+      const size_t partner = first + (i + 1) % group;
+      MixDraw& draw = draws[i];
+      draw = {};
+      if (valid[own] == 0 || valid[partner] == 0) continue;
+      const Place& place = places[own];
+      draw =
+          mix.draws.Of({.seed = plan.spec().seed(), .epoch = place.epoch, .record = *place.record});
+      any = any || draw.kind != MixDraw::Kind::kNone;
+    }
+    if (!any) continue;
+    MixGroup(mix, layout, begin + static_cast<int64_t>(first),
+             absl::MakeConstSpan(draws.data(), group), slice);
+  }
+}
+
+}  // namespace systole
