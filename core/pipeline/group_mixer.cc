@@ -24,71 +24,69 @@ class Values {
  public:
   Values(const SliceTensor& tensor, uint8_t* slice)
       : tensor_(tensor),
-        bytes_(DTypeBytes(tensor.spec.dtype)),
-        batch_major_(tensor.batch_axis == 0),
+        is_float_(tensor.spec.dtype == DType::kFloat32),
         values_(slice + tensor.offset) {}
 
   // Elements [first, first + count) of the example in `slot`. REQUIRES: count <= kRun.
   void Load(int64_t slot, int64_t first, int64_t count, Run& out) const {
-    const auto n = static_cast<size_t>(count);
-    if (tensor_.spec.dtype == DType::kFloat32) {
-      Gather(slot, first, count, reinterpret_cast<uint8_t*>(out.data()));
+    if (is_float_) {
+      Gather(slot, first, count, out.data());
       return;
     }
-    std::array<uint16_t, kRun> halves;
-    Gather(slot, first, count, reinterpret_cast<uint8_t*>(halves.data()));
-    Bf16ToFloat(absl::MakeConstSpan(halves.data(), n), absl::MakeSpan(out.data(), n));
+    const auto n = static_cast<size_t>(count);
+    std::array<uint16_t, kRun> bf16s;
+    Gather(slot, first, count, bf16s.data());
+    Bf16ToFloat(absl::MakeConstSpan(bf16s.data(), n), absl::MakeSpan(out.data(), n));
   }
 
   // Writes them, rounded to the tensor's type.
   void Store(int64_t slot, int64_t first, int64_t count, const float* in) const {
-    const auto n = static_cast<size_t>(count);
-    if (tensor_.spec.dtype == DType::kFloat32) {
-      Scatter(slot, first, count, reinterpret_cast<const uint8_t*>(in));
+    if (is_float_) {
+      Scatter(slot, first, count, in);
       return;
     }
-    std::array<uint16_t, kRun> halves;
-    RoundToBf16(absl::MakeConstSpan(in, n), absl::MakeSpan(halves.data(), n));
-    Scatter(slot, first, count, reinterpret_cast<const uint8_t*>(halves.data()));
+    const auto n = static_cast<size_t>(count);
+    std::array<uint16_t, kRun> bf16s;
+    RoundToBf16(absl::MakeConstSpan(in, n), absl::MakeSpan(bf16s.data(), n));
+    Scatter(slot, first, count, bf16s.data());
   }
 
  private:
-  struct Place {
+  // Where element `first` of the example is, and how far it is to the next one.
+  struct Position {
     uint8_t* at = nullptr;
-    int64_t stride = 0;  // Of elements, in bytes, where the batch is innermost.
+    int64_t stride = 0;
   };
 
-  Place PlaceOf(int64_t slot, int64_t first) const {
+  Position PositionOf(int64_t slot, int64_t first, int64_t element_bytes) const {
     const ExamplePieces pieces = tensor_.PiecesOf(slot);
-    const int64_t stride = batch_major_ ? bytes_ : pieces.stride;
+    // An example is one piece, or each of its elements is.
+    const int64_t stride = pieces.count == 1 ? element_bytes : pieces.stride;
     return {.at = values_ + pieces.offset + first * stride, .stride = stride};
   }
 
-  void Gather(int64_t slot, int64_t first, int64_t count, uint8_t* out) const {
-    auto [at, stride] = PlaceOf(slot, first);
-    if (batch_major_) {
-      std::memcpy(out, at, static_cast<size_t>(count * bytes_));
+  template <typename T>
+  void Gather(int64_t slot, int64_t first, int64_t count, T* out) const {
+    auto [at, stride] = PositionOf(slot, first, sizeof(T));
+    if (stride == sizeof(T)) {
+      std::memcpy(out, at, static_cast<size_t>(count) * sizeof(T));
       return;
     }
-    for (int64_t i = 0; i < count; ++i, at += stride, out += bytes_) {
-      std::memcpy(out, at, static_cast<size_t>(bytes_));
-    }
+    for (int64_t i = 0; i < count; ++i, at += stride) std::memcpy(out + i, at, sizeof(T));
   }
 
-  void Scatter(int64_t slot, int64_t first, int64_t count, const uint8_t* in) const {
-    auto [at, stride] = PlaceOf(slot, first);
-    if (batch_major_) {
-      std::memcpy(at, in, static_cast<size_t>(count * bytes_));
+  template <typename T>
+  void Scatter(int64_t slot, int64_t first, int64_t count, const T* in) const {
+    auto [at, stride] = PositionOf(slot, first, sizeof(T));
+    if (stride == sizeof(T)) {
+      std::memcpy(at, in, static_cast<size_t>(count) * sizeof(T));
       return;
     }
-    for (int64_t i = 0; i < count; ++i, at += stride, in += bytes_) {
-      std::memcpy(at, in, static_cast<size_t>(bytes_));
-    }
+    for (int64_t i = 0; i < count; ++i, at += stride) std::memcpy(at, in + i, sizeof(T));
   }
 
   const SliceTensor& tensor_;
-  const int64_t bytes_;  // Of an element.
-  const bool batch_major_;
+  const bool is_float_;  // Else bfloat16.
   uint8_t* const values_;
 };
 
@@ -166,7 +164,15 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
 void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
               absl::Span<const MixDraw> draws, uint8_t* slice) {
   SYSTOLE_CHECK(static_cast<int64_t>(draws.size()) == plan.group);
-  for (const MixedTensor& tensor : plan.tensors) {
+  const bool cuts = std::any_of(draws.begin(), draws.end(), [](const MixDraw& draw) {
+    return draw.kind == MixDraw::Kind::kCutmix;
+  });
+  for (MixedTensor tensor : plan.tensors) {
+    if (!cuts) {
+      // Without a rectangle rows have no meaning, and short ones cost more.
+      tensor.row_elements *= tensor.rows;
+      tensor.rows = 1;
+    }
     const Values values(layout.tensors()[static_cast<size_t>(tensor.tensor)], slice);
     for (int64_t row = 0; row < tensor.rows; ++row) {
       for (int64_t at = 0; at < tensor.row_elements; at += kRun) {

@@ -47,6 +47,11 @@ absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::strin
           absl::StrCat(what, ", an output of ", DTypeName(output.dtype),
                        "; want FLOAT32 or BFLOAT16 (labels by one_hot)"));
     }
+    if (output.layout != v1::NHWC && output.layout != v1::NCHW && output.layout != v1::HWCN) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ", an output of layout ",
+                                                     v1::Layout_Name(output.layout),
+                                                     "; want NHWC, NCHW or HWCN"));
+    }
     if (output.padded.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat(what, ", which is padded; want an output whose examples have one length"));
