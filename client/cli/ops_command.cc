@@ -1,4 +1,5 @@
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,11 +15,32 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// The message of the operation's parameters.
-const Descriptor& MessageOf(const OperationRow& row) {
-  return *v1::Transform::descriptor()
-              ->FindFieldByNumber(static_cast<int>(row.kind))
-              ->message_type();
+// An operation, wherever in a spec it stands.
+struct Entry {
+  std::string name;
+  const Descriptor& parameters;
+  const OperationGuide& guide;
+  std::string example;  // As it stands in an output, or in the spec.
+};
+
+std::vector<Entry> Entries() {
+  std::vector<Entry> entries;
+  for (const OperationRow& row : Operations()) {
+    const auto number = static_cast<int>(row.kind);
+    entries.push_back(
+        {.name = OperationName(row.kind),
+         .parameters = *v1::Transform::descriptor()->FindFieldByNumber(number)->message_type(),
+         .guide = row.guide,
+         .example = absl::StrCat("transforms { ", row.guide.example, " }")});
+  }
+  for (const MixRow& row : MixOperations()) {
+    const std::string name(row.name);
+    entries.push_back({.name = name,
+                       .parameters = *v1::Mix::descriptor()->FindFieldByName(name)->message_type(),
+                       .guide = row.guide,
+                       .example = std::string(row.guide.example)});
+  }
+  return entries;
 }
 
 // "ISLOW | IFAST" for an enum, else the type's name in .proto files.
@@ -35,9 +57,8 @@ std::string TypeOf(const FieldDescriptor& field) {
   return type;
 }
 
-std::string ParametersOf(const OperationRow& row) {
+std::string ParametersOf(const Descriptor& message) {
   std::string text;
-  const Descriptor& message = MessageOf(row);
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
     absl::StrAppend(&text, i == 0 ? "" : ", ", field.name(), ": ",
@@ -49,18 +70,17 @@ std::string ParametersOf(const OperationRow& row) {
 std::string ReportAsJson() {
   JsonWriter json;
   json.BeginObject().Key("operations").BeginArray();
-  for (const OperationRow& row : Operations()) {
-    json.BeginObject().Field("name", OperationName(row.kind));
-    json.Field("summary", row.guide.summary).Key("parameters").BeginArray();
-    const Descriptor& message = MessageOf(row);
-    for (int i = 0; i < message.field_count(); ++i) {
-      const FieldDescriptor& field = *message.field(i);
+  for (const Entry& entry : Entries()) {
+    json.BeginObject().Field("name", entry.name);
+    json.Field("summary", entry.guide.summary).Key("parameters").BeginArray();
+    for (int i = 0; i < entry.parameters.field_count(); ++i) {
+      const FieldDescriptor& field = *entry.parameters.field(i);
       json.BeginObject().Field("name", field.name()).Field("type", TypeOf(field));
       json.Field("list", field.is_repeated()).EndObject();
     }
-    json.EndArray().Field("example", row.guide.example);
-    json.Field("tensorflow", row.guide.tensorflow).Field("parity", row.guide.parity);
-    json.Field("torchvision", row.guide.torchvision).Field("dali", row.guide.dali).EndObject();
+    json.EndArray().Field("example", entry.guide.example);
+    json.Field("tensorflow", entry.guide.tensorflow).Field("parity", entry.guide.parity);
+    json.Field("torchvision", entry.guide.torchvision).Field("dali", entry.guide.dali).EndObject();
   }
   return json.EndArray().EndObject().text();
 }
@@ -73,7 +93,7 @@ class OpsCommand final : public Command {
  public:
   std::string name() const override { return "ops"; }
   std::string summary() const override {
-    return "List the operations that an output's transforms can hold, and what others call them";
+    return "List the operations that a spec can hold, and what others call them";
   }
   std::string example() const override { return "systole ops"; }
   void Declare(OptionList&) override {}
@@ -83,15 +103,15 @@ class OpsCommand final : public Command {
       console.out << ReportAsJson() << "\n";
       return absl::OkStatus();
     }
-    for (const OperationRow& row : Operations()) {
-      console.out << OperationName(row.kind) << "\n";
-      PrintLine(console.out, "", row.guide.summary);
-      PrintLine(console.out, "parameters", ParametersOf(row));
-      PrintLine(console.out, "example", absl::StrCat("transforms { ", row.guide.example, " }"));
-      PrintLine(console.out, "TensorFlow", row.guide.tensorflow);
-      PrintLine(console.out, "", row.guide.parity);
-      PrintLine(console.out, "torchvision", row.guide.torchvision);
-      PrintLine(console.out, "DALI", row.guide.dali);
+    for (const Entry& entry : Entries()) {
+      console.out << entry.name << "\n";
+      PrintLine(console.out, "", entry.guide.summary);
+      PrintLine(console.out, "parameters", ParametersOf(entry.parameters));
+      PrintLine(console.out, "example", entry.example);
+      PrintLine(console.out, "TensorFlow", entry.guide.tensorflow);
+      PrintLine(console.out, "", entry.guide.parity);
+      PrintLine(console.out, "torchvision", entry.guide.torchvision);
+      PrintLine(console.out, "DALI", entry.guide.dali);
       console.out << "\n";
     }
     return absl::OkStatus();

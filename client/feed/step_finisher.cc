@@ -51,7 +51,7 @@ std::shared_ptr<const StepFinisher> StepFinisher::Create(
     const int index = finished->layout.IndexOf(output.name());
     if (index < 0) continue;
     SliceTensor& tensor = travelling[static_cast<size_t>(index)];
-    std::optional<CompactForm> form = CompactFormOf(output);
+    std::optional<CompactForm> form = CompactFormOf(output, spec.mix());
     if (!form.has_value()) continue;
     std::optional<TensorNormaliser> normaliser = NormaliserOf(output, *form, tensor);
     if (!normaliser.has_value()) continue;

@@ -26,7 +26,16 @@ void Summarise(const Step& step, SheetOutput& output) {
   }
 }
 
-// "image: decode_jpeg, random_flip, normalize": where the values come from.
+std::string MixedBy(const v1::Mix& mix, const std::string& output) {
+  const auto has = [&](const google::protobuf::RepeatedPtrField<std::string>& names) {
+    return std::find(names.begin(), names.end(), output) != names.end();
+  };
+  if (!has(mix.images()) && !has(mix.labels())) return "";
+  if (!mix.has_mixup()) return "cutmix";
+  return mix.has_cutmix() ? "mixup or cutmix" : "mixup";
+}
+
+// "image: decode_jpeg, random_flip, normalize; mixup": where the values come from.
 std::string OriginText(const SheetOutput& output) {
   if (output.output == nullptr) return "1 = an example, 0 = padding or masked; of all places";
   const std::string transforms = absl::StrJoin(
@@ -34,7 +43,7 @@ std::string OriginText(const SheetOutput& output) {
         absl::StrAppend(text, OperationName(transform.kind_case()));
       });
   return absl::StrCat("feature ", output.output->feature(), transforms.empty() ? "" : ": ",
-                      transforms);
+                      transforms, output.mixed_by.empty() ? "" : "; ", output.mixed_by);
 }
 
 std::string LayoutText(const SheetOutput& output, const SliceTensor& tensor) {
@@ -84,6 +93,7 @@ absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
     outputs.push_back({.output = &output,
                        .index = index,
                        .name = output.name(),
+                       .mixed_by = MixedBy(spec.mix(), output.name()),
                        .summary = TensorSummary(tensor.spec.dtype),
                        .image = std::move(image)});
   }

@@ -24,6 +24,7 @@ struct SheetOutput {
   const v1::Output* output = nullptr;
   int index = 0;  // Of the tensor in the steps' layout.
   std::string name;
+  std::string mixed_by;  // "mixup or cutmix"; empty: the feed does not mix it.
   TensorSummary summary;
   std::optional<ImageOutput> image;
 };

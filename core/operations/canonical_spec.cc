@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/checksum/xxh3.h"
+#include "core/operations/mix_draws.h"
 #include "core/operations/operation_table.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -61,6 +62,13 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   // Cores that divide the batch share it alike by every rule.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   spec.clear_wire();  // How bytes travel does not say which.
+  if (spec.has_mix()) {
+    WriteMixDefaults(*spec.mutable_mix());
+    std::sort(spec.mutable_mix()->mutable_images()->begin(),
+              spec.mutable_mix()->mutable_images()->end());
+    std::sort(spec.mutable_mix()->mutable_labels()->begin(),
+              spec.mutable_mix()->mutable_labels()->end());
+  }
   for (v1::Output& output : *spec.mutable_outputs()) {
     auto& transforms = *output.mutable_transforms();
     transforms.erase(std::remove_if(transforms.begin(), transforms.end(), ChangesNothing),

@@ -1,16 +1,27 @@
 #include "core/operations/compact_form.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/operations/program.h"
 
 namespace systole {
+namespace {
 
-std::optional<CompactForm> CompactFormOf(const v1::Output& output) {
+bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix& mix) {
   if (output.dtype() != v1::FLOAT32 && output.dtype() != v1::BFLOAT16) return std::nullopt;
   // uint8 is packed otherwise, so chunks of it would say nothing of where their values stand.
   if (output.layout() == v1::HWCN_TILED) return std::nullopt;
+  // Mixed, values are no whole numbers, and the client has no partner to mix with.
+  if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
   const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
   // What is wrong with a spec is for the server to say.
   const absl::StatusOr<Program> program =

@@ -1,6 +1,6 @@
 // The one rule for which outputs may travel as uint8 (v1::Wire): those whose program yields whole
-// numbers of uint8, or normalises such numbers in its last step. The client then does that step and
-// the cast.
+// numbers of uint8, or normalises such numbers in its last step, and that are not mixed after it
+// (v1::Mix). The client then does that step and the cast.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_COMPACT_FORM_H_
@@ -18,9 +18,9 @@ struct CompactForm {
   NormaliseFactors factors;  // The client's last step, before the cast to the output's own type.
 };
 
-// None if `output` travels as it is: because of its type, because it is in tiles, or because it is
-// no output of bytes that a server would accept.
-std::optional<CompactForm> CompactFormOf(const v1::Output& output);
+// None if `output` of a feed with this `mix` travels as it is: because of its type, because it is
+// in tiles or mixed, or because it is no output of bytes that a server would accept.
+std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix& mix);
 
 }  // namespace systole
 

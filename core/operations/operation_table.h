@@ -61,6 +61,15 @@ struct OperationRow {
 
 absl::Span<const OperationRow> Operations();
 
+// What mixes the examples of a group, for the same people. It is no transform but a field of
+// v1::Mix; mix_draws.h has its parameters.
+struct MixRow {
+  absl::string_view name;  // Of its field.
+  OperationGuide guide;    // Its example stands in the spec itself.
+};
+
+absl::Span<const MixRow> MixOperations();
+
 // Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
 

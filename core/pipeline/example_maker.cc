@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/pipeline/group_mixer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -161,6 +162,9 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
     first += shard_records_.size();
   }
   FinishAll(task);
+  if (task.error.status().ok() && plan->mix().has_value()) {
+    MixExamples(*plan, begin, places_, slice);
+  }
   return task.error.status();
 }
 

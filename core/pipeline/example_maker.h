@@ -36,14 +36,16 @@ class ExampleMaker {
   explicit ExampleMaker(ValueCache* cache = nullptr) : cache_(cache) {}
 
   // Writes the examples of slots [begin, end) of (step, core), `valid` included, into `slice`, a
-  // block of plan->layout().slice_bytes(). Neighbouring records of a shard share reads. Padding
-  // becomes zeros. So does a record that cannot be used, if the spec says MASK; the dataset's
-  // damage log then notes it. Of several errors, that of the lowest slot is returned:
+  // block of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records
+  // of a shard share reads. Padding becomes zeros. So does a record that cannot be used, if the
+  // spec says MASK; the dataset's damage log then notes it. Of several errors, that of the lowest
+  // slot is returned:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
   // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
+  // REQUIRES: `begin` and `end` are multiples of plan->group().
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 

@@ -174,13 +174,15 @@ std::string ContentVersion() {
 }
 
 FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
-                   SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs)
+                   SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
+                   std::optional<MixPlan> mix)
     : spec_(std::move(spec)),
       dataset_(std::move(dataset)),
       order_(std::move(order)),
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
+      mix_(std::move(mix)),
       fingerprint_(SpecFingerprint(spec_)) {}
 
 bool FeedPlan::decodes_images() const {
@@ -233,11 +235,15 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     plan.tensor = layout.IndexOf(name);
     if (plan.padded.has_value()) plan.padded->length_tensor = layout.IndexOf(LengthTensor(name));
   }
+  std::optional<MixPlan> mix;
+  if (spec.has_mix()) {
+    SYSTOLE_ASSIGN_OR_RETURN(mix, MixPlan::Create(spec, outputs, layout));
+  }
   SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
   SYSTOLE_RETURN_IF_ERROR(CheckInterpreted(outputs));
   std::shared_ptr<const FeedPlan> plan =
       absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
-                                    std::move(parser), std::move(outputs)));
+                                    std::move(parser), std::move(outputs), std::move(mix)));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
   // Now that making an example is known to be bounded.
   for (int i = 0; i < spec.outputs_size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "core/example/example_parser.h"
 #include "core/order/order.h"
 #include "core/pipeline/dataset.h"
+#include "core/pipeline/mix_plan.h"
 #include "core/pipeline/output_plan.h"
 #include "systole/v1/feed.pb.h"
 
@@ -53,6 +55,11 @@ class FeedPlan {
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
+  // How examples are mixed with their neighbours; nullopt: not at all.
+  const std::optional<MixPlan>& mix() const { return mix_; }
+  // Neighbouring examples of a slice that one thread has to make: a group that is mixed, else 1.
+  // It divides the per-core batch.
+  int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return spec_.num_cores(); }
   // Whether some output needs the record parsed as tf.train.Example.
   bool parses_examples() const { return !parser_.names().empty(); }
@@ -69,7 +76,8 @@ class FeedPlan {
 
  private:
   FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
-           SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs);
+           SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
+           std::optional<MixPlan> mix);
 
   const v1::FeedSpec spec_;
   const std::shared_ptr<const Dataset> dataset_;
@@ -77,6 +85,7 @@ class FeedPlan {
   const SliceLayout layout_;
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;
+  const std::optional<MixPlan> mix_;
   const uint64_t fingerprint_;
 };
 

@@ -34,7 +34,8 @@ struct TaskSize {
 
 class PendingSlice {
  public:
-  // Of the `examples` the first `records` have a record; those behind are padding.
+  // Of the `examples` the first `records` have a record, or share their group with one that has;
+  // those behind are padding.
   PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
       : step_(step),
         core_(core),

@@ -33,12 +33,18 @@ constexpr size_t kMaxKeptSlices = 4096;
 // Slices of two steps that a stream may have begun. More would not keep a client busier.
 constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 
+// `examples`, and those that their last group lacks.
+int64_t WholeGroups(const FeedPlan& plan, int64_t examples) {
+  const int64_t group = plan.group();
+  return (examples + group - 1) / group * group;
+}
+
 TaskSize TaskSizeOf(const FeedPlan& plan) {
   const int64_t records = std::clamp(kTaskBytes / plan.dataset().mean_record_bytes(),
                                      kMinExamplesPerTask, kMaxExamplesPerTask);
   const int64_t example_bytes = plan.layout().slice_bytes() / plan.layout().per_core_batch();
-  return {.records = records,
-          .padding = std::clamp(kTaskBytes / example_bytes, records, kMaxExamplesPerTask)};
+  const int64_t padding = std::clamp(kTaskBytes / example_bytes, records, kMaxExamplesPerTask);
+  return {.records = WholeGroups(plan, records), .padding = WholeGroups(plan, padding)};
 }
 
 }  // namespace
@@ -282,7 +288,10 @@ void StepScheduler::Begin(ScheduledStream& stream) {
   }
   SYSTOLE_CHECK(buffer->has_value());
   const auto [step, core] = stream.PlaceOf(stream.next_to_begin_);
-  auto slice = std::make_shared<SharedSlice>(stream.plan_, stream.memory_.kind, step, core,
+  const FeedPlan& plan = *stream.plan_;
+  // Padding in a group that has a record is made with it: a task has whole groups.
+  const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
+  auto slice = std::make_shared<SharedSlice>(stream.plan_, stream.memory_.kind, step, core, records,
                                              **std::move(buffer));
   if (Shares(stream)) shared_.emplace(slice->key(), slice);
   Hold(stream, std::move(slice));

@@ -59,10 +59,10 @@ class ScheduledStream;
 // what it adds to PendingSlice.
 class SharedSlice : public PendingSlice {
  public:
+  // `records` as in PendingSlice.
   SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
-              AlignedBuffer buffer)
-      : PendingSlice(step, core, plan->layout().per_core_batch(),
-                     plan->order().RecordsOnCore(step, core), std::move(buffer)),
+              int64_t records, AlignedBuffer buffer)
+      : PendingSlice(step, core, plan->layout().per_core_batch(), records, std::move(buffer)),
         plan_(std::move(plan)),
         kind_(kind) {}
 

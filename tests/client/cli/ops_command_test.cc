@@ -22,6 +22,9 @@ TEST(OpsCommandTest, EveryOperationIsListedWithItsParametersAndAnExample) {
   EXPECT_THAT(run.out, HasSubstr("transforms { random_crop { height: 32 width: 32 } }"));
   EXPECT_THAT(run.out, HasSubstr("mean: list of double"));
   EXPECT_THAT(run.out, HasSubstr("tf.image.resize"));
+  EXPECT_THAT(run.out, HasSubstr("cutmix\n"));
+  EXPECT_THAT(run.out, HasSubstr("alpha: float, probability: float"));
+  EXPECT_THAT(run.out, HasSubstr("  mix { group: 8 images: 'image' labels: 'label' cutmix {} }"));
 }
 
 TEST(OpsCommandTest, JsonHasAllOfThem) {
@@ -31,7 +34,8 @@ TEST(OpsCommandTest, JsonHasAllOfThem) {
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(run.out, &report).ok()) << run.out;
   const auto& operations = report.fields().at("operations").list_value();
   EXPECT_EQ(operations.values_size(),
-            v1::Transform::descriptor()->FindOneofByName("kind")->field_count());
+            v1::Transform::descriptor()->FindOneofByName("kind")->field_count() +
+                2);  // mixup and cutmix.
   for (const google::protobuf::Value& operation : operations.values()) {
     const auto& fields = operation.struct_value().fields();
     for (const char* name : {"summary", "example", "tensorflow", "parity", "torchvision", "dali"}) {

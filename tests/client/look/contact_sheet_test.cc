@@ -122,6 +122,26 @@ TEST(ContactSheetTest, RangesAndMeansAreOfAllValidExamplesOfAllSteps) {
   }
 }
 
+TEST(ContactSheetTest, WhatIsMixedSaysByWhat) {
+  const std::string outputs =
+      "outputs { name: 'weights' feature: 'w' shape: 3 dtype: FLOAT32 }"
+      "outputs { name: 'label' feature: 'label' dtype: INT64 }";
+  const SheetFeed feed = {
+      .tensors = {LabelTensor(),
+                  {"weights", DType::kFloat32, {3}, v1::NHWC, [](int64_t, int64_t, int64_t) {
+                     return 0.5;
+                   }}}};
+  for (const auto& [mix, text] : {std::pair("mixup {}", "mixup"),
+                                  {"cutmix {}", "cutmix"},
+                                  {"cutmix {} mixup {}", "mixup or cutmix"}}) {
+    const std::string page =
+        MustRender(ParseSpec(SpecText(outputs, absl::StrCat("mix { labels: 'weights' ", mix, "}"))),
+                   MakeSteps(feed, 0, 1));
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("feature w; ", text, "</small>")));
+    EXPECT_THAT(page, HasSubstr("feature label</small>"));
+  }
+}
+
 TEST(ContactSheetTest, WithTheBatchInnermostOnlyValidExamplesCount) {
   const v1::FeedSpec spec =
       ParseSpec(SpecText("outputs { name: 'image' feature: 'image' shape: [2, 2, 1] dtype: FLOAT32 "

@@ -88,8 +88,9 @@ constexpr char kCrop[] =
 constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
 constexpr char kNormalize[] = "transforms { normalize { mean: [1, 2, 3] } } ";
 
-std::optional<CompactForm> FormOf(const std::string& text) {
-  return CompactFormOf(FromText<v1::Output>("name: 'a' feature: 'f' " + text));
+std::optional<CompactForm> FormOf(const std::string& text, const std::string& mix = "") {
+  return CompactFormOf(FromText<v1::Output>("name: 'a' feature: 'f' " + text),
+                       FromText<v1::Mix>(mix));
 }
 
 TEST(CompactFormTest, WholeNumbersTravelAndTheClientNormalises) {
@@ -125,6 +126,13 @@ TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedTravel) {
       FormOf("dtype: BFLOAT16 transforms { decode_jpeg {} } transforms { resize_with_pad { "
              "height: 4 width: 4 } }")
           .has_value());
+}
+
+TEST(CompactFormTest, WhatIsMixedTravelsAsItIs) {
+  const std::string pixels = "dtype: BFLOAT16 " + std::string(kCrop) + kRound + kNormalize;
+  EXPECT_FALSE(FormOf(pixels, "images: ['b', 'a'] mixup {}").has_value());
+  EXPECT_FALSE(FormOf(pixels, "images: 'b' labels: 'a' cutmix {}").has_value());
+  EXPECT_TRUE(FormOf(pixels, "images: 'b' labels: 'c' mixup {}").has_value());
 }
 
 TEST(CompactFormTest, OthersTravelAsTheyAre) {

@@ -1,10 +1,13 @@
 // What the operation table says to people, and the table in core/README.md that is made of it.
+#include <cstdint>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/operations/mix_draws.h"
 #include "core/operations/operation_table.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -40,6 +43,24 @@ TEST(OperationGuideTest, EveryExampleIsATransformOfItsKindThatWorks) {
         .transform = transform, .draws = Draws(row.draws, 0, ""), .stored_shape = shape};
     EXPECT_THAT(row.create(arguments), IsOk());
   }
+  for (const MixRow& row : MixOperations()) {
+    SCOPED_TRACE(row.name);
+    v1::FeedSpec spec;
+    ASSERT_TRUE(
+        google::protobuf::TextFormat::ParseFromString(std::string(row.guide.example), &spec));
+    const auto* const field = v1::Mix::descriptor()->FindFieldByName(std::string(row.name));
+    ASSERT_NE(field, nullptr);
+    EXPECT_TRUE(v1::Mix::GetReflection()->HasField(spec.mix(), field));
+    EXPECT_THAT(MixDraws::Create(spec.mix(), 8, 8), IsOk());
+  }
+}
+
+TEST(OperationGuideTest, NoTwoOperationsShareTheirDraws) {
+  std::set<uint32_t> numbers = {kMixPurpose};
+  for (const OperationRow& row : Operations()) {
+    if (row.draws == 0) continue;
+    EXPECT_TRUE(numbers.insert(row.draws).second) << OperationName(row.kind);
+  }
 }
 
 TEST(OperationGuideTest, ASummaryIsASentenceAndWhatTensorFlowHasIsCompared) {
@@ -47,6 +68,9 @@ TEST(OperationGuideTest, ASummaryIsASentenceAndWhatTensorFlowHasIsCompared) {
     SCOPED_TRACE(OperationName(row.kind));
     EXPECT_THAT(std::string(row.guide.summary), EndsWith("."));
     EXPECT_EQ(row.guide.tensorflow.empty(), row.guide.parity.empty());
+  }
+  for (const MixRow& row : MixOperations()) {
+    EXPECT_THAT(std::string(row.guide.summary), EndsWith(".")) << row.name;
   }
 }
 
@@ -63,6 +87,10 @@ TEST(OperationGuideTest, TheReadmesTableSaysWhatTheOperationsSay) {
     if (row.guide.tensorflow.empty()) continue;
     absl::StrAppend(&rows, "| ", Code(row.guide.tensorflow), " | `", OperationName(row.kind),
                     "` | ", row.guide.parity, " |\n");
+  }
+  for (const MixRow& row : MixOperations()) {
+    absl::StrAppend(&rows, "| ", Code(row.guide.tensorflow), " | `", row.name, "` | ",
+                    row.guide.parity, " |\n");
   }
   EXPECT_THAT(readme.str(), HasSubstr(rows));
 }

@@ -85,6 +85,38 @@ TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
   EXPECT_GE(end, 8 * 4096);  // And not cut up into crumbs.
 }
 
+// A task mixes the groups that it makes, so none may be shared by two.
+TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
+  for (const int group : {2, 3, 7, 100, 256}) {
+    SCOPED_TRACE(group);
+    const int64_t batch = group * int64_t{1000};
+    const auto dataset = OpenTestDataset(TestShards({20}));
+    absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+        SpecFromText(
+            absl::StrCat("dataset: 'test' num_cores: 1 tail: PAD global_batch: ", batch,
+                         " outputs { name: 'x' feature: 'path' shape: [1, 3, 1] dtype: FLOAT32 } "
+                         "mix { group: ",
+                         group, " images: 'x' mixup {} }")),
+        dataset);
+    ASSERT_THAT(plan, IsOk());
+    StepScheduler scheduler({.threads = 2});
+    const Stream stream = MustAdd(scheduler, *plan);
+    int64_t end = 0;
+    while (end < batch) {
+      const Task task = MustTake(scheduler);
+      EXPECT_EQ(task.examples().begin, end);
+      EXPECT_EQ(task.examples().size() % group, 0);
+      EXPECT_LT(task.examples().size(), 4096 + group);
+      // The 20 records, and what their last group lacks.
+      if (end < 20) {
+        EXPECT_LE(task.examples().end, (20 + group - 1) / group * group);
+      }
+      end = task.examples().end;
+    }
+    EXPECT_EQ(end, batch);
+  }
+}
+
 // The healthy stream's slice is one task, the giant's are thousands: they alternate by cost.
 TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
   StepScheduler scheduler({.threads = 1});

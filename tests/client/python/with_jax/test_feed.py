@@ -65,6 +65,45 @@ def test_every_record_comes_once_an_epoch(open_feed):
         assert sorted(ids.tolist()) == list(range(RECORDS))
 
 
+def mixed_spec(group):
+    return systole.FeedSpec(
+        dataset="flowers",
+        epochs=1,
+        shuffle=systole.Shuffle("global"),
+        global_batch=16,
+        num_cores=2,
+        outputs={
+            "image": systole.Image("image", resize=(24, 16), dtype="bfloat16"),
+            "label": systole.Output(
+                feature="label", transforms=[systole.OneHot(depth=5)], dtype="float32"
+            ),
+        },
+        mix=systole.Mix(
+            group=group,
+            images=["image"],
+            labels=["label"],
+            mixup=systole.Mixup(alpha=0.4),
+            cutmix=systole.Cutmix(),
+        ),
+        wire="COMPACT",  # In which what is mixed takes no part.
+    )
+
+
+def test_a_mixed_feed_is_the_same_from_a_server_and_without_one(server, shards):
+    spec = mixed_spec(group=4)
+    labels = []
+    with systole.Feed(server.address, spec) as feed, systole.LocalFeed(shards, spec) as local:
+        for batch, other in zip(feed, local, strict=True):
+            for name in ("image", "label"):
+                assert batch[name].tobytes() == other[name].tobytes()
+            labels.append(np.array(batch["label"]))
+    labels = np.concatenate(labels)
+    np.testing.assert_allclose(labels.sum(axis=1), 1, rtol=1e-6)
+    assert ((labels > 0) & (labels < 1)).any(axis=1).sum() > len(labels) / 3
+    with pytest.raises(systole.InvalidSpec, match="mix.group is 3"):
+        systole.LocalFeed(shards, mixed_spec(group=3))
+
+
 def test_peek_consumes_nothing(open_feed):
     feed = open_feed()
     peeked = feed.peek()
