@@ -89,6 +89,18 @@ TEST(StepFinisherTest, OnlyWholeNumbersOfUint8CanTravelCompactly) {
   EXPECT_FALSE(compact("dtype: FLOAT32"));
 }
 
+TEST(StepFinisherTest, WhatIsMixedTravelsAsItIsAndTheRestCompactly) {
+  v1::FeedSpec spec = SpecOfX("shape: 3 transforms { decode_raw {} } dtype: FLOAT32");
+  const auto shape = ShapeOf(DType::kFloat32, {4, 3});
+  EXPECT_NE(StepFinisher::Create(spec, shape), nullptr);
+  spec.mutable_mix()->add_labels("x");
+  EXPECT_EQ(StepFinisher::Create(spec, shape), nullptr);
+  spec.mutable_mix()->set_labels(0, "z");
+  const auto finisher = StepFinisher::Create(spec, shape);
+  ASSERT_NE(finisher, nullptr);
+  EXPECT_EQ(finisher->spec().mix().labels(0), "z");  // The server still mixes.
+}
+
 TEST(StepFinisherTest, AShapeThatIsNotTheSpecsTravelsAsItIs) {
   const std::string x =
       "shape: 3 transforms { decode_raw {} } transforms { normalize { mean: [1, 2, 3] } } "
