@@ -9,7 +9,11 @@
 
 namespace systole::bench {
 
-std::string MakePhotograph(uint64_t seed, int width, int height) {
+std::string MakePhotograph(uint64_t seed) {
+  return MakePhotograph(seed, kPhotographWidth, kPhotographHeight, kPhotographQuality);
+}
+
+std::string MakePhotograph(uint64_t seed, int width, int height, int quality) {
   CounterRng rng(seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
   const PhotographTexture texture = DrawPhotographTexture(rng, width, height);
   std::vector<uint8_t> pixels(texture.shapes.size() * 3);
@@ -19,7 +23,7 @@ std::string MakePhotograph(uint64_t seed, int width, int height) {
       pixels[i * 3 + channel] = RoundToUint8(light + texture.tint[channel][i]);
     }
   }
-  return *EncodeJpeg(pixels, width, height, 3, {.quality = kPhotographQuality});
+  return *EncodeJpeg(pixels, width, height, 3, {.quality = quality});
 }
 
 }  // namespace systole::bench

@@ -15,8 +15,9 @@ constexpr int kPhotographHeight = 375;
 
 // A baseline JPEG in colour, 4:2:0, the same for the same seed and size. The mean of many of the
 // size above is 80 to 110 kB.
-std::string MakePhotograph(uint64_t seed, int width = kPhotographWidth,
-                           int height = kPhotographHeight);
+std::string MakePhotograph(uint64_t seed);
+// Of another size and quality.
+std::string MakePhotograph(uint64_t seed, int width, int height, int quality);
 
 }  // namespace systole::bench
 

@@ -94,15 +94,9 @@ bool ScanState::NextMcu() {
       return false;
     }
   }
-  if (wanted) {
-    // Neighbouring blocks at once. Of blocks whose first coefficient alone is wanted, that one is
-    // written and no other is read.
-    for (int i = 0; i < scan.num_blocks; ++i) {
-      const int first = i;
-      while (i < scan.num_blocks && !scan.blocks[i].dc_only) ++i;
-      std::memset(values.data() + values_end + static_cast<size_t>(first) * kBlockValues, 0,
-                  static_cast<size_t>(i - first) * kBlockValues * sizeof(int16_t));
-    }
+  for (size_t i = 0; wanted && i < num_zeroed; ++i) {
+    std::memset(values.data() + values_end + zeroed[i].first * kBlockValues, 0,
+                zeroed[i].count * kBlockValues * sizeof(int16_t));
   }
   in_mcu = true;
   next_block = 0;
@@ -143,7 +137,19 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   s.StartInterval();
   s.end_row = std::min(scan.end_row, scan.rows);
   s.active = s.end_row > 0;
-  s.failed = s.in_mcu = s.in_block = s.store = false;
+  s.failed = s.in_mcu = s.in_block = false;
+  s.mode = huffman::Mode::kSkip;
+  s.has_dc_only = false;
+  s.num_zeroed = 0;
+  for (int i = 0; i < scan.num_blocks; ++i) {
+    if (scan.blocks[i].dc_only) {
+      s.has_dc_only = true;
+    } else if (i == 0 || scan.blocks[i - 1].dc_only) {
+      s.zeroed[s.num_zeroed++] = {.first = static_cast<size_t>(i), .count = 1};
+    } else {
+      ++s.zeroed[s.num_zeroed - 1].count;
+    }
+  }
   s.next_block = scan.num_blocks;
   s.decoded = s.taken = {};
   const int64_t wanted_mcus = int64_t{std::max(0, s.end_row - scan.first_row)} *
@@ -159,6 +165,21 @@ void HuffmanDecoder::DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b) {
 }
 
 bool HuffmanDecoder::is_ahead() const { return !state_->active; }
+
+int HuffmanDecoder::decoded_rows() const { return state_->decoded.row; }
+
+void HuffmanDecoder::GoFurtherAhead() {
+  huffman::ScanState& s = *state_;
+  SYSTOLE_CHECK(!s.active);
+  if (s.failed) return;
+  const size_t waiting = s.values_end - s.values_begin;
+  std::memmove(s.values.data(), s.values.data() + s.values_begin, waiting * sizeof(int16_t));
+  s.values_begin = 0;
+  s.values_end = waiting;
+  // Take() may have set another.
+  s.end_row = std::min(s.scan.end_row, s.scan.rows);
+  s.active = s.decoded.row < s.end_row && waiting + s.mcu_values() <= s.values.size();
+}
 
 bool HuffmanDecoder::Take(const Block** blocks) {
   huffman::ScanState& s = *state_;

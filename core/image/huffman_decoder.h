@@ -43,6 +43,11 @@ class HuffmanDecoder {
   // memory or given up. Calling this changes nothing but the time.
   static void DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b);
   bool is_ahead() const;
+  // Rows of MCUs that were decoded to their end.
+  int decoded_rows() const;
+  // Makes it not ahead any more, if what was taken has left memory and rows before end_row are
+  // left. REQUIRES: is_ahead().
+  void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
   // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros; of those marked

@@ -76,8 +76,16 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
   return Progress::kInBlock;
 }
 
+template <Mode kMode>
+HWY_INLINE Progress TakeSymbolsAs(Cursor& cursor) {
+  if constexpr (kMode == Mode::kSkip) return TakeSymbols<false>(cursor);
+  if constexpr (kMode == Mode::kStore) return TakeSymbols<true>(cursor);
+  // The blocks of an MCU follow each other alike, so this can be predicted.
+  return cursor.stores ? TakeSymbols<true>(cursor) : TakeSymbols<false>(cursor);
+}
+
 // False: the loop ends; `state` says what comes next.
-template <bool kStore>
+template <Mode kMode>
 HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
   state.in_block = false;
   if (state.next_block == state.scan.num_blocks) {
@@ -88,18 +96,19 @@ HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
     cursor.bits.Refill();
   }
   const HuffmanScan::Block& block = state.scan.blocks[state.next_block];
-  const bool wanted = state.wanted && block.wanted;
-  state.store = wanted && !block.dc_only;
-  if (state.store != kStore) return false;
+  state.mode = state.ModeOf(block);
+  if (state.mode != kMode) return false;
   int& dc = state.dc_predictors[block.component];
   if (!state.dc_tables[block.dc_table]->Take(cursor.bits, &dc)) {
     state.GiveUp();
     return false;
   }
-  if (wanted) {
+  if constexpr (kMode != Mode::kSkip) {
     cursor.block = state.values.data() + state.values_end +
                    kBlockValues * static_cast<size_t>(state.next_block);
-    cursor.block[0] = static_cast<int16_t>(dc);
+    // Of kStore every block is wanted; unwanted ones stay zeros.
+    if (kMode == Mode::kStore || block.wanted) cursor.block[0] = static_cast<int16_t>(dc);
+    cursor.stores = kMode == Mode::kStore || (block.wanted && !block.dc_only);
   }
   cursor.table = state.ac_tables[block.ac_table].get();
   cursor.k = 0;
@@ -108,42 +117,41 @@ HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
   return true;
 }
 
-template <bool kStore>
+template <Mode kMode>
 HWY_INLINE bool Begin(ScanState& state, Cursor& cursor) {
   cursor = state.cursor;
-  return state.in_block || BeginBlock<kStore>(state, cursor);
+  return state.in_block || BeginBlock<kMode>(state, cursor);
 }
 
-template <bool kStore>
+template <Mode kMode>
 HWY_INLINE bool Advance(ScanState& state, Cursor& cursor) {
-  const Progress progress = TakeSymbols<kStore>(cursor);
+  const Progress progress = TakeSymbolsAs<kMode>(cursor);
   if (progress == Progress::kInBlock) [[likely]]
     return true;
-  if (progress == Progress::kBlockEnds) return BeginBlock<kStore>(state, cursor);
+  if (progress == Progress::kBlockEnds) return BeginBlock<kMode>(state, cursor);
   state.GiveUp();
   return false;
 }
 
-// Both of these return when a scan goes from stored blocks to others or back, or is not active any
-// more.
-template <bool kStore>
+// Both of these return when a scan goes from one mode to another, or is not active any more.
+template <Mode kMode>
 HWY_NOINLINE void DecodeOne(ScanState& state) {
   Cursor cursor;
-  if (Begin<kStore>(state, cursor)) {
-    while (Advance<kStore>(state, cursor)) {
+  if (Begin<kMode>(state, cursor)) {
+    while (Advance<kMode>(state, cursor)) {
     }
   }
   state.cursor = cursor;
 }
 
-template <bool kStoreA, bool kStoreB>
+template <Mode kModeA, Mode kModeB>
 HWY_NOINLINE void DecodeTwo(ScanState& a, ScanState& b) {
   Cursor cursor_a, cursor_b;
   // Both, whatever the first one says.
-  const bool begun_a = Begin<kStoreA>(a, cursor_a);
-  const bool begun_b = Begin<kStoreB>(b, cursor_b);
+  const bool begun_a = Begin<kModeA>(a, cursor_a);
+  const bool begun_b = Begin<kModeB>(b, cursor_b);
   if (begun_a && begun_b) {
-    while (Advance<kStoreA>(a, cursor_a) && Advance<kStoreB>(b, cursor_b)) {
+    while (Advance<kModeA>(a, cursor_a) && Advance<kModeB>(b, cursor_b)) {
     }
   }
   a.cursor = cursor_a;
@@ -151,19 +159,48 @@ HWY_NOINLINE void DecodeTwo(ScanState& a, ScanState& b) {
 }
 
 void DecodeAlone(ScanState& state) {
-  while (state.active) state.store ? DecodeOne<true>(state) : DecodeOne<false>(state);
+  while (state.active) {
+    switch (state.mode) {
+      case Mode::kSkip:
+        DecodeOne<Mode::kSkip>(state);
+        break;
+      case Mode::kStore:
+        DecodeOne<Mode::kStore>(state);
+        break;
+      case Mode::kMixed:
+        DecodeOne<Mode::kMixed>(state);
+    }
+  }
 }
 
-void DecodeTogether(ScanState& a, ScanState& b) {
-  while (a.active && b.active) {
-    if (a.store && b.store) {
-      DecodeTwo<true, true>(a, b);
-    } else if (a.store) {
-      DecodeTwo<true, false>(a, b);
-    } else if (b.store) {
-      DecodeTwo<true, false>(b, a);
-    } else {
-      DecodeTwo<false, false>(a, b);
+// With the other one in a mode that is not above.
+template <Mode kMode>
+void DecodeBeside(ScanState& a, ScanState& b) {
+  switch (b.mode) {
+    case Mode::kSkip:
+      return DecodeTwo<kMode, Mode::kSkip>(a, b);
+    case Mode::kStore:
+      if constexpr (kMode >= Mode::kStore) return DecodeTwo<kMode, Mode::kStore>(a, b);
+      return;
+    case Mode::kMixed:
+      if constexpr (kMode >= Mode::kMixed) return DecodeTwo<kMode, Mode::kMixed>(a, b);
+  }
+}
+
+void DecodeTogether(ScanState& first, ScanState& second) {
+  while (first.active && second.active) {
+    const bool in_order = first.mode >= second.mode;
+    ScanState& a = in_order ? first : second;
+    ScanState& b = in_order ? second : first;
+    switch (a.mode) {
+      case Mode::kSkip:
+        DecodeBeside<Mode::kSkip>(a, b);
+        break;
+      case Mode::kStore:
+        DecodeBeside<Mode::kStore>(a, b);
+        break;
+      case Mode::kMixed:
+        DecodeBeside<Mode::kMixed>(a, b);
     }
   }
 }

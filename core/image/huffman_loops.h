@@ -42,10 +42,19 @@ struct Position {
   }
 };
 
+// What a loop does with the blocks of an MCU. Each has a loop of its own, and going from one to
+// another costs as much as several symbols.
+enum class Mode : uint8_t {
+  kSkip,   // Counts their bits.
+  kStore,  // Stores them.
+  kMixed,  // Either, block by block: of some the first coefficient alone is wanted.
+};
+
 // The position inside a block. The loops keep it in registers.
 struct Cursor {
   BitReader bits;
-  size_t k = 0;  // The last coefficient so far.
+  bool stores = false;  // Of kMixed: whether the block is stored.
+  size_t k = 0;         // The last coefficient so far.
   int16_t* block = nullptr;
   const AcTable* table = nullptr;
 };
@@ -67,7 +76,23 @@ struct ScanState {
   }
   size_t mcu_values() const { return scan.num_blocks * kBlockValues; }
 
+  // What to do with a block of the MCU at `decoded`.
+  Mode ModeOf(const HuffmanScan::Block& block) const {
+    if (!wanted) return Mode::kSkip;
+    if (has_dc_only) return Mode::kMixed;
+    return block.wanted ? Mode::kStore : Mode::kSkip;
+  }
+
   HuffmanScan scan;
+  bool has_dc_only = false;  // A block of the scan is marked so.
+  // Neighbouring blocks of an MCU that are stored into zeros: all but those marked dc_only, of
+  // which one coefficient is written and no other is read.
+  struct ZeroedBlocks {
+    size_t first = 0;
+    size_t count = 0;
+  };
+  std::array<ZeroedBlocks, HuffmanScan::kMaxBlocks> zeroed;
+  size_t num_zeroed = 0;
   std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
   size_t next_byte = 0;    // The first of scan.bytes that is not in the buffer.
@@ -80,16 +105,16 @@ struct ScanState {
   int64_t mcus_to_restart = 0;
   int next_restart = 0;
 
-  bool active = false;    // There is more to decode for now.
-  bool failed = false;    // The decoder gave up in the MCU at `decoded`.
-  Position decoded;       // The MCU that is being decoded, or the next one.
-  Position taken;         // The next MCU to be taken.
-  int end_row = 0;        // The row of MCUs where decoding stops.
-  bool in_mcu = false;    // Decoding is inside the MCU at `decoded`.
-  bool wanted = false;    // The MCU at `decoded` is wanted.
-  int next_block = 0;     // That MCU's first block that has not begun.
-  bool in_block = false;  // Decoding is inside the block before that.
-  bool store = false;     // Whether that block, or the next, is stored.
+  bool active = false;      // There is more to decode for now.
+  bool failed = false;      // The decoder gave up in the MCU at `decoded`.
+  Position decoded;         // The MCU that is being decoded, or the next one.
+  Position taken;           // The next MCU to be taken.
+  int end_row = 0;          // The row of MCUs where decoding stops.
+  bool in_mcu = false;      // Decoding is inside the MCU at `decoded`.
+  bool wanted = false;      // The MCU at `decoded` is wanted.
+  int next_block = 0;       // That MCU's first block that has not begun.
+  bool in_block = false;    // Decoding is inside the block before that.
+  Mode mode = Mode::kSkip;  // Of that block, or the next.
   Cursor cursor;
 
   // Coefficients of wanted MCUs that were not taken yet; zeros where nothing was stored.

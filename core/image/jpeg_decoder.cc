@@ -4,6 +4,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,7 +103,14 @@ struct JpegDecoder::State {
   std::vector<uint8_t> rgb;        // On the way from CMYK to grey.
   int rows_ready = 0;              // In `rows`.
   int next_ready = 0;
-  int rows_left = 0;  // Of the crop, not yet returned.
+  int rows_left = 0;  // Of the crop, not yet returned, or kept.
+
+  // Rows that KeepRows() made, and what ended them.
+  std::vector<uint8_t> kept;  // [kept_rows, kept_stride].
+  size_t kept_stride = 0;
+  int kept_rows = 0;
+  int next_kept = 0;
+  absl::Status kept_status;
 
   explicit State(const JpegDecoderOptions& options)
       : options(options),
@@ -304,6 +312,8 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop, JpegScale scale) {
                       ScaledSide(static_cast<int>(s->cinfo.image_width), scale)));
   s->crop = crop;
   s->scale = scale;
+  s->kept_rows = s->next_kept = 0;
+  s->kept_status = absl::OkStatus();
   s->cinfo.scale_num = 1;
   s->cinfo.scale_denom = static_cast<unsigned>(scale);
   s->rows_left = crop.height;
@@ -335,6 +345,43 @@ absl::Status JpegDecoder::BeginRows() {
 void JpegDecoder::DecodeAhead(JpegDecoder& a, JpegDecoder& b) {
   SYSTOLE_CHECK(!a.is_ahead() && !b.is_ahead());
   JpegEntropyDecoder::DecodeAhead(a.state_->entropy, b.state_->entropy);
+  for (JpegDecoder* const decoder : {&a, &b}) {
+    if (decoder->is_ahead()) decoder->KeepRows();
+  }
+}
+
+// Makes rows of the coefficients that are there, so that they leave memory for others.
+void JpegDecoder::KeepRows() {
+  State* s = state_.get();
+  if (s->scale == JpegScale::kFull || s->IsCmyk() || !s->entropy.in_place()) return;
+  s->kept_stride =
+      static_cast<size_t>(s->crop.width) * s->cinfo.output_components + kRowPaddingBytes;
+  const int room = static_cast<int>(std::min(kMaxKeptBytes / s->kept_stride, size_t{1} << 16));
+  int end = std::min({s->entropy.ready_row() - s->crop.y, s->crop.height, room});
+  // In the calls in which NextRows would ask for them: an error takes the other rows of its call
+  // with it, and how many rows come before it must not depend on what is decoded beside it.
+  if (end < s->crop.height) end -= end % kRowsPerCall;
+  if (end <= s->kept_rows) return;
+  try {
+    s->kept.resize(static_cast<size_t>(std::min(room, s->crop.height)) * s->kept_stride);
+    s->rows.resize(std::max(s->rows.size(), s->stride * kRowsPerCall));
+  } catch (const std::bad_alloc&) {
+    return;  // NextRows asks again.
+  }
+  while (s->kept_rows < end) {
+    const absl::StatusOr<DecodedRows> rows = DecodeRows(end - s->kept_rows);
+    if (!rows.ok()) {
+      s->kept_status = rows.status();
+      return;
+    }
+    for (int i = 0; i < rows->count; ++i, ++s->kept_rows) {
+      std::memcpy(s->kept.data() + static_cast<size_t>(s->kept_rows) * s->kept_stride,
+                  rows->data + static_cast<size_t>(i) * rows->stride_bytes,
+                  s->kept_stride - kRowPaddingBytes);
+    }
+  }
+  // None if libjpeg took over on the way.
+  if (s->entropy.in_place() && s->entropy.is_ahead()) s->entropy.GoFurtherAhead();
 }
 
 bool JpegDecoder::is_ahead() const {
@@ -345,14 +392,31 @@ bool JpegDecoder::is_ahead() const {
 absl::Status JpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
   state_->own_entropy = false;
+  // Stay as they are, and are none of those that are dropped here.
+  const int kept_rows = state_->kept_rows;
+  const int next_kept = state_->next_kept;
   SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop, state_->scale));
   for (int i = 0; i < rows; ++i) SYSTOLE_RETURN_IF_ERROR(NextRow().status());
+  state_->kept_rows = kept_rows;
+  state_->next_kept = next_kept;
   return absl::OkStatus();
 }
 
 absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
   State* s = state_.get();
   SYSTOLE_CHECK(max_rows > 0);
+  if (s->next_kept < s->kept_rows) {
+    const uint8_t* const row = s->kept.data() + static_cast<size_t>(s->next_kept) * s->kept_stride;
+    const int count = std::min(max_rows, s->kept_rows - s->next_kept);
+    s->next_kept += count;
+    return DecodedRows{row, s->kept_stride, count};
+  }
+  SYSTOLE_RETURN_IF_ERROR(s->kept_status);
+  return DecodeRows(max_rows);
+}
+
+absl::StatusOr<DecodedRows> JpegDecoder::DecodeRows(int max_rows) {
+  State* s = state_.get();
   if (s->phase == State::Phase::kWaiting) SYSTOLE_RETURN_IF_ERROR(BeginRows());
   if (s->phase != State::Phase::kRows || s->rows_left == 0) {
     return absl::FailedPreconditionError("no row of a crop is left to decode");
@@ -363,7 +427,7 @@ absl::StatusOr<DecodedRows> JpegDecoder::NextRows(int max_rows) {
     s->phase = State::Phase::kIdle;
     if (!s->entropy.gave_up()) return s->Error();
     SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(s->skip_rows + s->crop.height - s->rows_left));
-    return NextRows(max_rows);
+    return DecodeRows(max_rows);
   }
   const uint8_t* row = s->rows.data() + s->next_ready * s->stride + s->skip_bytes;
   const int count = s->IsCmyk() ? 1 : std::min(max_rows, s->rows_ready - s->next_ready);
@@ -410,6 +474,7 @@ void JpegDecoder::EndImage() {
   state_->phase = State::Phase::kIdle;
   jpeg_destroy_decompress(&state_->cinfo);
   if (state_->rows.size() > kMaxKeptRowBytes) state_->rows = {};
+  if (state_->kept.size() > kMaxKeptRowBytes) state_->kept = {};
 }
 
 bool JpegDecoder::by_library() const { return !state_->entropy.in_place(); }

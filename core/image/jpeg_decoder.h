@@ -90,6 +90,9 @@ class JpegDecoder {
   // Rows returned by NextRows() can be read (not used) this many bytes beyond their end.
   static constexpr size_t kRowPaddingBytes = 64;
 
+  // Of rows that DecodeAhead() makes of an image, at most.
+  static constexpr size_t kMaxKeptBytes = size_t{1} << 20;
+
   // InvalidArgument if an option is out of range. The first call in a process takes some
   // milliseconds more: see OwnJpegEntropyDecoding (jpeg_check.h).
   static absl::StatusOr<JpegDecoder> Create(const JpegDecoderOptions& options = {});
@@ -125,8 +128,9 @@ class JpegDecoder {
   absl::StatusOr<const uint8_t*> NextRow();
 
   // Optional, between StartCrop and NextRows: entropy-decodes two crops together, which takes less
-  // time than one after the other, until one of them is ahead. Changes nothing but the time.
-  // REQUIRES: neither is ahead.
+  // time than one after the other, until one of them is ahead. Rows of an image at a smaller scale
+  // are few: at most kMaxKeptBytes of them are made on the way, so that coefficients need not wait
+  // for NextRows. Changes nothing but the time. REQUIRES: neither is ahead.
   static void DecodeAhead(JpegDecoder& a, JpegDecoder& b);
   // Whether nothing is left to decode ahead of NextRows.
   bool is_ahead() const;
@@ -149,6 +153,9 @@ class JpegDecoder {
   static absl::StatusOr<JpegDecoder> CreateUnchecked(const JpegDecoderOptions& options);
   // For images of several scans: the part of StartCrop() that the first NextRows() does.
   absl::Status BeginRows();
+  void KeepRows();
+  // NextRows() without regard to rows that were kept.
+  absl::StatusOr<DecodedRows> DecodeRows(int max_rows);
   absl::Status DecodeByLibrary(int rows);
   explicit JpegDecoder(std::unique_ptr<State> state);
 

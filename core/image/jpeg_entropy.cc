@@ -75,10 +75,11 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   // Interpolated colour of a row draws on its neighbours, each of which stands for as many rows as
   // colour is subsampled by; libjpeg transforms whole rows of MCUs, a lone component's by its own
   // factor.
-  const int rows_in_mcu = cinfo->max_v_samp_factor * block_side;
-  const int mcu_rows = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
-  scan.first_row = std::max(0, first_row - 1) / rows_in_mcu * mcu_rows;
-  scan.end_row = ((end_row - 1 + cinfo->max_v_samp_factor) / rows_in_mcu + 1) * mcu_rows;
+  block_side_ = block_side;
+  rows_in_mcu_ = cinfo->max_v_samp_factor * block_side;
+  mcu_rows_ = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
+  scan.first_row = std::max(0, first_row - 1) / rows_in_mcu_ * mcu_rows_;
+  scan.end_row = ((end_row - 1 + cinfo->max_v_samp_factor) / rows_in_mcu_ + 1) * mcu_rows_;
   for (int i = 0; i < scan.num_blocks; ++i) dc_only_[i] = scan.blocks[i].dc_only;
   decoder_->Start(scan);
   column_ = 0;

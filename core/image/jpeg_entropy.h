@@ -46,6 +46,14 @@ class JpegEntropyDecoder {
   }
   // Whether nothing is left to decode before libjpeg asks.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
+  // The row up to which libjpeg can make the image's rows of what is decoded, and so without
+  // waiting.
+  int ready_row() const {
+    // It may look at the next row of MCUs to interpolate colour, but not at blocks of one pixel.
+    return (decoder_->decoded_rows() / mcu_rows_ - (block_side_ == 1 ? 0 : 1)) * rows_in_mcu_;
+  }
+  // HuffmanDecoder::GoFurtherAhead(). REQUIRES: in_place(), is_ahead().
+  void GoFurtherAhead() { decoder_->GoFurtherAhead(); }
 
   // Whether HuffmanDecoder has replaced libjpeg's entropy decoder for this image.
   bool in_place() const { return in_place_; }
@@ -68,6 +76,10 @@ class JpegEntropyDecoder {
   JDIMENSION first_column_ = 0;
   JDIMENSION end_column_ = 0;
   bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block's.
+  // Rows of pixels in libjpeg's row of MCUs, which is so many rows of the scan's MCUs.
+  int block_side_ = DCTSIZE;
+  int rows_in_mcu_ = 1;
+  int mcu_rows_ = 1;
   int64_t mcus_left_ = 0;
   bool in_place_ = false;
   bool gave_up_ = false;

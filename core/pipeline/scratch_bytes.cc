@@ -44,7 +44,11 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
     bytes.tables +=
         PairedDecoding::kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
                                   int64_t{image.height} * kBytesPerRow);
-    if (output.program.way == Way::kJpeg) bytes.decoders += PairedDecoding::kLanes * kBytesPerJpeg;
+    if (output.program.way == Way::kJpeg) {
+      const auto kept =
+          static_cast<int64_t>(output.program.image.scaled ? JpegDecoder::kMaxKeptBytes : 0);
+      bytes.decoders += PairedDecoding::kLanes * (kBytesPerJpeg + kept);
+    }
     if (output.program.way == Way::kInterpreter) bytes.decoders += kBytesPerJpeg;
   }
   bytes.example = layout + ints + floats + rounded + rest;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/texture/photograph_texture.h"
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
 #include "core/image/jpeg_decoder.h"
@@ -98,7 +99,7 @@ TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsSta
     const int height = 280 * divisor;
     const int width = 376 * divisor;
     for (const uint64_t seed : {1, 2, 3}) {
-      const std::string jpeg = MakePhotograph(seed, width, height);
+      const std::string jpeg = MakePhotograph(seed, width, height, kPhotographQuality);
       const std::vector<float> full = Decode(jpeg, height, width, JpegScale::kFull);
       std::vector<float> means;
       for (int y = 0; y < 280; ++y) {

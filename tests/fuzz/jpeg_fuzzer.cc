@@ -95,21 +95,23 @@ std::string WithOtherEnding(absl::string_view jpeg) {
 }
 
 // Two crops decoded together are two crops decoded alone.
-void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg) {
-  const absl::StatusOr<ImageInfo> info = a.ReadHeader(jpeg);
-  if (!info.ok()) return;
-  const CropRect crops[2] = {Part(*info), WholeImage(info->height, info->width)};
+void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, JpegScale scale) {
+  const absl::StatusOr<ImageInfo> stored = a.ReadHeader(jpeg);
+  if (!stored.ok()) return;
+  const ImageInfo info = {.width = ScaledSide(stored->width, scale),
+                          .height = ScaledSide(stored->height, scale)};
+  const CropRect crops[2] = {Part(info), WholeImage(info.height, info.width)};
   Rows alone[2];
   for (int i = 0; i < 2; ++i) {
     if (!a.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
-    alone[i].status = a.StartCrop(crops[i]);
+    alone[i].status = a.StartCrop(crops[i], scale);
     if (alone[i].status.ok()) alone[i] = ReadRows(a, crops[i]);
   }
   JpegDecoder* const decoders[2] = {&a, &b};
   absl::Status started[2];
   for (int i = 0; i < 2; ++i) {
     if (!decoders[i]->ReadHeader(jpeg).ok()) std::abort();
-    started[i] = decoders[i]->StartCrop(crops[i]);
+    started[i] = decoders[i]->StartCrop(crops[i], scale);
   }
   if (!a.is_ahead() && !b.is_ahead()) JpegDecoder::DecodeAhead(a, b);
   for (int i = 0; i < 2; ++i) {
@@ -192,7 +194,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string ended = WithOtherEnding(jpeg);
   CompareWithLibrary(strict, /*strict=*/true, ended, /*whole=*/true);
   CompareWithLibrary(lenient, /*strict=*/false, ended, /*whole=*/true);
-  DecodeTogether(strict, other, jpeg);
+  DecodeTogether(strict, other, jpeg, JpegScale::kFull);
+  DecodeTogether(strict, other, jpeg, jpeg.size() % 2 == 0 ? JpegScale::kHalf : JpegScale::kEighth);
   DecodeScaled(strict, jpeg);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {

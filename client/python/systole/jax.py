@@ -76,8 +76,9 @@ def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding
 def _examples(
     batch: Batch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
-    """The examples [begin, end) of the global batch, as a view where they are in one piece. In tiles
-    they are counted in tiles: a core's places are a whole number of these.
+    """The examples [begin, end) of the global batch, as a view where they are in one piece.
+
+    In tiles these are counted in tiles: a core's places are a whole number of them.
     """
     per_core = spec.per_core_shape[spec.batch_axis]
     first, last = (core * per_core for core in batch.cores)

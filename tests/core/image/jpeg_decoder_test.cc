@@ -664,6 +664,73 @@ TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 100);
 }
 
+// Large enough that coefficients must leave memory on the way, as rows that are kept, and some so
+// large that these find no room.
+TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
+  struct Outcome {
+    std::vector<uint8_t> pixels;
+    absl::Status status;
+  };
+  const auto read = [](JpegDecoder& decoder, const CropRect& crop, absl::Status status) {
+    Outcome outcome = {.status = std::move(status)};
+    for (int y = 0; outcome.status.ok() && y < crop.height;) {
+      const absl::StatusOr<DecodedRows> rows = decoder.NextRows(crop.height - y);
+      outcome.status = rows.status();
+      for (int i = 0; rows.ok() && i < rows->count; ++i, ++y) {
+        const uint8_t* const row = rows->data + static_cast<size_t>(i) * rows->stride_bytes;
+        outcome.pixels.insert(outcome.pixels.end(), row, row + size_t{3} * crop.width);
+      }
+    }
+    return outcome;
+  };
+  JpegDecoder a = MakeDecoder();
+  JpegDecoder b = MakeDecoder();
+  int together = 0;
+  const std::vector<JpegKind> kinds = {
+      {.name = "444"},
+      k420,
+      {.name = "440", .v = 2},
+      {.name = "410", .h = 4, .v = 2},
+      {.name = "restarts", .h = 2, .v = 2, .restart_interval = 11}};
+  for (const JpegKind& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    const std::string jpeg = MakeJpeg(kind, 1500, 1203, 5);
+    std::string damaged = jpeg;
+    damaged[jpeg.size() * 2 / 3] ^= 0x40;
+    for (const JpegScale scale : {JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}) {
+      const int divisor = static_cast<int>(scale);
+      const CropRect crops[2] = {WholeImage(ScaledSide(1203, scale), ScaledSide(1500, scale)),
+                                 {.y = 300 / divisor,
+                                  .x = 100 / divisor,
+                                  .height = 800 / divisor,
+                                  .width = 1200 / divisor}};
+      const std::string* const images[2] = {&jpeg, &damaged};
+      JpegDecoder* const decoders[2] = {&a, &b};
+      Outcome alone[2];
+      for (int i = 0; i < 2; ++i) {
+        ASSERT_THAT(a.ReadHeader(*images[i]), IsOk());
+        const absl::Status started = a.StartCrop(crops[i], scale);
+        alone[i] = read(a, crops[i], started);
+      }
+      absl::Status started[2];
+      for (int i = 0; i < 2; ++i) {
+        ASSERT_THAT(decoders[i]->ReadHeader(*images[i]), IsOk());
+        started[i] = decoders[i]->StartCrop(crops[i], scale);
+      }
+      while (!a.is_ahead() && !b.is_ahead()) {
+        JpegDecoder::DecodeAhead(a, b);
+        ++together;
+      }
+      for (int i = 0; i < 2; ++i) {
+        const Outcome outcome = read(*decoders[i], crops[i], started[i]);
+        EXPECT_EQ(outcome.status, alone[i].status) << "image " << i << " at 1 / " << divisor;
+        EXPECT_TRUE(outcome.pixels == alone[i].pixels) << "image " << i << " at 1 / " << divisor;
+      }
+    }
+  }
+  EXPECT_GT(together, 40);
+}
+
 TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
   JpegDecoder own = MakeDecoder();
   JpegDecoder library = MakeDecoder({.library_entropy_decoder = true});

@@ -63,6 +63,8 @@ TEST(CanonicalSpecTest, SpecsKeepTheirFormWhenFieldsAreAdded) {
        "aspect_max: 1.3333334 }"},
       {"center_crop { height: 8 width: 9 }", "center_crop { height: 8 width: 9 fraction: 1 }"},
       {"resize { height: 8 width: 9 }", "resize { height: 8 width: 9 }"},
+      {"decode_jpeg { scale: FULL }", "decode_jpeg { channels: 3 }"},
+      {"decode_jpeg { scale: AUTO }", "decode_jpeg { channels: 3 scale: AUTO }"},
   };
   for (const auto& [written, canonical] : forms) {
     v1::FeedSpec spec;
@@ -144,6 +146,9 @@ TEST(CompactFormTest, OthersTravelAsTheyAre) {
                       "transforms { random_flip {} }")
                    .has_value());
   EXPECT_FALSE(FormOf("dtype: FLOAT32 transforms { normalize {} }").has_value());
+  EXPECT_FALSE(
+      FormOf("dtype: BFLOAT16 layout: HWCN_TILED " + std::string(kCrop) + kRound + kNormalize)
+          .has_value());
   EXPECT_FALSE(FormOf("dtype: INT64").has_value());
   EXPECT_FALSE(FormOf("dtype: FLOAT32").has_value());
   EXPECT_FALSE(FormOf("dtype: FLOAT32 transforms {}").has_value());
