@@ -21,9 +21,10 @@ std::vector<Room> SystoleRooms() {
   const Names ground = Join({status,
                              {"core/descriptor", "core/tensor", "core/memory", "core/checksum",
                               "core/numeric", "core/random"}});  // Levels 0 and 1.
-  const Names stages = Join({ground,
-                             {"core/storage", "core/concurrency", "core/cache", "core/compression", "core/record",
-                              "core/example", "core/image", "core/order", "core/batch"}});
+  const Names stages =
+      Join({ground,
+            {"core/storage", "core/concurrency", "core/cache", "core/compression", "core/record",
+             "core/example", "core/image", "core/order", "core/batch"}});
   const Names core = Join({stages, {"core/operations", "core/pipeline"}});
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",

@@ -201,7 +201,8 @@ TEST(MixtureTest, WhatDecidesTheOrderIsInItsFingerprint) {
   EXPECT_NE(fingerprint(Mixed({3, 1}, {8, 8})), first);
   EXPECT_NE(fingerprint(Mixed({2, 1}, {7, 9})), first);
   std::vector<MixtureMember> selected = Members({2, 1}, {8, 8});
-  const absl::StatusOr<Selection> selection = Selection::Create(std::vector<int64_t>{8}, {TakeRecords{8}});
+  const absl::StatusOr<Selection> selection =
+      Selection::Create(std::vector<int64_t>{8}, {TakeRecords{8}});
   ASSERT_THAT(selection, IsOk());
   selected[1].records.selection = std::make_shared<const Selection>(*selection);
   EXPECT_NE(fingerprint(*Mixture::Create(selected)), first);
