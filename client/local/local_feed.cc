@@ -76,6 +76,7 @@ class LocalFeed::Impl {
         shape_(std::make_shared<const StepShape>(std::move(shape))),
         end_step_(end_step),
         threads_(options.threads),
+        cache_(options.cache),
         ahead_bytes_(std::max(options.prefetch_bytes,
                               2 * (shape_->bytes() + kSliceOverhead * shape_->num_cores()))),
         next_step_(options.wanted.first_step),
@@ -130,8 +131,10 @@ class LocalFeed::Impl {
                              .core_begin = shape_->core_begin / parts,
                              .core_end = shape_->core_end / parts};
     constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / kBudgetParts;
-    engine_ = std::make_unique<StepEngine>(StepEngineOptions{
-        .threads = threads_, .memory_budget_bytes = std::min(ahead_bytes_, kMost) * kBudgetParts});
+    engine_ = std::make_unique<StepEngine>(
+        StepEngineOptions{.threads = threads_,
+                          .memory_budget_bytes = std::min(ahead_bytes_, kMost) * kBudgetParts,
+                          .cache = cache_});
     SYSTOLE_ASSIGN_OR_RETURN(
         std::unique_ptr<StepStream> stream,
         engine_->Open(made_ == nullptr ? plan_ : made_, range, {.gives_away = true}));
@@ -164,6 +167,7 @@ class LocalFeed::Impl {
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
   const int threads_;
+  const std::shared_ptr<ValueCache> cache_;
   const int64_t ahead_bytes_;  // Of the steps made before they are asked for.
   int64_t next_step_;
   const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "client/feed/feed.h"
 #include "client/feed/feed_range.h"
+#include "core/cache/value_cache.h"
 #include "core/order/resume_token.h"
 #include "core/pipeline/dataset.h"
 #include "systole/v1/feed.pb.h"
@@ -28,6 +29,9 @@ struct LocalFeedOptions {
   // Memory for steps that are made before they are asked for, in bytes. Room for two is always
   // taken. Steps that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
+
+  // Where the feed keeps what its transforms `cache` ask for. Feeds may share one. Null: nowhere.
+  std::shared_ptr<ValueCache> cache = nullptr;
 
   WantedSteps wanted;
   // The cores wanted, core_begin .. core_end - 1. Both 0: all.

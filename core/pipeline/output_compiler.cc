@@ -208,12 +208,16 @@ std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Dataset& da
     made_by.UpdateU64(part.size());
     made_by.Update(part);
   }
+  LoweredProgram rest =
+      Lower(std::make_shared<const Program>(program.From(point.step)), dtype, read_soon);
+  // Factors that only the references take: the whole program can be made, so it does without.
+  if (!ProgramRunner::Create(rest, nullptr).ok()) return std::nullopt;
   return CachePlan{
       .store = point.store == v1::Cache::DISK ? CacheStore::kDisk : CacheStore::kMemory,
       .made_by = made_by.Digest64(),
       .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
       .step = point.step,
-      .rest = Lower(std::make_shared<const Program>(program.From(point.step)), dtype, read_soon)};
+      .rest = std::move(rest)};
 }
 
 }  // namespace

@@ -92,11 +92,14 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       const std::shared_ptr<Dataset>& dataset,
                                       const std::optional<std::string>& token, int64_t first_step,
                                       std::pair<int, int> cores, int threads,
-                                      int64_t prefetch_bytes, bool allow_mixed_content) {
+                                      int64_t prefetch_bytes,
+                                      const std::shared_ptr<ValueCache>& cache,
+                                      bool allow_mixed_content) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   const LocalFeedOptions options = {.threads = threads,
                                     .prefetch_bytes = prefetch_bytes,
+                                    .cache = cache,
                                     .wanted = {.first_step = first_step},
                                     .core_begin = cores.first,
                                     .core_end = cores.second,
@@ -121,6 +124,32 @@ std::shared_ptr<Dataset> OpenDataset(const std::string& name,
   options.compression = *stated;
   return ValueOrRaise(
       WithoutGil([&] { return Dataset::Open(name, patterns, options, SignalRaised); }));
+}
+
+std::shared_ptr<ValueCache> MakeCache(int64_t memory_bytes, const std::string& disk_folder,
+                                      int64_t disk_bytes) {
+  if (memory_bytes < 0 || disk_bytes < 0) {
+    RaiseIfError(absl::InvalidArgumentError(absl::StrCat("a cache of ", memory_bytes,
+                                                         " bytes of memory and ", disk_bytes,
+                                                         " on disk; want 0 or more")));
+  }
+  auto cache = WithoutGil([&] {
+    return ValueCache::Create(
+        {.memory_bytes = memory_bytes, .disk_folder = disk_folder, .disk_bytes = disk_bytes});
+  });
+  return ValueOrRaise(std::move(cache));
+}
+
+nb::dict CacheStats(const ValueCache& cache) {
+  const ValueCacheStats stats = cache.stats();
+  nb::dict dict;
+  dict["memory_hits"] = stats.memory_hits;
+  dict["disk_hits"] = stats.disk_hits;
+  dict["misses"] = stats.misses;
+  dict["memory_bytes"] = stats.memory_bytes;
+  dict["disk_bytes"] = stats.disk_bytes;
+  dict["damaged_entries"] = stats.damaged_entries;
+  return dict;
 }
 
 std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>>& members) {
@@ -292,6 +321,10 @@ void DeclareFeeds(nb::module_& module) {
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
+  nb::class_<ValueCache>(module, "ValueCache", "What transforms `cache` keep.")
+      .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),
+                  nb::arg("disk_bytes"))
+      .def("stats", &CacheStats);
   nb::class_<FeedHandle>(module, "FeedHandle", "A feed from servers, or made in this process.")
       .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
@@ -300,7 +333,8 @@ void DeclareFeeds(nb::module_& module) {
                   nb::arg("max_backoff"), nb::arg("share_memory"), nb::arg("allow_mixed_content"))
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
-                  nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("allow_mixed_content"))
+                  nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("cache"),
+                  nb::arg("allow_mixed_content"))
       .def("start", &FeedHandle::Start)
       .def("next", &FeedHandle::Next)
       .def("close", &FeedHandle::Close)

@@ -371,6 +371,10 @@ class LocalFeed(BaseFeed):
     threads:            threads that read, decode and transform; default: one for each CPU
     cores, process_index, process_count: as for Feed
     prefetch_bytes:     memory for steps that are made before they are asked for; two always fit
+    cache_memory:       bytes of memory for what transforms `cache` ask to be kept; default: none
+    cache_disk:         folder for what `cache(store="disk")` asks to be kept, also for later runs;
+                        one feed at a time; default: none
+    cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
     allow_mixed_content: accept a state of another content version
@@ -386,6 +390,9 @@ class LocalFeed(BaseFeed):
         process_index: int | None = None,
         process_count: int | None = None,
         prefetch_bytes: int = 256 << 20,
+        cache_memory: int = 0,
+        cache_disk: str | os.PathLike[str] = "",
+        cache_disk_bytes: int = 16 << 30,
         index_dir: str | os.PathLike[str] = "",
         compression: str = "detect",
         allow_mixed_content: bool = False,
@@ -406,6 +413,8 @@ class LocalFeed(BaseFeed):
         if members:
             dataset = _systole.Dataset.join([opened[name] for name in names])
         self._dataset = dataset
+        cache = _systole.ValueCache.make(cache_memory, os.fspath(cache_disk), cache_disk_bytes)
+        self._cache = cache
         workers = len(os.sched_getaffinity(0)) if threads is None else threads
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
@@ -417,10 +426,15 @@ class LocalFeed(BaseFeed):
                 cores=share,
                 threads=workers,
                 prefetch_bytes=prefetch_bytes,
+                cache=cache,
                 allow_mixed_content=allow_mixed_content,
             )
 
         super().__init__(serialized, num_cores, said_by, open_at)
+
+    def cache_stats(self) -> dict[str, int]:
+        """How often transforms `cache` found what they keep, how often not, and how much it is."""
+        return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:
         """The damaged records that were met and masked: shard, record, offset and cause of each."""

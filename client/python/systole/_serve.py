@@ -27,6 +27,8 @@ class serve:
     memory_budget: bytes of batches in flight
     index_dir:     folder for the shards' indexes; default: beside each shard
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
+    cache_memory:  bytes of memory for what transforms `cache` ask to be kept; default: none
+    cache_disk:    folder for what `cache(store="disk")` asks to be kept, also over restarts
     start_timeout: seconds to wait until it serves; building indexes of large shards takes longer
 
     It listens on a private Unix socket and shares memory with its clients. It ends with the block,
@@ -42,12 +44,17 @@ class serve:
         memory_budget: int = 1 << 30,
         index_dir: str | os.PathLike[str] | None = None,
         compression: str = "detect",
+        cache_memory: int = 0,
+        cache_disk: str | os.PathLike[str] | None = None,
         start_timeout: float = 600,
     ) -> None:
         arguments = [f"--memory-budget={memory_budget}", f"--compression={compression}"]
         for name, globs in datasets.items():
             for one in [globs] if isinstance(globs, (str, os.PathLike)) else globs:
                 arguments += ["--dataset", f"{name}={os.fspath(one)}"]
+        arguments += [f"--cache-memory={cache_memory}"]
+        if cache_disk is not None:
+            arguments += ["--cache-disk", os.fspath(cache_disk)]
         if threads is not None:
             arguments += ["--threads", str(threads)]
         if index_dir is not None:

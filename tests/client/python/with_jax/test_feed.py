@@ -341,6 +341,41 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
         feed.load_state_dict(state)
 
 
+def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
+    def spec(*cache):
+        transforms = [systole.DecodeJpeg(), *cache, systole.RandomCrop(height=24, width=24)]
+        image = systole.Output(feature="image", transforms=transforms, dtype="uint8")
+        return systole.FeedSpec(
+            dataset="flowers", global_batch=16, num_cores=2, epochs=2, outputs={"image": image}
+        )
+
+    def bytes_of(feed):
+        with feed:
+            batches = [batch["image"].tobytes() for epoch in range(2) for batch in feed]
+            return batches, feed.cache_stats()
+
+    plain, stats = bytes_of(systole.LocalFeed(shards, spec(), threads=1))
+    assert stats["misses"] == 0
+    kept, stats = bytes_of(
+        systole.LocalFeed(shards, spec(systole.Cache()), threads=1, cache_memory=1 << 26)
+    )
+    assert kept == plain
+    assert (stats["misses"], stats["memory_hits"]) == (RECORDS, RECORDS)
+    disk = spec(systole.Cache(store="disk"))
+    for found in (RECORDS, 2 * RECORDS):
+        kept, stats = bytes_of(
+            systole.LocalFeed(shards, disk, threads=1, cache_disk=tmp_path / "c")
+        )
+        assert kept == plain
+        assert stats["disk_hits"] == found
+    with pytest.raises(systole.InvalidSpec):
+        systole.LocalFeed(shards, spec(), cache_memory=-1)
+    with systole.serve({"flowers": shards}, cache_memory=1 << 26) as server:
+        feed = systole.Feed(server.address, spec(systole.Cache()))
+        with feed:
+            assert [batch["image"].tobytes() for epoch in range(2) for batch in feed] == plain
+
+
 MEMBERS = [
     systole.Member("flowers", select=[systole.Select(take=40)]),
     systole.Member("flowers", select=[systole.Select(skip=80)]),
@@ -351,7 +386,11 @@ MEMBERS = [
     "members",
     [
         {"concatenation": MEMBERS},
-        {"mixture": [systole.Member(m.dataset, m.select, weight=w) for w, m in enumerate(MEMBERS, 1)]},
+        {
+            "mixture": [
+                systole.Member(m.dataset, m.select, weight=w) for w, m in enumerate(MEMBERS, 1)
+            ]
+        },
     ],
 )
 def test_several_datasets_are_the_same_here_and_from_servers(members, server, shards):
