@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/emulator/report/browser.h"
+#include "tests/client/look/sheet_page.h"
 #include "tests/client/look/sheet_steps.h"
 #include "tests/status_matchers.h"
 
