@@ -376,26 +376,18 @@ def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
             assert [batch["image"].tobytes() for epoch in range(2) for batch in feed] == plain
 
 
-MEMBERS = [
-    systole.Member("flowers", select=[systole.Select(take=40)]),
-    systole.Member("flowers", select=[systole.Select(skip=80)]),
-]
+def members(*weights):
+    head, tail = systole.Select(take=40), systole.Select(skip=80)
+    return [
+        systole.Member("flowers", [select], weight=weight)
+        for select, weight in zip([head, tail], weights, strict=True)
+    ]
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        {"concatenation": MEMBERS},
-        {
-            "mixture": [
-                systole.Member(m.dataset, m.select, weight=w) for w, m in enumerate(MEMBERS, 1)
-            ]
-        },
-    ],
-)
-def test_several_datasets_are_the_same_here_and_from_servers(members, server, shards):
+@pytest.mark.parametrize("several", [{"concatenation": members(0, 0)}, {"mixture": members(1, 2)}])
+def test_several_datasets_are_the_same_here_and_from_servers(several, server, shards):
     spec = systole.FeedSpec(
-        **members,
+        **several,
         shuffle=systole.Shuffle("global"),
         tail="pad",
         epochs=2,
