@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -13,7 +12,6 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "core/cache/disk_entry.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -39,7 +37,7 @@ absl::Status CannotUse(int error, const std::string& folder) {
                           "'; want a folder that this user may write to, or that can be made"));
 }
 
-// The whole file, if it is a regular one of `size` bytes; else empty.
+// The whole file, if it is a regular one of at most `size_limit` bytes; else empty.
 std::string ReadFile(const std::string& path, int64_t size_limit) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info = {};
@@ -86,13 +84,16 @@ absl::Status DiskStore::List() {
     fs::create_directory(part, error);
     if (error) return CannotUse(error.value(), folder_);
     RemoveStaleTemporaries(part, [](absl::string_view) { return true; });
-    for (const fs::directory_entry& file : fs::directory_iterator(part, error)) {
+    // Not as a range: its ++ throws if the folder cannot be read on.
+    for (fs::directory_iterator at(part, error); !error && at != fs::directory_iterator();
+         at.increment(error)) {
       CacheKey key;
-      const std::string name = file.path().filename().string();
-      if (!ParseDiskEntryName(name, key) || file.path().string() != PathOf(key)) continue;
-      const auto size = static_cast<int64_t>(file.file_size(error));
-      if (error || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
-        fs::remove(file.path(), error);
+      const std::string name = at->path().filename().string();
+      if (!ParseDiskEntryName(name, key) || at->path().string() != PathOf(key)) continue;
+      std::error_code of_file;  // Says nothing of the folder.
+      const auto size = static_cast<int64_t>(at->file_size(of_file));
+      if (of_file || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
+        fs::remove(at->path(), of_file);
       }
     }
     if (error) return CannotUse(error.value(), folder_);

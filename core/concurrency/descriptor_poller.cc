@@ -16,9 +16,10 @@
 namespace systole {
 namespace {
 
-absl::Status Watch(int epoll, int fd) {
+absl::Status Watch(int epoll, int fd, CallWhen when) {
   epoll_event event = {};
   event.events = EPOLLIN;
+  if (when == CallWhen::kMoreComes) event.events |= EPOLLET;
   event.data.fd = fd;
   if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch descriptor ", fd));
@@ -31,7 +32,7 @@ absl::StatusOr<std::unique_ptr<DescriptorPoller>> DescriptorPoller::Create() {
   if (!epoll.ok()) return absl::ErrnoToStatus(errno, "epoll_create1");
   OwnedFd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop.ok()) return absl::ErrnoToStatus(errno, "eventfd");
-  SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), stop.get()));
+  SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), stop.get(), CallWhen::kReadable));
   return absl::WrapUnique(new DescriptorPoller(std::move(epoll), std::move(stop)));
 }
 
@@ -44,11 +45,11 @@ DescriptorPoller::~DescriptorPoller() {
   thread_.join();
 }
 
-absl::Status DescriptorPoller::Add(int fd, Handler handler) {
+absl::Status DescriptorPoller::Add(int fd, Handler handler, CallWhen when) {
   MutexLock lock(mu_);
   const bool added = handlers_.emplace(fd, std::make_shared<Handler>(std::move(handler))).second;
   SYSTOLE_CHECK(added);
-  const absl::Status status = Watch(epoll_.get(), fd);
+  const absl::Status status = Watch(epoll_.get(), fd, when);
   if (!status.ok()) handlers_.erase(fd);
   return status;
 }

@@ -17,13 +17,18 @@
 
 namespace systole {
 
+// When a handler is called.
+enum class CallWhen {
+  kReadable,   // Again and again until it has read what there is.
+  kMoreComes,  // Once for what has come since the last call, read or not.
+};
+
 class DescriptorPoller {
  public:
-  // Called when its descriptor is readable or its peer is gone, again and again until it has read
-  // what there is. True: go on watching; false: that was the last call. All handlers of a poller
-  // run on its one thread, one at a time and without a lock held. So they need no lock against
-  // each other, and must not wait. Descriptors take turns, so a busy one does not hold up the
-  // others.
+  // Called when its descriptor is readable or its peer is gone (CallWhen). True: go on watching;
+  // false: that was the last call. All handlers of a poller run on its one thread, one at a time
+  // and without a lock held. So they need no lock against each other, and must not wait.
+  // Descriptors take turns, so a busy one does not hold up the others.
   using Handler = std::function<bool()>;
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
@@ -40,7 +45,8 @@ class DescriptorPoller {
   // thread. `fd` must stay open until then: let the handler own it. After an error the handler is
   // destroyed here, and was never called. Call this on any thread, even from a handler. REQUIRES:
   // `fd` is not watched already.
-  absl::Status Add(int fd, Handler handler) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Add(int fd, Handler handler, CallWhen when = CallWhen::kReadable)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   DescriptorPoller(OwnedFd epoll, OwnedFd stop);

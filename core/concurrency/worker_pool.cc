@@ -1,7 +1,5 @@
 #include "core/concurrency/worker_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -10,12 +8,6 @@
 #include "core/status/check.h"
 
 namespace systole {
-
-int UsableProcessors() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
-  return std::max(1, CPU_COUNT(&allowed));
-}
 
 WorkerPool::WorkerPool(int threads) {
   SYSTOLE_CHECK(threads > 0);

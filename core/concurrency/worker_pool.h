@@ -16,10 +16,6 @@
 
 namespace systole {
 
-// Processors this process may run on (its affinity mask, which a container sets), at least 1: the
-// default number of threads.
-int UsableProcessors();
-
 class WorkerPool {
  public:
   // Starts `threads` threads. REQUIRES: threads > 0.

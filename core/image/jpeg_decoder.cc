@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/image/huffman_decoder.h"
 #include "core/image/jpeg_check.h"
@@ -32,16 +33,12 @@ constexpr int kRowsPerCall = 8;
 // Rows kept from image to image, of 10,000 pixels: those of a wider one are not worth their memory.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-bool StartsWith(absl::string_view bytes, absl::string_view magic) {
-  return bytes.substr(0, magic.size()) == magic;
-}
-
 // What bytes that are no JPEG look like.
 const char* ForeignFormat(absl::string_view bytes) {
-  if (StartsWith(bytes, "\x89PNG")) return "a PNG image";
-  if (StartsWith(bytes, "GIF8")) return "a GIF image";
-  if (StartsWith(bytes, "BM")) return "a BMP image";
-  if (StartsWith(bytes, "RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
+  if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
+  if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
+  if (absl::StartsWith(bytes, "BM")) return "a BMP image";
+  if (absl::StartsWith(bytes, "RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
     return "a WebP image";
   }
   return "no image format known here";
@@ -268,7 +265,7 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   s->own_entropy = !s->options.library_entropy_decoder;
   s->entropy.Reset();
   s->jpeg = jpeg;
-  if (jpeg.size() < 3 || !StartsWith(jpeg, "\xff\xd8\xff")) {
+  if (jpeg.size() < 3 || !absl::StartsWith(jpeg, "\xff\xd8\xff")) {
     return absl::DataLossError(absl::StrCat("image of ", jpeg.size(), " bytes is not a JPEG; ",
                                             jpeg.empty() ? "it is empty" : "it looks like ",
                                             jpeg.empty() ? "" : ForeignFormat(jpeg)));

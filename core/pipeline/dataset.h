@@ -99,6 +99,9 @@ class Dataset {
   // the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
+  // The member that `record` is of, and its number there: this dataset itself if there are none.
+  std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
+
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
   std::string Where(int64_t record) const;
 
@@ -127,8 +130,6 @@ class Dataset {
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
       std::string name, std::vector<std::shared_ptr<const Shard>> shards);
   void SetPayloadBytes();
-  // The member that `record` is of, and its number there: this dataset itself if there are none.
-  std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   const std::string name_;
   const std::vector<std::shared_ptr<const Shard>> shards_;

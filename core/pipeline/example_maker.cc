@@ -148,6 +148,7 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
       lowest_slot = std::min(lowest_slot, wanted_[i].slot);
     }
     const Shard& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
+    reading_.store(wanted_[first].record, std::memory_order_relaxed);
     SYSTOLE_RETURN_IF_ERROR(shard.ReadRecords(
         shard_records_, where, kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {

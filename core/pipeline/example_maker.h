@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -48,6 +49,10 @@ class ExampleMaker {
   // REQUIRES: `begin` and `end` are multiples of plan->group().
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
+
+  // The record behind which Make() reads now, or read last: the first of its shard, in the task.
+  // -1: none yet. Any thread may ask.
+  int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
@@ -111,6 +116,7 @@ class ExampleMaker {
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
   ValueCache* cache_;
+  std::atomic<int64_t> reading_ = -1;
   std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.
   std::vector<int64_t> shard_records_;  // Their numbers in one shard.

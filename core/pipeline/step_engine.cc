@@ -1,18 +1,42 @@
 #include "core/pipeline/step_engine.h"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
+#include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/pipeline/example_maker.h"
 #include "core/pipeline/step_scheduler.h"
+#include "core/pipeline/worker_watch.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
+namespace {
+
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(100);
+constexpr absl::Duration kStuckAfter = absl::Seconds(1);
+
+// Threads there are for each that shall run, and how many of them may work for one dataset.
+constexpr int kMaxThreadsFactor = 7;
+constexpr int kThreadsFactor = 4;
+
+int MaxThreads(const StepEngineOptions& options) {
+  if (options.max_threads > 0) return std::max(options.max_threads, options.threads);
+  return kMaxThreadsFactor * options.threads;
+}
+
+}  // namespace
 
 class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engine> {
  public:
@@ -22,14 +46,29 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
                     .max_sealed_slices = options.max_sealed_slices,
                     .share_slices = true}),
         cache_(options.cache),
-        pool_(std::make_unique<WorkerPool>(options.threads)) {
-    for (int i = 0; i < options.threads; ++i) pool_->Submit([this] { Work(); });
+        read_timeout_(options.read_timeout),
+        max_threads_(MaxThreads(options)),
+        watch_({.threads = options.threads,
+                .max_threads = MaxThreads(options),
+                .period = kWatchPeriod,
+                .stuck_after = std::min(kStuckAfter, options.read_timeout),
+                .read_timeout = options.read_timeout}),
+        workers_(static_cast<size_t>(MaxThreads(options))),
+        pool_(std::make_unique<WorkerPool>(MaxThreads(options) + 1)) {
+    for (int i = 0; i < MaxThreads(options); ++i) pool_->Submit([this, i] { Work(i); });
+    pool_->Submit([this] { Watch(); });
   }
 
   absl::Status Add(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(mu_);
-    SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
-    Wake();
+    StepScheduler::Answers answers;
+    {
+      MutexLock lock(mu_);
+      SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
+      // Before a thread takes something for it, and hangs too.
+      answers = BlockDatasets();
+      Wake();
+    }
+    TellAll(std::move(answers));
     return absl::OkStatus();
   }
 
@@ -69,7 +108,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
         stream = scheduler_.AnyStream();
         if (stream == nullptr) {
           stopping_ = true;
-          work_.SignalAll();
+          for (Worker& worker : workers_) worker.wakes.Signal();
+          watch_wakes_.Signal();
           break;
         }
       }
@@ -84,59 +124,246 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
             .memory_budget_bytes = scheduler_.buffers().budget_bytes(),
             .memory_used_bytes = scheduler_.buffers().used_bytes(),
             .active_streams = scheduler_.num_streams(),
+            .threads = watch_.limit(),
+            .threads_stuck = watch_.stuck(),
+            .reads_timed_out = reads_timed_out_,
             .slices_shared = scheduler_.slices_shared()};
   }
 
  private:
+  struct Worker {
+    CondVar wakes;
+    ThreadId thread = 0;
+    // Of its task, if it has one. The maker outlives the task.
+    std::optional<StepScheduler::Task> task;
+    const ExampleMaker* maker = nullptr;
+  };
+
   // What one thread does: makes examples for whoever goes first, until the engine stops.
-  void Work() ABSL_LOCKS_EXCLUDED(mu_) {
-    const MonotonicClock clock = SteadyClock();
+  void Work(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     ExampleMaker maker(cache_.get());
-    StepScheduler::Work work = Wait();
+    Worker& worker = Introduce(index, maker);
+    StepScheduler::Work work = Wait(index);
     while (!work.empty()) {
       Tell(std::move(work.answer));
       const std::optional<StepScheduler::Task> task = std::move(work.task);
       work = {};
       if (task.has_value()) {
-        const absl::Duration begin = clock();
+        const absl::Duration begin = clock_();
         absl::Status status =
             maker.Make(task->plan(), task->step(), task->core(), task->examples().begin,
                        task->examples().end, task->data());
-        const double cost = absl::ToDoubleNanoseconds(clock() - begin);
         StepScheduler::Answers answers;
         {
           MutexLock lock(mu_);
-          answers = scheduler_.Finish(*task, cost, std::move(status));
-          work = Take();
+          const absl::Duration now = clock_();
+          const bool was_stuck = watch_.IsStuck(index);
+          watch_.End(index, now);
+          worker.task.reset();
+          answers =
+              scheduler_.Finish(*task, absl::ToDoubleNanoseconds(now - begin), std::move(status));
+          if (CountThreads(*task->plan(), -1) || was_stuck) Append(BlockDatasets(), answers);
+          if (watch_.MayBegin()) work = Take(index);
         }
-        for (StepScheduler::Answer& answer : answers) Tell(std::move(answer));
+        TellAll(std::move(answers));
       }
-      if (work.empty()) work = Wait();
+      if (work.empty()) work = Wait(index);
     }
   }
 
-  // Empty: there is none.
-  StepScheduler::Work Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Worker& Introduce(int index, const ExampleMaker& maker) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    Worker& worker = workers_[static_cast<size_t>(index)];
+    worker.thread = OwnThreadId();
+    worker.maker = &maker;
+    return worker;
+  }
+
+  // Empty: there is none. REQUIRES: watch_.MayBegin().
+  StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     StepScheduler::Work work = scheduler_.Take();
+    if (work.task.has_value()) {
+      workers_[static_cast<size_t>(index)].task = work.task;
+      watch_.Begin(index, clock_());
+      if (CountThreads(*work.task->plan(), 1)) BlockDatasets(/*fails_streams=*/false);
+      if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
+    }
     if (work.more) Wake();
     return work;
   }
 
   // Waits for work. Empty: the engine stops.
-  StepScheduler::Work Wait() ABSL_LOCKS_EXCLUDED(mu_) {
+  StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
-    while (true) {
-      StepScheduler::Work work = Take();
-      if (stopping_ || !work.empty()) return work;
-      ++idle_;
-      work_.Wait(mu_);
-      --idle_;
+    while (!stopping_) {
+      if (watch_.MayBegin()) {
+        StepScheduler::Work work = Take(index);
+        if (!work.empty()) return work;
+      }
+      idle_.insert(index);
+      workers_[static_cast<size_t>(index)].wakes.Wait(mu_);
+      idle_.erase(index);
+    }
+    return {};
+  }
+
+  // There may be work for a thread that waits, which wakes the next one. It is always the first of
+  // those that wait: so threads that are not needed never begin to hold scratch memory.
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (idle_.empty() || !watch_.MayBegin()) return;
+    const int first = *idle_.begin();
+    idle_.erase(idle_.begin());  // So that the next call wakes another.
+    workers_[static_cast<size_t>(first)].wakes.Signal();
+  }
+
+  // What one more thread does: looks after the others while they work.
+  void Watch() ABSL_LOCKS_EXCLUDED(mu_) {
+    std::vector<ThreadId> threads;
+    std::vector<std::optional<ThreadTimes>> times;
+    while (WaitForLook(threads)) {
+      times.clear();
+      for (const ThreadId thread : threads) {
+        times.push_back(thread == 0 ? std::nullopt : TimesOf(thread));
+      }
+      TellAll(Look(times));
     }
   }
 
-  // There may be work for a thread that waits, which wakes the next one.
-  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (idle_ > 0) work_.Signal();
+  // The threads to be looked at: 0 for those that have no task. False: the engine stops.
+  bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    while (watch_.busy() == 0 && !stopping_) {
+      watch_sleeps_ = true;
+      watch_wakes_.Wait(mu_);
+    }
+    watch_sleeps_ = false;
+    const absl::Duration due = clock_() + kWatchPeriod;
+    while (!stopping_ && clock_() < due) watch_wakes_.WaitFor(mu_, due - clock_());
+    threads.clear();
+    for (const Worker& worker : workers_) {
+      threads.push_back(worker.task.has_value() ? worker.thread : 0);
+    }
+    return !stopping_;
+  }
+
+  StepScheduler::Answers Look(absl::Span<const std::optional<ThreadTimes>> times)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    const int stuck_before = watch_.stuck();
+    StepScheduler::Answers answers;
+    for (const int index : watch_.Look(clock_(), times)) {
+      const Worker& worker = workers_[static_cast<size_t>(index)];
+      ++reads_timed_out_;
+      Append(scheduler_.Abandon(*worker.task, ReadHangs(worker)), answers);
+    }
+    if (watch_.stuck() > 0 || stuck_before > 0) Append(BlockDatasets(), answers);
+    scheduler_.SetThreads(watch_.limit());
+    Wake();
+    return answers;
+  }
+
+  absl::Status ReadHangs(const Worker& worker) const {
+    const Dataset& dataset = worker.task->plan()->dataset();
+    return absl::UnavailableError(absl::StrCat(
+        dataset.Where(std::max<int64_t>(worker.maker->reading(), 0)),
+        ", or behind it: a read has not returned for ", absl::FormatDuration(read_timeout_),
+        "; the storage does not answer: look at its mount and its disks"));
+  }
+
+  // The dataset whose read a stuck worker waits for.
+  static const Dataset* HungDataset(const Worker& worker) {
+    const int64_t record = std::max<int64_t>(worker.maker->reading(), 0);
+    return worker.task->plan()->dataset().MemberOf(record).first;
+  }
+
+  // The datasets that a plan reads from.
+  static std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
+    std::vector<const Dataset*> datasets;
+    for (const std::shared_ptr<const Dataset>& member : plan.dataset().members()) {
+      datasets.push_back(member.get());
+    }
+    if (datasets.empty()) datasets.push_back(&plan.dataset());
+    return datasets;
+  }
+
+  // A task of `plan` has begun, or ended: counts the threads that work for each dataset. True if
+  // one has come to have its share, or less than that again.
+  bool CountThreads(const FeedPlan& plan, int more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const int share = ShareOfThreads(/*stuck_for_others=*/0);
+    bool changed = false;
+    for (const Dataset* const dataset : DatasetsOf(plan)) {
+      int& threads = threads_of_[dataset];
+      changed = changed || (threads >= share) != (threads + more >= share);
+      threads += more;
+      if (threads == 0) threads_of_.erase(dataset);
+    }
+    return changed;
+  }
+
+  // Threads that may work for one dataset. What is left over is for others, should all of these
+  // hang; and of that each dataset gets the same part, should the next one hang too.
+  int ShareOfThreads(int stuck_for_others) const {
+    const int left = max_threads_ - stuck_for_others;
+    return std::max(1, left * kThreadsFactor / kMaxThreadsFactor);
+  }
+
+  // Takes no more work for datasets that have their share of the threads, or whose hanging reads
+  // hold their share of the memory. If a read of such a dataset has timed out, its streams fail
+  // with it: who comes anew would only wait for the same storage. Not `fails_streams`: they only
+  // wait, until the next look, and nobody is to be told anything.
+  StepScheduler::Answers BlockDatasets(bool fails_streams = true)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    struct Hung {
+      int threads = 0;
+      int64_t bytes = 0;
+      const Worker* timed_out = nullptr;
+    };
+    std::map<const Dataset*, Hung> hung;
+    std::map<const Dataset*, int> threads_of = threads_of_;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const Worker& worker = workers_[i];
+      if (!watch_.IsStuck(static_cast<int>(i))) continue;
+      // Of a mixture it is now known which member it works for.
+      for (const Dataset* const dataset : DatasetsOf(*worker.task->plan())) --threads_of[dataset];
+      ++threads_of[HungDataset(worker)];
+      Hung& dataset = hung[HungDataset(worker)];
+      ++dataset.threads;
+      dataset.bytes += worker.task->cost_bytes();
+      if (watch_.HasTimedOut(static_cast<int>(i))) dataset.timed_out = &worker;
+    }
+    const int64_t bytes_share =
+        scheduler_.buffers().budget_bytes() / 2 / std::max<int64_t>(2, std::ssize(hung));
+    const int stuck = watch_.stuck();
+    const auto status_of = [&](const Dataset* dataset) -> std::optional<absl::Status> {
+      const auto busy = threads_of.find(dataset);
+      const auto found = hung.find(dataset);
+      const Hung at = found == hung.end() ? Hung() : found->second;
+      const int threads = busy == threads_of.end() ? 0 : busy->second;
+      if (threads < ShareOfThreads(stuck - at.threads) && at.bytes < bytes_share) {
+        return std::nullopt;
+      }
+      if (at.timed_out == nullptr || !fails_streams) return absl::OkStatus();
+      return ReadHangs(*at.timed_out);
+    };
+    return scheduler_.SetBlocked([&](const FeedPlan& plan) {
+      std::optional<absl::Status> blocked;
+      for (const Dataset* const dataset : DatasetsOf(plan)) {
+        std::optional<absl::Status> status = status_of(dataset);
+        // What fails the stream goes before what lets it wait.
+        if (status.has_value() && (!blocked.has_value() || blocked->ok())) {
+          blocked = std::move(status);
+        }
+      }
+      return blocked;
+    });
+  }
+
+  static void TellAll(StepScheduler::Answers answers) {
+    for (StepScheduler::Answer& answer : answers) Tell(std::move(answer));
+  }
+
+  static void Append(StepScheduler::Answers from, StepScheduler::Answers& to) {
+    for (StepScheduler::Answer& answer : from) to.push_back(std::move(answer));
   }
 
   static void Tell(StepScheduler::Answer answer) {
@@ -166,12 +393,20 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     Tell(std::move(answer));
   }
 
+  const MonotonicClock clock_ = SteadyClock();
   mutable Mutex mu_;
-  CondVar work_;
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
-  int idle_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that wait for work.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   const std::shared_ptr<ValueCache> cache_;
+  const absl::Duration read_timeout_;
+  const int max_threads_;
+  std::map<const Dataset*, int> threads_of_ ABSL_GUARDED_BY(mu_);  // That work for it.
+  WorkerWatch watch_ ABSL_GUARDED_BY(mu_);
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
+  std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
+  CondVar watch_wakes_;
+  bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: it uses what is above.
 };
 

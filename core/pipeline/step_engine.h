@@ -8,6 +8,9 @@
 // Streams of one plan share slices: one that needs a slice that another is making, holds, or has
 // dropped while this one was behind it, gets the same memory (step_scheduler.h).
 //
+// A read that hangs costs its thread and its slice's memory until it returns. Its step fails, a
+// dataset gets no more than a share of the threads in this way, and the streams of others go on.
+//
 // A slice is cut into tasks of a few examples, each cut off when a thread takes it. Streams are
 // served by start-time fair queueing: each has a virtual time that advances by the time that
 // threads spent on it, and the least advanced stream goes first. So a stream that waits for its
@@ -22,6 +25,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/cache/value_cache.h"
 #include "core/pipeline/core_slice.h"
 #include "core/pipeline/feed_plan.h"
@@ -30,8 +34,14 @@
 namespace systole {
 
 struct StepEngineOptions {
-  // Threads that read, decode and transform.
+  // Threads that shall read, decode and transform at a time. Where they wait for storage, more of
+  // them do, so that as many processors are busy (worker_watch.h).
   int threads = 1;
+  // Threads that there are, for that and in place of those whose reads hang. Each may hold scratch
+  // memory (example_maker.h). 0: 7 * threads, 4 * threads of them for one dataset at most.
+  int max_threads = 0;
+  // A read that does not return for this long fails its step.
+  absl::Duration read_timeout = absl::Seconds(60);
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
   // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
   // filling the memory. A larger bound lets each stream look further ahead.
@@ -84,7 +94,7 @@ class StepEngine {
  public:
   // REQUIRES: threads > 0.
   explicit StepEngine(const StepEngineOptions& options);
-  // Cancels every stream and joins the threads. Slices may outlive it.
+  // Cancels every stream and joins the threads, also those whose reads hang. Slices may outlive it.
   ~StepEngine();
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
@@ -101,10 +111,19 @@ class StepEngine {
     int64_t memory_budget_bytes = 0;
     int64_t memory_used_bytes = 0;
     int64_t active_streams = 0;
+    // Threads that may work at a time now.
+    int threads = 0;
+    // Threads whose read hangs now, and steps that failed for such a read.
+    int threads_stuck = 0;
+    int64_t reads_timed_out = 0;
     // Slices that a stream got without making them, because another one of the same plan had them.
     int64_t slices_shared = 0;
   };
   Stats GetStats() const;
+
+  // Whether a read hangs, so that the destructor would wait for it. A program that wants to end
+  // cancels its streams and calls _Exit.
+  bool HasStuckThreads() const { return GetStats().threads_stuck > 0; }
 
  private:
   std::shared_ptr<StepStream::Engine> engine_;

@@ -128,12 +128,43 @@ StepScheduler::Answers StepScheduler::Finish(const Task& task, double cost, absl
   const std::vector<ScheduledStream*> makers = std::exchange(slice.makers_, {});
   Answers answers;
   for (ScheduledStream* const stream : makers) {
-    if (!slice.error().ok()) {
-      // What comes behind it nobody will get.
-      while (stream->pending_.back() != task.slice_) TakeBackLast(*stream);
-      TakeBackLast(*stream);
-      stream->failed_ = slice.error();
-    }
+    Answer answer = slice.error().ok() ? AnswerOf(*stream) : FailAt(*stream, slice, slice.error());
+    if (answer.waiter != nullptr) answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+StepScheduler::Answer StepScheduler::FailAt(ScheduledStream& stream, const SharedSlice& slice,
+                                            const absl::Status& status) {
+  // What comes behind it nobody will get.
+  while (stream.pending_.back().get() != &slice) TakeBackLast(stream);
+  TakeBackLast(stream);
+  stream.failed_ = status;
+  return AnswerOf(stream);
+}
+
+StepScheduler::Answers StepScheduler::Abandon(const Task& task, const absl::Status& status) {
+  Answers answers;
+  // Those that fail leave it meanwhile.
+  for (ScheduledStream* const stream : std::vector(task.slice_->makers_)) {
+    Answer answer = FailAt(*stream, *task.slice_, status);
+    if (answer.waiter != nullptr) answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+StepScheduler::Answers StepScheduler::SetBlocked(Blocked blocked) {
+  Answers answers;
+  for (const StreamPtr& stream : streams_) {
+    const std::optional<absl::Status> status = blocked(*stream->plan_);
+    stream->blocked_ = status.has_value();
+    if (!stream->blocked_ || status->ok() || !stream->failed_.ok()) continue;
+    const auto all_done = [&] {
+      return std::all_of(stream->pending_.begin(), stream->pending_.end(),
+                         [](const auto& slice) { return slice->is_done(); });
+    };
+    while (!all_done()) TakeBackLast(*stream);
+    if (stream->next_to_begin_ < stream->num_slices_) stream->failed_ = *status;
     Answer answer = AnswerOf(*stream);
     if (answer.waiter != nullptr) answers.push_back(std::move(answer));
   }
@@ -247,6 +278,10 @@ StepScheduler::Choice StepScheduler::Choose() {
     bool empty_handed = false;           // One that holds nothing can begin a slice.
     int64_t wanting = 0;
     for (const StreamPtr& stream : streams_) {
+      if (stream->blocked_) {
+        stream->can_work_ = false;
+        continue;
+      }
       const bool has_more = HasMore(*stream);
       const bool may_begin = !has_more && MayBegin(*stream);
       const bool can =

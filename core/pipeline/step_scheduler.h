@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/memory/aligned_buffer.h"
@@ -121,6 +122,7 @@ class ScheduledStream {
   int64_t held_slices_ = 0;  // Slices begun and not dropped by the consumer.
   FairClock::Account account_;
   bool can_work_ = false;  // Whether it had work at the last look.
+  bool blocked_ = false;   // Nothing is taken for it for now.
   // What was found wrong with the slice next_to_begin_. It is delivered behind all of pending_.
   absl::Status failed_;
   absl::Status ended_;     // What the consumer was told; OK while the stream lives.
@@ -148,6 +150,8 @@ class StepScheduler {
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return examples_; }
+    // What its slice costs the budget.
+    int64_t cost_bytes() const { return slice_->cost_bytes(); }
     // The slice's memory. No other task touches the places of these examples.
     uint8_t* data() const { return slice_->data(); }
 
@@ -183,6 +187,20 @@ class StepScheduler {
   // `task` is done and ended with `status`. A thread was busy with it for `cost` (in the unit of
   // all other costs, nanoseconds).
   Answers Finish(const Task& task, double cost, absl::Status status);
+
+  // `task` is under way and may never be finished: the streams that have its slice fail with
+  // `status` behind the slices before it. The slice's memory stays charged, and nobody gets it,
+  // until Finish() is called for the task after all.
+  Answers Abandon(const Task& task, const absl::Status& status);
+
+  // Asks `blocked` about the plan of each stream. Nothing is taken for the streams for which it has
+  // an answer, until the next call. If the answer is an error, the stream fails with it, behind the
+  // slices that are done.
+  using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
+  Answers SetBlocked(Blocked blocked);
+
+  // So many threads ask for work from now on.
+  void SetThreads(int threads) { threads_ = threads; }
 
   // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
@@ -230,6 +248,9 @@ class StepScheduler {
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
+  // Throws away `slice`, which is pending, and all behind it. The stream fails with `status`.
+  // Returns what a waiting consumer is told now, if anything.
+  Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
   // The stream no longer holds `slice`. If nobody does, its memory comes back: now, when the last
   // task that writes there is done, or when no other stream is still to come to it.
   void Leave(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
@@ -256,7 +277,7 @@ class StepScheduler {
   void Unkeep(SharedSlice& slice);
   void Release(SharedSlice& slice);
 
-  const int threads_;
+  int threads_;
   const bool share_slices_;
   BufferPool buffers_;
   FairClock clock_;

@@ -26,12 +26,18 @@ namespace {
 // A cause is ours and short; what stands in a file may be anything.
 constexpr size_t kMaxCauseBytes = 200;
 
-// As releases before this one wrote it: it says nothing of damage.
-constexpr absl::string_view kHashWithoutDamage = "systole-hash-1 ";
+// As releases before this one wrote it. The first says nothing of damage; the second was made by a
+// scan that took a good record between two damaged headers for damage too.
+constexpr absl::string_view kEarlierHashes[] = {"systole-hash-1 ", "systole-hash-2 "};
+
+bool IsOfEarlierRelease(absl::string_view hash_text) {
+  return std::any_of(std::begin(kEarlierHashes), std::end(kEarlierHashes),
+                     [&](absl::string_view head) { return absl::StartsWith(hash_text, head); });
+}
 
 // What the text begins with for this state of the shard.
 std::string HashHead(const FileIdentity& shard, int64_t num_records) {
-  return absl::StrCat("systole-hash-2 ", shard.size_bytes, " ", shard.mtime_ns, " ", num_records,
+  return absl::StrCat("systole-hash-3 ", shard.size_bytes, " ", shard.mtime_ns, " ", num_records,
                       " ");
 }
 
@@ -64,8 +70,7 @@ absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path, uint64
   }
   SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard_bytes));
   const absl::StatusOr<SmallFile> hash = ReadSmallFile(HashPath(index_path), kMaxHashFileBytes);
-  if (absl::IsNotFound(hash.status()) ||
-      (hash.ok() && absl::StartsWith(hash->bytes, kHashWithoutDamage))) {
+  if (absl::IsNotFound(hash.status()) || (hash.ok() && IsOfEarlierRelease(hash->bytes))) {
     return StoredIndex{.index = std::move(index), .content_hash = {}};
   }
   SYSTOLE_RETURN_IF_ERROR(hash.status());
@@ -165,12 +170,17 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentit
       }
       SYSTOLE_ASSIGN_OR_RETURN(ScannedShard looked_at, ScanIndexed(shard, std::move(loaded.index)));
       SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
-      loaded.index = std::move(looked_at.index);
-      loaded.content_hash = looked_at.content_hash;
-      WriteHashFile(index_path, identity, loaded);
-      return loaded;
-    }
-    if (!absl::IsNotFound(stored.status())) {
+      if (looked_at.index.num_damaged() == 0) {
+        loaded.index = std::move(looked_at.index);
+        loaded.content_hash = looked_at.content_hash;
+        WriteHashFile(index_path, identity, loaded);
+        return loaded;
+      }
+      // Where damage begins and ends is what a scan of ours says, or two servers would disagree.
+      AddNote(loaded.note,
+              absl::StrCat("index \"", index_path, "\" not used: ", looked_at.index.num_damaged(),
+                           " of its records have damaged framing"));
+    } else if (!absl::IsNotFound(stored.status())) {
       AddNote(loaded.note,
               absl::StrCat("index \"", index_path, "\" not used: ", stored.status().message()));
     }

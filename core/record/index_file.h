@@ -42,7 +42,7 @@ struct LoadedIndex {
 };
 
 // The hash file's text:
-//   systole-hash-2 <shard bytes> <shard mtime ns> <records> <damaged> <content hash, 16 hex>\n
+//   systole-hash-3 <shard bytes> <shard mtime ns> <records> <damaged> <content hash, 16 hex>\n
 // and a line `<record> <cause>\n` for each of index.damaged().
 std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
                          uint64_t content_hash);

@@ -70,13 +70,17 @@ class DamageList {
 // with small ones that are not like the rest.
 constexpr uint64_t kMostReserved = 4 << 20;
 
+// What a payload is read in whose header nothing else confirms.
+constexpr uint64_t kPieceBytes = 256 << 10;
+
 class Scanner {
  public:
   Scanner(const ByteSource& source, ReadWindow window, bool verify_payloads)
       : source_(source),
         window_(std::move(window)),
         size_(window_.source_bytes()),
-        verify_payloads_(verify_payloads) {}
+        verify_payloads_(verify_payloads),
+        unproven_bytes_(size_) {}
 
   absl::StatusOr<ScannedShard> Scan() {
     uint64_t offset = 0;
@@ -195,8 +199,8 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // The first place at or behind `offset` where a record begins that chains on; the shard's end if
-  // there is none.
+  // The first place at or behind `offset` where a record begins that chains on, or whose payload
+  // holds; the shard's end if there is none.
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
@@ -207,8 +211,31 @@ class Scanner {
       SYSTOLE_ASSIGN_OR_RETURN(const bool chains,
                                IsEndOrHeader(offset + kRecordFramingBytes + length));
       if (chains) return offset;
+      SYSTOLE_ASSIGN_OR_RETURN(const bool holds, PayloadHolds(offset, length));
+      if (holds) return offset;
     }
     return size_;
+  }
+
+  // Whether the payload behind the header at `offset` has the CRC that follows it. Then the record
+  // is good though damage stands behind it. All such looks together read no more than the shard's
+  // size: a shard full of headers that lead nowhere must not cost the square of it. What is beyond
+  // does not hold.
+  absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
+    if (length > unproven_bytes_) return false;
+    unproven_bytes_ -= length;
+    uint32_t crc = 0;
+    std::string piece;  // Not through the window, as below.
+    for (uint64_t done = 0; done < length; done += piece.size()) {
+      piece.resize(std::min<uint64_t>(kPieceBytes, length - done));
+      SYSTOLE_RETURN_IF_ERROR(
+          ReadExactlyAt(source_, offset + kRecordHeaderBytes + done, absl::MakeSpan(piece)));
+      crc = ExtendCrc32c(crc, piece);
+    }
+    char footer[kRecordFooterBytes];
+    SYSTOLE_RETURN_IF_ERROR(
+        ReadExactlyAt(source_, offset + kRecordHeaderBytes + length, absl::MakeSpan(footer)));
+    return MaskCrc32c(crc) == LoadU32Le(footer);
   }
 
   absl::StatusOr<bool> IsEndOrHeader(uint64_t offset) {
@@ -223,6 +250,7 @@ class Scanner {
   ReadWindow window_;
   const uint64_t size_;
   const bool verify_payloads_;
+  uint64_t unproven_bytes_;  // What PayloadHolds() may still read.
   std::vector<uint64_t> ends_;
   DamageList damage_;
   ContentHasher hasher_;

@@ -31,8 +31,9 @@ struct ScannedShard {
 
 // Scans all of `source`. A length is believed only if its CRC holds and the record ends within the
 // shard. Where that fails, the scan looks for the next header whose CRC holds and whose record ends
-// at the shard's end or at another such header. The stretch before that header, or up to the
-// shard's end if there is none, is one damaged record. An empty shard has no records.
+// at the shard's end or at another such header, or whose payload has the CRC stored behind it. The
+// stretch before that header, or up to the shard's end if there is none, is one damaged record. An
+// empty shard has no records.
 //   InvalidArgument  an option is out of range.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});

@@ -14,7 +14,7 @@ absl::StatusOr<SmallFile> ReadSmallFile(const std::string& path, uint64_t max_by
   const uint64_t size = file->identity().size_bytes;
   if (size > max_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("file has ", size, " bytes, want at most ", max_bytes));
+        absl::StrCat("\"", path, "\" has ", size, " bytes, want at most ", max_bytes));
   }
   SmallFile result{.bytes = std::string(size, '\0'), .identity = file->identity()};
   SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*file, 0, absl::MakeSpan(result.bytes)));

@@ -17,8 +17,8 @@ struct SmallFile {
   FileIdentity identity;  // When it was opened.
 };
 
-// Errors: FileSource::Open and ReadExactlyAt. ResourceExhausted, before anything is read, if the
-// file has more than `max_bytes`: `path` may name any file.
+// Errors: FileSource::Open and ReadExactlyAt; each names the file. ResourceExhausted, before
+// anything is read, if the file has more than `max_bytes`: `path` may name any file.
 absl::StatusOr<SmallFile> ReadSmallFile(const std::string& path, uint64_t max_bytes);
 
 }  // namespace systole

@@ -7,7 +7,7 @@
 #
 # Each starts from tests/fuzz/corpus/NAME, which stays as it is; what it adds to it is dropped at the
 # end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs), so that on two CPUs 300
-# seconds are over in 150. Reproducers and logs are kept in build/fuzz/found/.
+# seconds are over in 150. Reproducers and logs are kept in build/asan/found/.
 set -euo pipefail
 
 seconds=${1:-300}
@@ -24,10 +24,10 @@ fi
 share=$((seconds / ${#names[@]}))
 [[ $share -gt 0 ]] || share=1
 
-cmake --preset fuzz >/dev/null </dev/null
-cmake --build build/fuzz -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
+cmake --preset asan >/dev/null </dev/null
+cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-found=$PWD/build/fuzz/found
+found=$PWD/build/asan/found
 mkdir -p "$found"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -38,7 +38,7 @@ export ASAN_OPTIONS=allocator_may_return_null=1
 # Runs one fuzzer and prints one line, or what it found.
 fuzz() {
   local name=$1 status=0
-  local program=$PWD/build/fuzz/fuzz/${name}_fuzzer
+  local program=$PWD/build/asan/fuzz/${name}_fuzzer
   mkdir "$scratch/$name"
   # New inputs go to the first folder. An input that takes 20 s is a finding too.
   "$program" -max_total_time="$share" -timeout=20 -artifact_prefix="$found/$name-" \

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -78,6 +79,36 @@ TEST(DescriptorPollerTest, TellsOfAPeerThatIsGone) {
               IsOk());
   pair.a = OwnedFd();
   EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string())));
+}
+
+TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
+  const Pair pair;
+  const Pair last;
+  std::atomic<int> calls = 0;
+  BoundedQueue<std::string> got(10);
+  const auto poller = MustCreate();
+  ASSERT_THAT(poller->Add(
+                  pair.b.get(),
+                  [&] {
+                    ++calls;
+                    return true;
+                  },
+                  CallWhen::kMoreComes),
+              IsOk());
+  ASSERT_THAT(poller->Add(last.b.get(),
+                          [&] {
+                            EXPECT_THAT(got.Push(last.Receive()), IsOk());
+                            return false;
+                          }),
+              IsOk());
+  for (int i = 1; i <= 3; ++i) {
+    pair.Send("unread");
+    ASSERT_TRUE(WaitUntil([&] { return calls == i; }));
+  }
+  // Would it be called for what was left, it would be before this one's turn comes.
+  last.Send("last");
+  EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string("last"))));
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddOthers) {

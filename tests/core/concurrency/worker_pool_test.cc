@@ -16,8 +16,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-TEST(WorkerPoolTest, ThereIsAtLeastOneUsableProcessor) { EXPECT_GE(UsableProcessors(), 1); }
-
 TEST(WorkerPoolTest, EveryTaskRunsBeforeTheDestructorReturns) {
   std::atomic<int> ran = 0;
   {

@@ -35,9 +35,9 @@ std::shared_ptr<const FeedPlan> MakePlan(int64_t global_batch) {
 
 int64_t CostOf(const FeedPlan& plan) { return plan.layout().slice_bytes() + kSliceOverheadBytes; }
 
-Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& plan) {
-  auto stream = std::make_shared<ScheduledStream>(plan, StepRange{.count = kManySteps},
-                                                  StreamMemory{}, kManySteps);
+Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& plan,
+               const StepRange& range = {.count = kManySteps}, const StreamMemory& memory = {}) {
+  auto stream = std::make_shared<ScheduledStream>(plan, range, memory, range.count);
   EXPECT_THAT(scheduler.Add(stream), IsOk());
   return stream;
 }
@@ -420,18 +420,11 @@ TEST(SliceSharingTest, NothingIsKeptWhenNobodyWillComeToIt) {
 TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareNothing) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
-  const auto add = [&](const std::shared_ptr<const FeedPlan>& of, const StepRange& range,
-                       bool gives_away) {
-    auto stream = std::make_shared<ScheduledStream>(
-        of, range, StreamMemory{.gives_away = gives_away}, range.count);
-    EXPECT_THAT(scheduler.Add(stream), IsOk());
-    return stream;
-  };
-  add(plan, {.count = 4, .stride = 2}, false);
-  add(plan, {.first_step = 1, .count = 4, .stride = 2}, false);
-  add(MakePlan(4), {.count = 4}, false);
-  add(plan, {.count = 4}, true);
-  add(plan, {.count = 4}, true);
+  MustAdd(scheduler, plan, {.count = 4, .stride = 2});
+  MustAdd(scheduler, plan, {.first_step = 1, .count = 4, .stride = 2});
+  MustAdd(scheduler, MakePlan(4), {.count = 4});
+  MustAdd(scheduler, plan, {.count = 4}, {.gives_away = true});
+  MustAdd(scheduler, plan, {.count = 4}, {.gives_away = true});
   EXPECT_EQ(MakeAll(scheduler), 5 * 4);
   EXPECT_EQ(scheduler.slices_shared(), 0);
 }
@@ -439,13 +432,8 @@ TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareN
 TEST(SliceSharingTest, StreamsWithOtherStridesShareTheStepsThatBothHave) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
-  const auto add = [&](const StepRange& range) {
-    auto stream = std::make_shared<ScheduledStream>(plan, range, StreamMemory{}, range.count);
-    EXPECT_THAT(scheduler.Add(stream), IsOk());
-    return stream;
-  };
-  const Stream all = add({.count = 12});
-  const Stream third = add({.first_step = 2, .count = 4, .stride = 3});
+  const Stream all = MustAdd(scheduler, plan, {.count = 12});
+  const Stream third = MustAdd(scheduler, plan, {.first_step = 2, .count = 4, .stride = 3});
   const std::vector<const uint8_t*> of_all = Consume(scheduler, all, 12);
   const std::vector<const uint8_t*> of_third = Consume(scheduler, third, 4);
   ASSERT_EQ(of_third.size(), 4u);

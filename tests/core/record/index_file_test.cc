@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
@@ -58,7 +59,7 @@ TEST(LoadIndexTest, FirstLoadScansAndWritesDaliTextTheSecondReadsIt) {
   EXPECT_EQ(first.note, "");
   EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
   EXPECT_THAT(ReadWholeFile(folder / "a.tfrecord.idx.hash"),
-              MatchesRegex("systole-hash-2 39 [0-9]+ 2 0 [0-9a-f]{16}\n"));
+              MatchesRegex("systole-hash-3 39 [0-9]+ 2 0 [0-9a-f]{16}\n"));
   EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.hash"));
 
   const LoadedIndex second = MustLoad(folder / "a.tfrecord");
@@ -129,7 +130,7 @@ TEST(LoadIndexTest, HugeForeignFileUnderTheIndexNameIsNotRead) {
   std::filesystem::resize_file(folder / "a.tfrecord.idx", uint64_t{1} << 40);  // Sparse.
   const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
   EXPECT_TRUE(loaded.scanned);
-  EXPECT_THAT(loaded.note, HasSubstr("file has 1099511627776 bytes, want at most"));
+  EXPECT_THAT(loaded.note, HasSubstr("has 1099511627776 bytes, want at most"));
 }
 
 TEST(LoadIndexTest, IndexOlderThanTheShardIsRebuilt) {
@@ -176,7 +177,7 @@ TEST(LoadIndexTest, DamagedHashFileIsMadeAgain) {
   for (const std::string& bad :
        {std::string(), std::string("x"), good.substr(0, good.size() - 1), good + "x",
         good.substr(0, good.size() - 2) + "g\n", good.substr(0, good.size() - 1) + "0",
-        absl::StrReplaceAll(good, {{" 2 ", " 3 "}}), absl::StrReplaceAll(good, {{"-2 ", "-3 "}}),
+        absl::StrReplaceAll(good, {{" 2 ", " 3 "}}), absl::StrReplaceAll(good, {{"-3 ", "-4 "}}),
         absl::StrReplaceAll(good, {{" 0 ", " 1 "}}), absl::StrReplaceAll(good, {{" 0 ", " 3 "}}),
         good + "0 cause\n", std::string(40'000, 'x')}) {
     folder.Write("a.tfrecord.idx.hash", bad);
@@ -205,21 +206,41 @@ TEST(LoadIndexTest, DamageIsKeptWithTheIndex) {
   }
 }
 
-TEST(LoadIndexTest, FilesWithoutWordOfDamageAreLookedAtOnceMore) {
-  const TempFolder folder;
-  TwoRecords().AddRaw("bad").WriteTo(folder / "a.tfrecord");
-  MustLoad(folder / "a.tfrecord");
-  const std::string hash = ReadWholeFile(folder / "a.tfrecord.idx.hash");
-  // An index that DALI wrote, and a hash file of an earlier release.
-  std::filesystem::remove(folder / "a.tfrecord.idx.hash");
-  for (const bool had_hash : {false, true}) {
-    if (had_hash) folder.Write("a.tfrecord.idx.hash", "systole-hash-1 42 1 3 0123456789abcdef\n");
-    const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
-    EXPECT_FALSE(loaded.scanned);
-    EXPECT_EQ(loaded.note, "");
-    EXPECT_EQ(loaded.index.num_damaged(), 1);
-    EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), hash);
+TEST(LoadIndexTest, FilesOfAnEarlierReleaseAreLookedAtOnceMoreAndAreScannedIfThereIsDamage) {
+  for (const bool damaged : {false, true}) {
+    const TempFolder folder;
+    ShardBuilder shard = TwoRecords();
+    if (damaged) shard.AddRaw("bad");
+    shard.WriteTo(folder / "a.tfrecord");
+    MustLoad(folder / "a.tfrecord");
+    const std::string hash = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+    // An index that DALI wrote, and hash files of earlier releases.
+    std::filesystem::remove(folder / "a.tfrecord.idx.hash");
+    for (const char* earlier : {"", "systole-hash-1 42 1 3 0123456789abcdef\n",
+                                "systole-hash-2 42 1 3 1 0123456789abcdef\n2 cause\n"}) {
+      if (*earlier != '\0') folder.Write("a.tfrecord.idx.hash", earlier);
+      const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+      EXPECT_EQ(loaded.scanned, damaged) << earlier;
+      EXPECT_THAT(loaded.note, damaged ? HasSubstr("have damaged framing") : HasSubstr(""));
+      EXPECT_EQ(loaded.index.num_damaged(), damaged ? 1 : 0);
+      EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), hash);
+    }
   }
+}
+
+TEST(LoadIndexTest, ARecordThatAnEarlierReleaseTookForDamageIsFoundAgain) {
+  const TempFolder folder;
+  std::string bytes = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
+  bytes = WithFlippedBit(WithFlippedBit(bytes, 0), 8 * 39);
+  folder.Write("a.tfrecord", bytes);
+  // As the earlier release left it: "abc", "defg" and "hi" as one damaged record.
+  folder.Write("a.tfrecord.idx", "0 57\n57 17\n");
+  folder.Write("a.tfrecord.idx.hash",
+               absl::StrCat("systole-hash-2 ", bytes.size(), " 1 2 1 0123456789abcdef\n0 cause\n"));
+  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
+  EXPECT_TRUE(loaded.scanned);
+  EXPECT_EQ(loaded.index.num_records(), 4);
+  EXPECT_EQ(loaded.index.num_damaged(), 2);
 }
 
 TEST(LoadIndexTest, DamageThatIsNoneIsScannedAgain) {

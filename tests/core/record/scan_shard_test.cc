@@ -128,6 +128,50 @@ TEST(ScanShardTest, NeighbouringDamagedHeadersAreOneGap) {
   EXPECT_THAT(found.damaged, ElementsAre(1));
 }
 
+TEST(ScanShardTest, AGoodRecordBetweenTwoDamagedHeadersIsFoundByItsPayload) {
+  ShardBuilder builder;
+  std::vector<uint64_t> offsets;
+  for (int i = 0; i < 128; ++i) {
+    offsets.push_back(builder.Build().size());
+    builder.Add(std::string(static_cast<size_t>(i * 37 % 500), static_cast<char>(i)));
+  }
+  std::string shard = builder.Build();
+  // Every other one of the first 40.
+  std::vector<int64_t> damaged;
+  for (int64_t i = 0; i < 40; i += 2) {
+    shard = WithFlippedBit(shard, 8 * offsets[static_cast<size_t>(i)] + 3);
+    damaged.push_back(i);
+  }
+  const Found found = Scan(shard);
+  EXPECT_EQ(found.begins_and_sizes.size(), 2u * 128);
+  EXPECT_EQ(found.damaged, damaged);
+}
+
+TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamagedToo) {
+  std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
+  shard = WithFlippedBit(WithFlippedBit(shard, 0), 8 * 39);  // The headers of "abc" and "hi",
+  shard = WithFlippedBit(shard, 8 * 31);                     // and the payload "defg".
+  const Found found = Scan(shard);
+  EXPECT_THAT(found.begins_and_sizes, ElementsAre(0, 57, 57, 17));
+  EXPECT_THAT(found.damaged, ElementsAre(0));
+}
+
+TEST(ScanShardTest, HeadersThatLeadNowhereCostNoMoreThanTheShardTwice) {
+  // Each claims nearly all that is left, and none of them has the payload's CRC.
+  constexpr uint64_t kHeaders = 500;
+  constexpr uint64_t kRest = 100'000;
+  ShardBuilder builder;
+  builder.AddRaw("x");
+  for (uint64_t i = 0; i < kHeaders; ++i) builder.AddHeader(kRest - 1000);
+  builder.AddRaw(std::string(kRest, 'r'));
+  const std::string shard = builder.Build();
+  const ErrorSource source(shard);
+  const absl::StatusOr<ScannedShard> scanned = ScanShard(source);
+  ASSERT_THAT(scanned, IsOk());
+  EXPECT_EQ(scanned->index.num_records(), 1);
+  EXPECT_LT(source.bytes_read(), 3 * shard.size());
+}
+
 TEST(ScanShardTest, NeighbouringDamagedPayloadsAreTwoRecords) {
   std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
   shard = WithFlippedBit(WithFlippedBit(shard, 8 * 31), 8 * 51);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/record/index_file.h"
 #include "core/record/scan_shard.h"
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
@@ -130,16 +131,28 @@ TEST(ShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
 }
 
 TEST(ShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
-  // A foreign index that covers the shard but joins its two records.
+  // An index that covers the shard but joins its two records, and a hash file that vouches for it.
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
+  const absl::StatusOr<FileIdentity> identity = StatFile(folder / "a.tfrecord");
+  ASSERT_THAT(identity, IsOk());
+  folder.Write("a.tfrecord.idx.hash", HashFileText(*identity, RecordIndex({39}), 1));
   const Shard shard = MustOpen(folder / "a.tfrecord");
   AlignedBuffer scratch;
   EXPECT_THAT(shard.ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("announces 3 bytes of payload, the index 23"),
                              HasSubstr("delete the index"))));
+}
+
+TEST(ShardTest, AForeignIndexThatCutsElsewhereIsMadeAnew) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
+  folder.Write("a.tfrecord.idx", "0 39\n");
+  const Shard shard = MustOpen(folder / "a.tfrecord");
+  EXPECT_EQ(shard.num_records(), 2);
+  EXPECT_THAT(shard.index_note(), HasSubstr("1 of its records have damaged framing"));
 }
 
 TEST(ShardTest, ContentHashIsEqualScannedReadFromFilesAndInMemory) {

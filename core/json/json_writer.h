@@ -1,12 +1,12 @@
-// Writes one JSON value, for `--json`. It adds commas and escapes; the caller must match each Begin
-// with its End (CHECK).
+// Writes one JSON value. It adds commas and escapes; the caller must match each Begin with its End
+// (CHECK).
 //   JsonWriter json;
 //   json.BeginObject().Field("shards", 16).Key("files").BeginArray().String("a").EndArray();
 //   json.EndObject();   // json.text() == {"shards":16,"files":["a"]}
 //
 // Thread-compatible.
-#ifndef SYSTOLE_CLIENT_JSON_JSON_WRITER_H_
-#define SYSTOLE_CLIENT_JSON_JSON_WRITER_H_
+#ifndef SYSTOLE_CORE_JSON_JSON_WRITER_H_
+#define SYSTOLE_CORE_JSON_JSON_WRITER_H_
 
 #include <cstdint>
 #include <string>
@@ -57,4 +57,4 @@ class JsonWriter {
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_JSON_JSON_WRITER_H_
+#endif  // SYSTOLE_CORE_JSON_JSON_WRITER_H_

@@ -1,4 +1,4 @@
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 #include <limits>
 #include <string>

@@ -1,0 +1,31 @@
+// What the kernel says of one thread's time. It tells a thread that works from one that waits, for
+// storage above all.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_
+#define SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+// The kernel's number of a thread.
+using ThreadId = int64_t;
+ThreadId OwnThreadId();
+
+// Since the thread began. What is left of the wall clock's time it slept.
+struct ThreadTimes {
+  absl::Duration running;  // On a processor.
+  absl::Duration queued;   // Ready to run, while others had the processors.
+};
+
+// Of a thread of this process (/proc/self/task/ID/schedstat). Nullopt if the thread has ended, or
+// if this kernel keeps no such books.
+std::optional<ThreadTimes> TimesOf(ThreadId thread);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_

@@ -1,0 +1,83 @@
+// A MemorySource behind a gate: reads wait while it is shut, as those of a network file system do
+// whose server is away.
+//
+// Thread-safe.
+#ifndef SYSTOLE_TESTS_CORE_STORAGE_GATED_SOURCE_H_
+#define SYSTOLE_TESTS_CORE_STORAGE_GATED_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/concurrency/mutex.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/memory_source.h"
+
+namespace systole {
+
+// Shared by sources and test. Open at first.
+class Gate {
+ public:
+  // Reads wait from now on, until Open() or until `crowd` of them wait at a time.
+  void Shut(int crowd = std::numeric_limits<int>::max()) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    crowd_ = crowd;
+    open_ = false;
+  }
+  void Open() ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    open_ = true;
+    changed_.SignalAll();
+  }
+  int waiting() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return waiting_;
+  }
+  void Pass() ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    ++waiting_;
+    if (waiting_ >= crowd_) {
+      open_ = true;
+      changed_.SignalAll();
+    }
+    while (!open_) changed_.Wait(mu_);
+    --waiting_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  int crowd_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class GatedSource final : public ByteSource {
+ public:
+  GatedSource(std::string bytes, std::string name, std::shared_ptr<Gate> gate)
+      : memory_(std::move(bytes), std::move(name)), gate_(std::move(gate)) {}
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    gate_->Pass();
+    return memory_.ReadAt(offset, out);
+  }
+  absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::string_view name() const override { return memory_.name(); }
+
+ private:
+  const MemorySource memory_;
+  const std::shared_ptr<Gate> gate_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_STORAGE_GATED_SOURCE_H_

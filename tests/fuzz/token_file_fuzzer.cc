@@ -1,0 +1,28 @@
+// Any bytes as a token file: what is accepted is bounded and is written back alike.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/status/check.h"
+#include "core/token/token_table.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace systole;
+  const absl::StatusOr<TokenTable> table =
+      TokenTable::Parse(absl::string_view(reinterpret_cast<const char*>(data), size));
+  if (!table.ok()) return 0;
+  SYSTOLE_CHECK(table->entries().size() <= kMaxTokens);
+  std::string lines;
+  for (const TokenEntry& entry : table->entries()) {
+    lines += TokenLine(entry);
+    const bool good = entry.IsGoodAt(absl::UnixEpoch());
+    const TokenEntry* found = table->Find(entry.hash, absl::UnixEpoch());
+    SYSTOLE_CHECK(found == (good ? &entry : nullptr));
+  }
+  const absl::StatusOr<TokenTable> again = TokenTable::Parse(lines);
+  SYSTOLE_CHECK(again.ok() && again->entries().size() == table->entries().size());
+  std::string same;
+  for (const TokenEntry& entry : again->entries()) same += TokenLine(entry);
+  SYSTOLE_CHECK(same == lines);
+  return 0;
+}
