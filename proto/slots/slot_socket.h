@@ -88,6 +88,9 @@ class SlotListener {
   // clients. ResourceExhausted or another code if the system refuses.
   absl::StatusOr<std::optional<SlotSocket>> Accept() const;
 
+  // Readable when a connection waits.
+  int fd() const { return fd_.get(); }
+
  private:
   SlotListener(OwnedFd fd, std::string path, dev_t device, ino_t inode)
       : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
