@@ -99,19 +99,25 @@ absl::Status Catalogue::CheckServes() const {
                                                           others, ": ", refusal.status.message()));
 }
 
-absl::StatusOr<std::shared_ptr<const Dataset>> Catalogue::Find(absl::string_view name) const {
-  if (const auto found = datasets_.find(name); found != datasets_.end()) return found->second;
-  if (const auto found = refused_.find(name); found != refused_.end()) {
-    return absl::FailedPreconditionError(absl::StrCat("this server does not serve the dataset '",
-                                                      name, "': ", found->second.reason));
+absl::StatusOr<std::shared_ptr<const Dataset>> Catalogue::Find(absl::string_view name,
+                                                               IsPermitted is_permitted) const {
+  if (is_permitted(name)) {
+    if (const auto found = datasets_.find(name); found != datasets_.end()) return found->second;
+    if (const auto found = refused_.find(name); found != refused_.end()) {
+      return absl::FailedPreconditionError(absl::StrCat("this server does not serve the dataset '",
+                                                        name, "': ", found->second.reason));
+    }
   }
   std::vector<std::string> names;
-  for (const auto& [known, dataset] : datasets_) names.push_back(known);
+  for (const auto& [known, dataset] : datasets_) {
+    if (is_permitted(known)) names.push_back(known);
+  }
   const std::string meant = DidYouMean(name, names);
   const size_t more = names.size() > kMaxNamesListed ? names.size() - kMaxNamesListed : 0;
   names.resize(names.size() - more);
   return absl::NotFoundError(absl::StrCat(
-      "no dataset '", ForeignName(name), "'; this server has '", absl::StrJoin(names, "', '"), "'",
+      "no dataset '", ForeignName(name), "'; this server has ",
+      names.empty() ? "none for this caller" : absl::StrCat("'", absl::StrJoin(names, "', '"), "'"),
       more > 0 ? absl::StrCat(" and ", more, " more") : "", meant));
 }
 

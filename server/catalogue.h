@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -36,9 +37,15 @@ class Catalogue {
   // OK if at least one dataset is served. Otherwise the error of the first refused one, by name.
   absl::Status CheckServes() const;
 
+  // Which datasets somebody may know of.
+  using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
+
+  // Datasets for which `is_permitted` is false are not there, whatever is asked for.
   //   NotFound            no dataset has this name; lists some of the names there are.
   //   FailedPrecondition  the dataset was refused; says why.
-  absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name) const;
+  absl::StatusOr<std::shared_ptr<const Dataset>> Find(
+      absl::string_view name,
+      IsPermitted is_permitted = [](absl::string_view) { return true; }) const;
 
   // By name.
   const std::map<std::string, std::shared_ptr<const Dataset>, std::less<>>& datasets() const {

@@ -3,29 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
 
 namespace systole {
-namespace {
 
-// By cause: of what there were more.
-constexpr absl::string_view kNames[] = {
-    "lines of the program",
-    "remarks on indexes",
-    "damaged records",
-    "streams opened",
-    "streams ended",
-    "requests refused",
-    "reasons not to share memory",
-    "lines of gRPC",
-};
-static_assert(std::size(kNames) == kNumLogCauses);
-
-}  // namespace
-
-void EventLog::Add(LogCause cause, LogLevel level, absl::string_view text) {
+void EventLog::Add(LogCause cause, LogLevel level, absl::string_view text,
+                   const LogFields& fields) {
   if (sink_ == nullptr || level < options_.least) return;
-  std::vector<Line> lines;
+  std::vector<LogLine> lines;
   if (cause != LogCause::kProgram) {
     const absl::Duration now = options_.clock();
     MutexLock lock(mu_);
@@ -39,12 +23,12 @@ void EventLog::Add(LogCause cause, LogLevel level, absl::string_view text) {
     }
     ++interval.lines;
   }
-  lines.push_back({.level = level, .text = ForeignText(text)});
+  lines.push_back({.cause = cause, .level = level, .text = std::string(text), .fields = fields});
   Write(lines);
 }
 
 void EventLog::Settle(absl::Duration now) {
-  std::vector<Line> lines;
+  std::vector<LogLine> lines;
   {
     MutexLock lock(mu_);
     for (size_t cause = 0; cause < kNumLogCauses; ++cause) {
@@ -54,21 +38,25 @@ void EventLog::Settle(absl::Duration now) {
   Write(lines);
 }
 
-void EventLog::SettleLocked(LogCause cause, absl::Duration now, std::vector<Line>& lines) {
+void EventLog::SettleLocked(LogCause cause, absl::Duration now, std::vector<LogLine>& lines) {
   Interval& interval = intervals_[static_cast<size_t>(cause)];
   if (now < interval.end) return;
   if (interval.left_out > 0) {
-    lines.push_back(
-        {.level = interval.highest,
-         .text = absl::StrCat(interval.left_out, " more ", kNames[static_cast<size_t>(cause)],
-                              " within ", absl::FormatDuration(options_.interval))});
+    lines.push_back({.cause = cause,
+                     .level = interval.highest,
+                     .text = absl::StrCat(interval.left_out, " more ", PluralOf(cause), " within ",
+                                          absl::FormatDuration(options_.interval)),
+                     .left_out = interval.left_out});
   }
   interval = Interval();
 }
 
-void EventLog::Write(const std::vector<Line>& lines) const {
+void EventLog::Write(const std::vector<LogLine>& lines) const {
   if (sink_ == nullptr) return;
-  for (const Line& line : lines) sink_(line.level, line.text);
+  for (const LogLine& line : lines) {
+    sink_(line.level,
+          options_.format == LogFormat::kJson ? JsonOf(line, options_.wall_clock()) : TextOf(line));
+  }
 }
 
 }  // namespace systole

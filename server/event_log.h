@@ -1,14 +1,13 @@
 // What a server tells the person who runs it, line by line. Every line is made fit to be read here,
-// and only here: what a peer or a file put into it is escaped and bounded
-// (core/status/foreign_text). The number of lines that one cause may write in an interval is
-// limited, so peers cannot flood the log.
+// and only here: what a peer or a file put into it is escaped and bounded (server/log_line.h). The
+// number of lines that one cause may write in an interval is limited, so peers cannot flood the
+// log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_EVENT_LOG_H_
 #define SYSTOLE_SERVER_EVENT_LOG_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,28 +16,20 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
+#include "server/log_line.h"
 
 namespace systole {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
-
-// What makes a line. Each cause has its own allowance of lines.
-enum class LogCause {
-  kProgram,  // Start, datasets, end. No limit: peers cannot cause these.
-  kIndex,    // What is odd about a shard's index.
-  kDamage,
-  kStreamOpened,
-  kStreamEnded,
-  kRefused,
-  kNotShared,
-  kGrpc,
+enum class LogFormat {
+  kText,
+  kJson,  // One object a line (server/log_line.h).
 };
-inline constexpr size_t kNumLogCauses = 8;
 
-// Where lines go. Called on any thread, without a lock.
+// Where lines go, as text or JSON. Called on any thread, without a lock.
 using LogSink = std::function<void(LogLevel level, const std::string& line)>;
 
 struct EventLogOptions {
@@ -49,6 +40,9 @@ struct EventLogOptions {
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
+  LogFormat format = LogFormat::kText;
+  // The time of day, for JSON. A line of text has none: its sink writes when it came.
+  std::function<absl::Time()> wall_clock = absl::Now;
 };
 
 class EventLog {
@@ -57,8 +51,10 @@ class EventLog {
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has used up its lines.
-  void Add(LogCause cause, LogLevel level, absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
+  // Writes one line, unless its cause has used up its lines. `fields` say what it is about; in text
+  // they are not shown, so `text` says of them what a reader needs.
+  void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Tells for each cause whose interval is over how many lines were left out. Add() does the same
   // for its own cause. Call this now and then, for causes that write no more lines.
@@ -74,16 +70,12 @@ class EventLog {
     int64_t left_out = 0;
     LogLevel highest = LogLevel::kDebug;  // Of those left out.
   };
-  struct Line {
-    LogLevel level;
-    std::string text;
-  };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the interval if it is over; adds a line about what was left out, if anything was.
-  void SettleLocked(LogCause cause, absl::Duration now, std::vector<Line>& lines)
+  void SettleLocked(LogCause cause, absl::Duration now, std::vector<LogLine>& lines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Write(const std::vector<Line>& lines) const;
+  void Write(const std::vector<LogLine>& lines) const;
 
   const LogSink sink_;
   const EventLogOptions options_;

@@ -11,19 +11,27 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/access/access_control.h"
+#include "server/access/asker.h"
 #include "server/catalogue.h"
+#include "server/door/door.h"
 #include "server/event_log.h"
 #include "server/not_shared_log.h"
+#include "server/refusal_log.h"
+#include "server/running_streams.h"
 #include "server/service_counters.h"
 #include "server/slot_server.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -35,6 +43,12 @@ struct FeedServiceOptions {
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.
   int max_streams = 256;
+  // A stream whose client takes nothing for so long ends, and its place and memory go to others.
+  absl::Duration stalled_stream_timeout = absl::Seconds(120);
+  // Who may what. Null: everybody may everything.
+  std::shared_ptr<AccessControl> access;
+  // For stalls.
+  MonotonicClock clock = SteadyClock();
   // Gets lines about streams, refused requests and damage, from any thread. Null: no log.
   EventLog* events = nullptr;
 };
@@ -50,8 +64,21 @@ class FeedService final
   FeedService(Catalogue catalogue, const FeedServiceOptions& options,
               std::unique_ptr<SlotServer> slots);
 
+  // Looks whether tokens have changed, and ends streams that are not permitted any more or whose
+  // clients take nothing. To be called each second or so, by one thread.
+  void Tick();
+
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
+
+  // ServerStatus reports connections from now on. `door` must outlive all calls.
+  void TellOfConnections(const Door& door) { door_ = &door; }
+
+  // Of this service and of others on the same server.
+  RefusalLog& refusals() { return refusals_; }
+
+  // See StepEngine.
+  bool HasStuckReads() const { return engine_.HasStuckThreads(); }
 
   grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
                                          const v1::ListDatasetsRequest* request,
@@ -69,33 +96,43 @@ class FeedService final
                                                           const grpc::ByteBuffer* request) override;
 
  private:
+  //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
+  //   NotFound         it is not there, or not for this caller.
+  // Also the errors of Catalogue::Find.
+  absl::Status CheckMayRead(const Asker& asker, const std::vector<std::string>& datasets) const;
+
   // Plans by spec: opening a stream of a known spec costs a look-up, and streams of one feed share
   // one plan.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Opens a stream. Sets `plan` and `range`, and `slots` if the client asks for shared memory.
+  // The plan of a stream that may begin as soon as it has a place.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanStream(const v1::StreamStepsRequest& request,
+                                                             const Asker& asker);
+  // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
-                                                         std::shared_ptr<const FeedPlan>& plan,
+                                                         std::shared_ptr<const FeedPlan> plan,
                                                          StepRange& range, StreamSlots& slots);
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
-                                                     const v1::StreamStepsRequest& request,
-                                                     const absl::Status& status);
-  // Ends a call that has one answer.
+                                                     const absl::Status& status, LogFields about);
+  // Ends a call that has one answer. `about` is for the log; the client is added.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
-                                   const absl::Status& status);
-  void TellRefusal(const grpc::CallbackServerContext& context, const char* method,
-                   const absl::Status& status);
-  absl::Status Describe(const v1::DescribeDatasetRequest& request,
+                                   const absl::Status& status, LogFields about);
+  absl::Status List(const Asker& asker, v1::ListDatasetsResponse& response) const;
+  absl::Status Describe(const Asker& asker, const v1::DescribeDatasetRequest& request,
                         v1::DescribeDatasetResponse& response) const;
-  absl::Status Resolve(const v1::ResolveFeedRequest& request, v1::ResolveFeedResponse& response);
+  absl::Status Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
+                       v1::ResolveFeedResponse& response);
+  absl::Status Tell(const Asker& asker, v1::ServerStatusResponse& response) const;
 
   const Catalogue catalogue_;
   const FeedServiceOptions options_;
   EventLog nobody_;  // Used if the options name no log.
   EventLog& events_;
   ServiceCounters counters_;
-  std::atomic<int64_t> streams_opened_ = 0;  // Numbers them in the log.
+  RefusalLog refusals_;
+  std::atomic<const Door*> door_ = nullptr;
   NotSharedLog not_shared_;
+  RunningStreams running_;
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   Mutex mu_;

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@
 #include "absl/time/time.h"
 #include "core/compression/chunk_cache.h"
 #include "core/compression/compression.h"
-#include "core/concurrency/worker_pool.h"
+#include "core/concurrency/processors.h"
 #include "core/image/jpeg_check.h"
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
@@ -40,7 +41,12 @@ namespace {
 struct Flags {
   std::string listen = ServerOptions().listen;
   bool insecure = false;
+  TlsOptions tls;
   bool share_memory = true;
+  int64_t max_connections = 0;
+  int64_t max_connections_per_peer = 0;
+  double handshake_timeout_s = absl::ToDoubleSeconds(ServerOptions().handshake_timeout);
+  double idle_timeout_s = absl::ToDoubleSeconds(ServerOptions().idle_timeout);
   std::string port_file;
   std::vector<std::string> datasets;
   std::string config;
@@ -50,8 +56,12 @@ struct Flags {
   std::string compression{CompressionName(Compression::kDetect)};
   uint64_t decompression_cache = ChunkCache::kDefaultBytes;
   ValueCacheOptions cache = {.disk_bytes = int64_t{16} << 30};
+  double read_timeout_s = absl::ToDoubleSeconds(StepEngineOptions().read_timeout);
   double drain_timeout_s = 10;
+  double stalled_stream_timeout_s =
+      absl::ToDoubleSeconds(FeedServiceOptions().stalled_stream_timeout);
   std::string log_level = "info";
+  std::string log_format = "text";
 };
 
 absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
@@ -88,16 +98,15 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-constexpr const char* kLogLevels[] = {"debug", "info", "warn", "error"};
-
 LogLevel LevelOf(const std::string& name) {
   for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn}) {
-    if (name == kLogLevels[static_cast<int>(level)]) return level;
+    if (name == kLogLevelNames[static_cast<int>(level)]) return level;
   }
   return LogLevel::kError;
 }
 
-// The log's lines are one line each already, so nothing but time and level is added.
+// The log's lines are one line each already, so nothing but time and level is added; to JSON, which
+// has them, nothing.
 void WriteLine(LogLevel level, const std::string& line) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                    spdlog::level::warn, spdlog::level::err};
@@ -114,22 +123,26 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   // One line for each dataset that the configuration names is no flood.
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
-                          dataset.shards().size(), " shards"));
+                          dataset.shards().size(), " shards"),
+             {.dataset = dataset.name()});
   for (const std::shared_ptr<const Shard>& shard : dataset.shards()) {
     if (shard->index_note().empty()) continue;
     events.Add(LogCause::kIndex, LogLevel::kInfo,
-               absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()));
+               absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()),
+               {.dataset = dataset.name(), .shard = std::string(shard->base_name())});
   }
   if (dataset.num_damaged_records() == 0) return;
   events.Add(LogCause::kProgram, LogLevel::kWarn,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
                           " damaged records were found while indexing; `systole datasets` lists "
-                          "the first of them"));
+                          "the first of them"),
+             {.dataset = dataset.name()});
   for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
     events.Add(
         LogCause::kDamage, LogLevel::kWarn,
         absl::StrCat("dataset '", dataset.name(), "': shard '", ForeignName(entry.shard),
-                     "', offset ", entry.offset, " (record_id ", entry.record, "): ", entry.cause));
+                     "', offset ", entry.offset, " (record_id ", entry.record, "): ", entry.cause),
+        {.dataset = dataset.name(), .shard = entry.shard, .record = entry.record});
   }
 }
 
@@ -143,10 +156,17 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   for (const auto& [name, refusal] : catalogue.refused()) {
     events.Add(LogCause::kProgram, LogLevel::kError,
-               absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()));
+               absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
+               {.dataset = name});
   }
   SYSTOLE_RETURN_IF_ERROR(catalogue.CheckServes());
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<ValueCache> cache, ValueCache::Create(flags.cache));
+  std::shared_ptr<AccessControl> access;
+  if (config.has_access()) {
+    std::set<std::string> names;
+    for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
+    SYSTOLE_ASSIGN_OR_RETURN(access, AccessControl::Create(config.access(), std::move(names)));
+  }
   // Until here a signal ends the process at once: building indexes may take minutes. From here on
   // only sigtimedwait() sees it, because the server's threads inherit the mask. SIGHUP is a
   // terminal that was closed.
@@ -154,17 +174,25 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   sigemptyset(&stop_signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-  SYSTOLE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Server> server,
-      Server::Start(
-          std::move(catalogue),
-          {.listen = flags.listen,
-           .insecure = flags.insecure,
-           .share_memory = flags.share_memory,
-           .service = {.engine = {.threads = flags.threads,
-                                  .memory_budget_bytes = static_cast<int64_t>(flags.memory_budget),
-                                  .cache = std::move(cache)},
-                       .events = &events}}));
+  // Not an aggregate in the call: g++ 12 would warn of members that it takes for uninitialised.
+  ServerOptions options;
+  options.listen = flags.listen;
+  options.insecure = flags.insecure;
+  options.tls = flags.tls;
+  options.share_memory = flags.share_memory;
+  options.max_connections = flags.max_connections;
+  options.max_connections_per_peer = flags.max_connections_per_peer;
+  options.handshake_timeout = absl::Seconds(flags.handshake_timeout_s);
+  options.idle_timeout = absl::Seconds(flags.idle_timeout_s);
+  options.service.engine.threads = flags.threads;
+  options.service.engine.read_timeout = absl::Seconds(flags.read_timeout_s);
+  options.service.engine.memory_budget_bytes = static_cast<int64_t>(flags.memory_budget);
+  options.service.engine.cache = std::move(cache);
+  options.service.stalled_stream_timeout = absl::Seconds(flags.stalled_stream_timeout_s);
+  options.service.access = std::move(access);
+  options.service.events = &events;
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                           Server::Start(std::move(catalogue), options));
   if (!flags.port_file.empty()) {
     // Whoever waits for the file never reads half a number.
     SYSTOLE_RETURN_IF_ERROR(
@@ -175,6 +203,11 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   };
   tell(LogLevel::kInfo,
        absl::StrCat("serving on ", server->address(), " with ", flags.threads, " threads"));
+  if (flags.insecure && !flags.tls.on() && server->port() != 0) {
+    tell(LogLevel::kWarn,
+         "--insecure: whoever reaches this address can read every dataset, and batches cross the "
+         "network unencrypted");
+  }
   if (server->sharing().ok()) {
     tell(LogLevel::kInfo, "clients on this machine get batches through shared memory");
   } else if (server->port() == 0) {
@@ -187,22 +220,29 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   }
   if (!server->open_files().ok()) tell(LogLevel::kWarn, server->open_files().message());
 
-  // Wakes up now and then for the log, which has nobody else to look at its clock.
+  // Wakes up now and then for the log and the service, which have no thread to look at the time.
   constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
   int signal;
-  while ((signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0) events.Tick();
+  while ((signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0) {
+    events.Tick();
+    server->Tick();
+  }
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
   const bool drained = server->Drain(absl::Seconds(flags.drain_timeout_s));
   events.Flush();
-  if (!drained) {
-    tell(LogLevel::kWarn, "a client has stopped reading; leaving without it");
+  if (drained) {
+    tell(LogLevel::kInfo, "drained");
+  } else {
+    tell(LogLevel::kWarn, "a client has stopped reading; hung up on it");
+  }
+  if (server->HasStuckReads()) {
+    tell(LogLevel::kWarn, "a read of a shard hangs; leaving without it");
     spdlog::shutdown();
     std::_Exit(kExitOk);
   }
-  tell(LogLevel::kInfo, "drained");
   return absl::OkStatus();
 }
 
@@ -221,11 +261,40 @@ int Main(int argc, char** argv) {
       ->type_name("ADDRESS")
       ->take_last()  // So that a script's default can be overridden behind it.
       ->capture_default_str();
-  app.add_flag("--insecure", flags.insecure,
-               "Allow an address that other machines can reach, though nothing is encrypted");
+  app.add_flag(
+      "--insecure", flags.insecure,
+      "Allow an address that other machines can reach without TLS, though nothing is encrypted");
+  app.add_option("--tls-certificate", flags.tls.certificate,
+                 "Serve TLS 1.2 and 1.3 alone, with this certificate (PEM, then those of its CA's "
+                 "chain). The three files may be replaced while the server runs")
+      ->type_name("FILE");
+  app.add_option("--tls-key", flags.tls.key, "Its key (PEM, mode 0600)")->type_name("FILE");
+  app.add_option("--tls-client-ca", flags.tls.client_ca,
+                 "Clients must show a certificate of one of these CAs (PEM)")
+      ->type_name("FILE");
   app.add_flag("--shared-memory,!--no-shared-memory", flags.share_memory,
                "Whether clients of the same user on a Unix socket get batches in shared memory. "
                "Default: they do");
+  app.add_option(
+         "--max-connections", flags.max_connections,
+         "Most connections at once; a further one is closed at once. Default: what the limit "
+         "of open files allows, 4096 at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--max-connections-per-peer", flags.max_connections_per_peer,
+                 "The same for one address, or on a Unix socket one user. Default: half of that")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--handshake-timeout", flags.handshake_timeout_s,
+                 "Drop a connection that has not said within this time what it wants")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  app.add_option("--idle-timeout", flags.idle_timeout_s,
+                 "Drop a connection that has had no open call for this time")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   app.add_option("--port-file", flags.port_file,
                  "Once the server serves, write its port's number and a newline here")
       ->type_name("FILE");
@@ -238,7 +307,9 @@ int Main(int argc, char** argv) {
   app.add_option("--config", flags.config,
                  "A ServerConfig (systole/v1/config.proto): textproto, or JSON if named .json")
       ->type_name("FILE");
-  app.add_option("--threads", flags.threads, "Threads that read, decode and transform")
+  app.add_option("--threads", flags.threads,
+                 "Threads that read, decode and transform at a time. Where they wait for storage, "
+                 "up to four times as many do, to keep as many processors busy")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
@@ -281,10 +352,21 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50, "1 MiB to 1 PiB"))
       ->type_name("SIZE")
       ->capture_default_str();
+  app.add_option("--read-timeout", flags.read_timeout_s,
+                 "A read of a shard that does not return for this long fails its step; clients ask "
+                 "another server")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   app.add_option("--drain-timeout", flags.drain_timeout_s,
                  "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--stalled-stream-timeout", flags.stalled_stream_timeout_s,
+                 "A stream whose client takes nothing for so long ends; a client asks again")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
   app.add_option(
          "--log-level", flags.log_level,
@@ -292,7 +374,14 @@ int Main(int argc, char** argv) {
          "opened and ended, requests refused), warn (also damage, streams that failed) or "
          "error")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLogLevels), std::end(kLogLevels))))
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(kLogLevelNames), std::end(kLogLevelNames))))
+      ->capture_default_str();
+  app.add_option("--log-format", flags.log_format,
+                 "text, or json: each line an object with time, level, cause, message and, where "
+                 "it is about them, feed, client, identity, dataset, step, shard, record")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   app.footer(kExitCodesText);
   try {
@@ -309,7 +398,10 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   KeepFreedMemory(flags.threads + 1);  // One for all that do not decode.
-  EventLog events(WriteLine, {.least = LevelOf(flags.log_level)});
+  const bool json = flags.log_format == "json";
+  if (json) spdlog::set_pattern("%v");
+  EventLog events(WriteLine, {.least = LevelOf(flags.log_level),
+                              .format = json ? LogFormat::kJson : LogFormat::kText});
   grpc_events = &events;
   RedirectGrpcLog([](absl::string_view message) {
     if (EventLog* const to = grpc_events; to != nullptr) {

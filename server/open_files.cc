@@ -1,5 +1,7 @@
 #include "server/open_files.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/slots/slot_messages.h"
 #include "server/slot_server.h"
@@ -11,21 +13,40 @@ namespace {
 // configuration files read on the way.
 constexpr int64_t kOwn = 64;
 
+constexpr int64_t kMinConnections = 8;
+constexpr int64_t kMaxConnections = 4096;
+
+// What one connection costs.
+int64_t DescriptorsEach(const OpenFilesNeed& need) { return need.shares ? 3 : 2; }
+
+// All but the connections and the slots.
+int64_t Fixed(const OpenFilesNeed& need) {
+  return need.shards + kOwn + (need.shares ? static_cast<int64_t>(kMaxGuests) : 0);
+}
+
 }  // namespace
 
-absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit) {
-  const int64_t connections =
-      need.shares ? 2 * need.streams + static_cast<int64_t>(kMaxGuests) : need.streams;
+int64_t MaxConnectionsFor(const OpenFilesNeed& need, uint64_t limit) {
+  const int64_t enough = Fixed(need) + kMaxSlots + DescriptorsEach(need) * kMaxConnections;
   const int64_t slots = need.shares ? MaxSlotsFor(limit) : 0;
-  const int64_t sum = need.shards + connections + kOwn + slots;
+  const int64_t left =
+      static_cast<int64_t>(std::min(limit, static_cast<uint64_t>(enough))) - Fixed(need) - slots;
+  return std::clamp(left / DescriptorsEach(need), kMinConnections, kMaxConnections);
+}
+
+absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit) {
+  const int64_t connections = DescriptorsEach(need) * need.connections;
+  const int64_t slots = need.shares ? MaxSlotsFor(limit) : 0;
+  const int64_t sum = Fixed(need) + connections + slots;
   if (limit >= static_cast<uint64_t>(sum)) return absl::OkStatus();
   // A higher limit makes for more slots.
   const int64_t enough = sum - slots + (need.shares ? kMaxSlots : 0);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this process may open ", limit, " files and could need ", sum, ": ", need.shards,
-      " shards, ", connections, " connections, ", slots, " slots of shared memory and ", kOwn,
-      " of its own. A server that runs out of them hears no new client any more; raise the hard "
-      "limit, `ulimit -Hn`, to ",
+      " shards, ", connections, " for ", need.connections, " connections, ", slots,
+      " slots of shared memory and ", Fixed(need) - need.shards,
+      " of its own. A server that runs out of them turns new clients away; raise the hard limit, "
+      "`ulimit -Hn`, to ",
       enough));
 }
 

@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -12,14 +14,16 @@
 #include "absl/strings/string_view.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/descriptor/loopback_host.h"
 #include "core/memory/sealed_memory.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/slots/slot_socket.h"
+#include "server/door/listening_sockets.h"
+#include "server/door/tls_credentials.h"
 #include "server/open_files.h"
 
 namespace systole {
@@ -33,18 +37,28 @@ constexpr int kMaxRequestBytes = 64 << 10;
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// gRPC also uses the keepalive timeout as TCP_USER_TIMEOUT, which counts the time in which a
-// client's window is closed: a trainer in a debugger or a long evaluation must not lose its
-// connection at once.
+// The kernel counts the time in which a client's window is closed, too (DoorOptions): a trainer in
+// a debugger or a long evaluation must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
 // What Shutdown() may take beyond its own deadline when every client reads.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
+// The same as gRPC takes it.
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max()));
+}
+
 bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:"); }
 
-absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
+struct HostAndPort {
+  absl::string_view host;
+  int port = 0;
+};
+
+absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view listen) {
   const size_t colon = listen.rfind(':');
   const absl::string_view port = colon == absl::string_view::npos ? "" : listen.substr(colon + 1);
   int number = 0;
@@ -55,14 +69,7 @@ absl::StatusOr<absl::string_view> HostOf(absl::string_view listen) {
         absl::StrCat("--listen '", ForeignName(listen),
                      "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
   }
-  return listen.substr(0, colon);
-}
-
-bool IsLoopback(absl::string_view host) {
-  if (host == "localhost" || host == "[::1]") return true;
-  // A name may begin with "127." too, and lead anywhere.
-  return absl::StartsWith(host, "127.") &&
-         host.find_first_not_of("0123456789.") == absl::string_view::npos;
+  return HostAndPort{.host = listen.substr(0, colon), .port = number};
 }
 
 // Errors say why there is none.
@@ -72,10 +79,10 @@ absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& 
   // A system without it is found out here, once, and not anew for every slice under the engine's
   // lock.
   SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
-  // What clients hold cannot be taken back, so half is kept from them.
-  return SlotServer::Listen(path,
-                            {.max_sessions = options.service.max_streams,
-                             .max_lent_bytes = options.service.engine.memory_budget_bytes / 2});
+  // What clients hold is slow to be taken back, so half is kept from them.
+  return SlotServer::Listen(path, {.max_sessions = options.service.max_streams,
+                                   .max_lent_bytes = options.service.engine.memory_budget_bytes / 2,
+                                   .clock = options.service.clock});
 }
 
 // How many files this process may open; 0 if that is not known.
@@ -89,6 +96,37 @@ FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
   options.engine.max_sealed_slices =
       std::min(options.engine.max_sealed_slices, MaxSlotsFor(OpenFilesLimit()));
   return options;
+}
+
+absl::StatusOr<ListeningSockets> Listen(const std::string& listen, const HostAndPort& where) {
+  if (IsUnix(listen)) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(listen));
+    absl::StatusOr<ListeningSockets> sockets = ListenOnUnix(path);
+    if (sockets.ok()) return sockets;
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on '", ForeignName(listen),
+                     "': look at the folder's permissions and the length of the path (",
+                     sockets.status().message(), ")"));
+  }
+  absl::StatusOr<ListeningSockets> sockets = ListenOnTcp(std::string(where.host), where.port);
+  if (sockets.ok()) return sockets;
+  return absl::UnavailableError(absl::StrCat(
+      "cannot listen on '", ForeignName(listen),
+      "': another process listens there, or the address is none of this machine's; choose another "
+      "--listen (",
+      sockets.status().message(), ")"));
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsOptions& tls,
+                                                                              EventLog* events) {
+  if (!tls.on()) return grpc::InsecureServerCredentials();
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<TlsFiles> files,
+                           TlsFiles::Open(tls, [events](absl::string_view text, bool good) {
+                             if (events == nullptr) return;
+                             events->Add(LogCause::kDoor, good ? LogLevel::kInfo : LogLevel::kError,
+                                         text);
+                           }));
+  return TlsCredentialsOver(std::move(files));
 }
 
 int64_t CountShards(const Catalogue& catalogue) {
@@ -111,70 +149,95 @@ Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> s
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const ServerOptions& options) {
-  absl::string_view host;
+  HostAndPort where;
   std::optional<SocketLock> socket_lock;
   if (IsUnix(options.listen)) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(options.listen));
     SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
     socket_lock.emplace(std::move(taken));
   } else {
-    SYSTOLE_ASSIGN_OR_RETURN(host, HostOf(options.listen));
-    if (!IsLoopback(host) && !options.insecure) {
+    SYSTOLE_ASSIGN_OR_RETURN(where, HostAndPortOf(options.listen));
+    if (!IsLoopbackHost(where.host) && !options.insecure && !options.tls.on()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", options.listen,
           "' can be reached from other machines, and nothing is encrypted or authenticated; listen "
-          "on 127.0.0.1, or say --insecure if the network is trusted"));
+          "on 127.0.0.1, give --tls-certificate and --tls-key, or say --insecure if the network is "
+          "trusted"));
     }
   }
+  EventLog* const events = options.service.events;
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
+                           ListeningCredentials(options.tls, events));
+  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners, Listen(options.listen, where));
+  const int port = listeners.port;
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
   const absl::Status sharing = slots.status();
-  const absl::Status open_files = CheckOpenFiles({.shards = CountShards(catalogue),
-                                                  .streams = options.service.max_streams,
-                                                  .shares = sharing.ok()},
-                                                 OpenFilesLimit());
+  OpenFilesNeed need = {.shards = CountShards(catalogue), .shares = sharing.ok()};
+  const int64_t max_connections = options.max_connections > 0
+                                      ? options.max_connections
+                                      : MaxConnectionsFor(need, OpenFilesLimit());
+  need.connections = std::max<int64_t>(max_connections, options.service.max_streams);
+  const absl::Status open_files = CheckOpenFiles(need, OpenFilesLimit());
   auto server = absl::WrapUnique(
       new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(options.service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
                  std::move(socket_lock), options.listen, sharing, open_files));
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  server->credentials_ = std::move(credentials);
   builder.RegisterService(server->service_.get());
+  server->reflection_ = std::make_unique<ReflectionService>(
+      options.service.access, server->service_->refusals(), options.service.clock);
+  builder.RegisterService(server->reflection_.get());
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  // Two servers on one port would share its connections without a word.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options.handshake_timeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(options.idle_timeout));
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || (port == 0 && !IsUnix(options.listen))) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on '", options.listen,
-        IsUnix(options.listen) ? "': look at the folder's permissions and the length of the path"
-                               : "': another process listens there, or the address is none of this "
-                                 "machine's; choose another --listen"));
-  }
+  if (server->server_ == nullptr) return absl::InternalError("gRPC does not start its server");
+  // A probe may name the service that it means.
+  server->server_->GetHealthCheckService()->SetServingStatus(v1::Systole::service_full_name(),
+                                                             true);
+  SYSTOLE_ASSIGN_OR_RETURN(
+      server->door_,
+      Door::Open(
+          std::move(listeners),
+          {.max_connections = max_connections,
+           .max_connections_per_peer = options.max_connections_per_peer > 0
+                                           ? options.max_connections_per_peer
+                                           : std::max<int64_t>(1, max_connections / 2),
+           .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
+           .turned_away =
+               [events](absl::string_view peer, absl::string_view why) {
+                 if (events == nullptr) return;
+                 events->Add(LogCause::kDoor, LogLevel::kWarn, why, {.client = std::string(peer)});
+               }},
+          [acceptor = server->acceptor_.get()](int connection) {
+            grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+            parameters.fd = connection;
+            acceptor->HandleNewConnection(&parameters);
+          }));
+  server->service_->TellOfConnections(*server->door_);
   if (!IsUnix(options.listen)) {
     server->port_ = port;
-    server->address_ = absl::StrCat(host, ":", port);
+    server->address_ = absl::StrCat(where.host, ":", port);
   }
   return server;
 }
 
 Server::~Server() {
   if (server_ == nullptr) return;
-  if (shutdown_thread_ == nullptr) {
-    service_->StartDraining();
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
-  // Else Drain() has called Shutdown(), and the thread's destructor waits for it.
+  if (shutdown_thread_ == nullptr) Drain(kShutdownGrace);
+  // Drain() has called Shutdown(), and the thread's destructor waits for it.
 }
 
 bool Server::Drain(absl::Duration timeout) {
@@ -183,10 +246,13 @@ bool Server::Drain(absl::Duration timeout) {
     CondVar changed;
     bool done ABSL_GUARDED_BY(mu) = false;
   };
+  // gRPC would leave a connection that comes after Shutdown() open and unserved.
+  if (door_ != nullptr) door_->StopListening();
   server_->GetHealthCheckService()->SetServingStatus(false);
   service_->StartDraining();
-  // Shutdown() holds its caller, whatever the deadline says, until a client that stopped reading is
-  // given up by the kernel. So it runs on a thread of its own.
+  reflection_->StartDraining();
+  // Shutdown() holds its caller, whatever the deadline says, while a client does not read. So it
+  // runs on a thread of its own.
   const auto progress = std::make_shared<Progress>();
   shutdown_thread_ = std::make_unique<WorkerPool>(1);
   const absl::Time deadline = absl::Now() + timeout;
@@ -201,6 +267,7 @@ bool Server::Drain(absl::Duration timeout) {
   while (!progress->done && absl::Now() < deadline) {
     progress->changed.WaitFor(progress->mu, deadline - absl::Now());
   }
+  if (!progress->done && door_ != nullptr) door_->HangUp();
   return progress->done;
 }
 

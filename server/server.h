@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_SERVER_SERVER_H_
 #define SYSTOLE_SERVER_SERVER_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/concurrency/worker_pool.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "server/catalogue.h"
+#include "server/door/door.h"
+#include "server/door/tls_files.h"
 #include "server/feed_service.h"
+#include "server/reflection_service.h"
 #include "server/socket_lock.h"
 
 namespace systole {
@@ -22,20 +28,33 @@ namespace systole {
 struct ServerOptions {
   // "HOST:PORT" (port 0 = any) or "unix:PATH".
   std::string listen = "127.0.0.1:8470";
-  // Allow an address that other machines can reach, though nothing is encrypted or authenticated.
+  // Allow an address that other machines can reach without TLS, though nothing is then encrypted
+  // or authenticated.
   bool insecure = false;
+  // Over TCP and Unix sockets alike.
+  TlsOptions tls;
   // On a Unix socket: share memory with clients of the same user, beside that socket
   // (server/README).
   bool share_memory = true;
+  // Most connections at once, and of one peer: an address, or on a Unix socket a user. 0: as many
+  // as MaxConnectionsFor() the descriptors that are left (server/open_files.h), and half of that.
+  int64_t max_connections = 0;
+  int64_t max_connections_per_peer = 0;
+  // A connection that has not said what it wants within this time is dropped: half-open ones, and
+  // handshakes that never end.
+  absl::Duration handshake_timeout = absl::Seconds(20);
+  // A connection without an open call is dropped after this time.
+  absl::Duration idle_timeout = absl::Minutes(5);
   FeedServiceOptions service;
 };
 
 class Server {
  public:
   // Serves from the moment it returns.
-  //   InvalidArgument  no valid address, or one that is not loopback without `insecure`.
+  //   InvalidArgument  no valid address, or one that is neither loopback nor, without
+  //                    TLS, `insecure`.
   //   Unavailable      the address is taken or not this machine's.
-  // and, for a Unix socket, the errors of SocketLock::Take().
+  // and, for a Unix socket, the errors of SocketLock::Take(); with TLS, those of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const ServerOptions& options);
   // Ends every call at once, unless Drain() has been called.
@@ -54,24 +73,40 @@ class Server {
   // OK if this process may open as many files as it may come to need (server/open_files.h).
   const absl::Status& open_files() const { return open_files_; }
 
+  // Whether a read of a shard hangs. Then the destructor waits for it, so a program that wants to
+  // end calls _Exit.
+  bool HasStuckReads() const { return service_->HasStuckReads(); }
+
+  // To be called each second or so, by one thread: what Tick() of the services does.
+  void Tick() {
+    service_->Tick();
+    reflection_->Tick();
+  }
+
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
-  // Returns true when all calls are over, or false after `timeout`. After a false some client has
-  // stopped reading. The destructor then waits until the kernel gives that client up, so a program
-  // that wants to end calls _Exit. Call it once.
+  // Returns true when all calls are over. If they are not after `timeout`, some client has stopped
+  // reading: hangs up on all clients and returns false. Call it once.
   bool Drain(absl::Duration timeout);
+
+  // Connections: how many are open, and how many were turned away.
+  DoorCounters connections() const { return door_->counters(); }
 
  private:
   Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
          std::string listen, absl::Status sharing, absl::Status open_files);
 
-  // First, so destroyed last: gRPC and the slots remove their socket files when they are destroyed.
+  // First, so destroyed last: the door and the slots remove their socket files before that.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
+  std::unique_ptr<ReflectionService> reflection_;
   const absl::Status sharing_;
   const absl::Status open_files_;
   std::string address_;
   int port_ = 0;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<Door> door_;
   std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). Last: it uses what is above.
 };
 

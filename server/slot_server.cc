@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "core/status/status_macros.h"
@@ -17,7 +18,17 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
                                                                const SlotServerOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
-  return absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
+  auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
+  // Connections that ask for nothing must not stay in the socket's queue, where they would keep
+  // others out. Those for which there is no descriptor do stay, without a call for each.
+  SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
+      server->listener_.fd(),
+      [&server = *server] {
+        server.LetIn();
+        return true;
+      },
+      CallWhen::kMoreComes));
+  return server;
 }
 
 SlotServer::SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
@@ -27,6 +38,7 @@ SlotServer::SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> 
       listener_(std::move(listener)),
       poller_(std::move(poller)) {
   account_->max_lent_bytes = options.max_lent_bytes;
+  account_->clock = options.clock;
 }
 
 SlotServer::~SlotServer() = default;
@@ -44,6 +56,8 @@ StreamSlots SlotServer::Claim(absl::string_view session) {
     if (!poller_->Add(claimed->fd(), [claimed] { return claimed->TakeMessage(); }).ok()) {
       return {.not_shared = v1::NO_SESSION_LEFT};
     }
+    claimed_.remove_if([](const std::weak_ptr<SlotSession>& each) { return each.expired(); });
+    claimed_.push_back(claimed);
     return {.session = std::move(claimed)};
   }
   return {.not_shared = all_let_in ? v1::SESSION_UNKNOWN : v1::NO_DESCRIPTOR_LEFT};
@@ -52,6 +66,19 @@ StreamSlots SlotServer::Claim(absl::string_view session) {
 void SlotServer::LetIn() {
   MutexLock lock(mu_);
   LetInLocked();
+}
+
+void SlotServer::HangUpOnStalled(absl::Duration timeout) {
+  std::vector<std::shared_ptr<SlotSession>> sessions;  // Hung up on without the lock.
+  {
+    MutexLock lock(mu_);
+    for (const std::weak_ptr<SlotSession>& each : claimed_) {
+      if (std::shared_ptr<SlotSession> session = each.lock()) {
+        sessions.push_back(std::move(session));
+      }
+    }
+  }
+  for (const std::shared_ptr<SlotSession>& session : sessions) session->HangUpIfStalled(timeout);
 }
 
 bool SlotServer::LetInLocked() {

@@ -15,7 +15,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/concurrency/descriptor_poller.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "proto/slots/slot_socket.h"
 #include "server/slot_session.h"
@@ -37,6 +39,7 @@ struct SlotServerOptions {
   int max_sessions = 256;
   // See SlotAccount.
   int64_t max_lent_bytes = int64_t{1} << 29;
+  MonotonicClock clock = SteadyClock();
 };
 
 class SlotServer {
@@ -54,10 +57,13 @@ class SlotServer {
   // waits, because the client has connected before it asked.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Takes in clients that have connected, as Claim() does. For requests that are refused: their
-  // clients have connected too, and would fill the socket's queue while no Claim() empties
-  // it.
+  // Takes in clients that have connected, as Claim() does, and forgets those that have gone. For
+  // requests without a session: their clients may have found the socket's queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not
+  // a stream uses their sessions still.
+  void HangUpOnStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t sessions() const { return account_->sessions; }
   int64_t lent_bytes() const { return account_->lent_bytes; }
@@ -81,7 +87,10 @@ class SlotServer {
   Mutex mu_;
   const SlotListener listener_;
   std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
-  std::unique_ptr<DescriptorPoller> poller_;      // Last: its handlers hold sessions.
+  // Given to streams; some may be over.
+  std::list<std::weak_ptr<SlotSession>> claimed_ ABSL_GUARDED_BY(mu_);
+  // Last: its handlers hold sessions, and use what is above.
+  std::unique_ptr<DescriptorPoller> poller_;
 };
 
 }  // namespace systole

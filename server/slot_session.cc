@@ -28,6 +28,7 @@ v1::NotShared SlotSession::Lend(const std::shared_ptr<const SealedMemory>& memor
     account_->lent_bytes -= memory->bytes();
     return not_shared;
   }
+  if (lent_.empty()) moved_at_ = account_->clock();
   const bool added =
       lent_.emplace(memory->id(), Lent{.owner = std::move(owner), .bytes = memory->bytes()}).second;
   SYSTOLE_CHECK(added);
@@ -65,12 +66,32 @@ bool SlotSession::TakeMessage() {
         owner = std::move(lent->second.owner);
         account_->lent_bytes -= lent->second.bytes;
         lent_.erase(lent);
+        moved_at_ = account_->clock();
         return true;
       }
     }
   }
   Close();
   return false;
+}
+
+absl::Duration SlotSession::stalled() const {
+  MutexLock lock(mu_);
+  return StalledLocked();
+}
+
+absl::Duration SlotSession::StalledLocked() const {
+  if (hung_up_on_stall_) return absl::InfiniteDuration();
+  return lent_.empty() ? absl::ZeroDuration() : account_->clock() - moved_at_;
+}
+
+void SlotSession::HangUpIfStalled(absl::Duration timeout) {
+  {
+    MutexLock lock(mu_);
+    if (closed_ || StalledLocked() < timeout) return;
+    hung_up_on_stall_ = true;
+  }
+  Close();
 }
 
 void SlotSession::Close() {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/memory/sealed_memory.h"
 #include "proto/slots/slot_socket.h"
@@ -24,9 +26,11 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // Bound on what clients hold at a time, in bytes. A client that gives nothing back and stays
-  // connected holds its part for good, but cannot take the rest of the memory budget.
+  // Bound on what clients hold at a time, in bytes. A client that gives nothing back holds its part
+  // until HangUpIfStalled(), but cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
+  // For stalls.
+  MonotonicClock clock = SteadyClock();
   std::atomic<int64_t> lent_bytes = 0;
   std::atomic<int64_t> sessions = 0;
 };
@@ -50,6 +54,13 @@ class SlotSession {
   // client is gone or broke the protocol (most of all, it returned a slot that it does not hold).
   bool TakeMessage() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // How long the client has held slots and given none back; zero if it holds none. Infinite for
+  // good once HangUpIfStalled() has hung up.
+  absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Hangs up if stalled() is `timeout` or more: all that the client holds comes back.
+  void HangUpIfStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+
   int fd() const { return socket_.fd(); }
 
  private:
@@ -62,11 +73,15 @@ class SlotSession {
   v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Duration StalledLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const SlotSocket socket_;
   const std::shared_ptr<SlotAccount> account_;
-  Mutex mu_;
+  mutable Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool hung_up_on_stall_ ABSL_GUARDED_BY(mu_) = false;
+  // When the client last gave a slot back or, if that is later, got one while it held none.
+  absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   // By the slot's number.
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
   // What the client has mapped. The pool may have freed some of it since.

@@ -1,7 +1,8 @@
-// Lets one server at a time serve on a Unix socket. gRPC removes the socket file at its start and
-// at its end, even if it is another server's. So a lock on a file beside it keeps servers apart.
+// Lets one server at a time serve on a Unix socket. A server removes the socket file of one
+// that was killed at its start, and its own at its end. A lock on a file beside it keeps servers
+// apart.
 //
-//   PATH        the socket, gRPC's
+//   PATH        the socket
 //   PATH.lock   held (flock) for as long as the server lives; the kernel lets go if it is killed
 //
 // Thread-compatible.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
+#include "server/trouble.h"
 
 namespace systole {
 namespace {
@@ -16,10 +17,11 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 }  // namespace
 
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                              StreamSlots slots, ServiceCounters& counters,
+                              StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                              RunningStreams& running, ServiceCounters& counters,
                               NotSharedLog& not_shared, StreamLog log) {
-  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), counters, not_shared,
-                                std::move(log));
+  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), std::move(handle),
+                                running, counters, not_shared, std::move(log));
   // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
   // sent, until something else is.
   writer->StartSendInitialMetadata();
@@ -28,14 +30,22 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 }
 
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
-                       StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared,
+                       StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                       RunningStreams& running, ServiceCounters& counters, NotSharedLog& not_shared,
                        StreamLog log)
     : stream_(std::move(stream)),
       range_(range),
       slots_(std::move(slots)),
+      handle_(std::move(handle)),
+      running_(running),
       counters_(counters),
       not_shared_(not_shared),
       log_(std::move(log)) {}
+
+void StepWriter::Write(grpc::WriteOptions options) {
+  handle_->Offered();
+  StartWrite(&message_, options);
+}
 
 void StepWriter::AskForSlice() {
   asked_at_ = clock_();
@@ -57,7 +67,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     // Between two steps: what the client has is whole, the rest another server will send.
     notice_sent_ = true;
     message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
-    StartWrite(&message_);
+    Write();
     return;
   }
   const v1::NotShared not_shared = Lend(slice);
@@ -72,7 +82,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
                             .slot = slice->sealed()->id(),
                             .slot_bytes = layout.slice_bytes()},
                            {}, nullptr);
-    StartWrite(&message_);
+    Write();
     return;
   }
   const absl::Duration now = clock_();
@@ -101,10 +111,11 @@ void StepWriter::WriteChunk() {
   grpc::WriteOptions options;
   // Labels and the like wait for what follows them and go in one call of the kernel's.
   if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
-  StartWrite(&message_, options);
+  Write(options);
 }
 
 void StepWriter::OnWriteDone(bool ok) {
+  handle_->Taken();
   message_.Clear();
   if (!ok) {
     End(absl::CancelledError("the client is gone"));
@@ -126,15 +137,22 @@ void StepWriter::OnWriteDone(bool ok) {
   AskForSlice();
 }
 
-void StepWriter::End(const absl::Status& status, absl::string_view why) {
+void StepWriter::End(const absl::Status& given, absl::string_view why) {
+  // What was stopped looks cancelled from here.
+  const absl::Status stopped = handle_->stopped();
+  const absl::Status& status = stopped.ok() ? given : stopped;
+  const bool drained = status.ok() && notice_sent_;
+  counters_.ended.Count(drained ? Trouble::kDraining : TroubleOf(status));
   const bool expected = status.ok() || absl::IsCancelled(status);
-  log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn, why.empty() ? status.message() : why);
+  log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn,
+           stopped.ok() && !why.empty() ? why : status.message());
   Finish(ToGrpcStatus(status));
 }
 
 void StepWriter::OnCancel() { stream_->Cancel(); }
 
 void StepWriter::OnDone() {
+  running_.Remove(*handle_);
   --counters_.active_streams;
   delete this;
 }

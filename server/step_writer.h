@@ -24,8 +24,10 @@
 #include "grpcpp/support/server_callback.h"
 #include "proto/framing/slice_chunks.h"
 #include "server/not_shared_log.h"
+#include "server/running_streams.h"
 #include "server/service_counters.h"
 #include "server/slot_session.h"
+#include "server/stream_handle.h"
 #include "server/stream_log.h"
 #include "systole/v1/slots.pb.h"
 
@@ -35,12 +37,13 @@ namespace systole {
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Begins to send. Slices in sealed memory go through the session of `slots`, as far as it takes
-  // them. Others go as bytes, with the reason. `counters` and `not_shared` must outlive the call.
-  // The stream is counted in active_streams already; it is taken out, and `log` told, when it is
-  // over.
+  // them. Others go as bytes, with the reason. `running`, `counters` and `not_shared` must outlive
+  // the call. The stream is in `running` and counted in active_streams already; it is taken out of
+  // both, and `log` told, when it is over.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
-                           StreamSlots slots, ServiceCounters& counters, NotSharedLog& not_shared,
-                           StreamLog log);
+                           StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                           RunningStreams& running, ServiceCounters& counters,
+                           NotSharedLog& not_shared, StreamLog log);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -48,19 +51,24 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
  private:
   StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
+             std::shared_ptr<StreamHandle> handle, RunningStreams& running,
              ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
 
+  // Begins to write message_. The stream counts as stalled from now on, until it is written.
+  void Write(grpc::WriteOptions options = {});
   void AskForSlice();
   void OnSlice(StepStream::Result result);
   // Lends the slice to the client. NO_REASON if that is done, or if the client did not ask for it.
   v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();
   // Ends the call. `why` is for the log; empty: what the status says.
-  void End(const absl::Status& status, absl::string_view why = "");
+  void End(const absl::Status& given, absl::string_view why = "");
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
   const StreamSlots slots_;  // The session is shared with the thread that hears the client.
+  const std::shared_ptr<StreamHandle> handle_;  // Shared with the threads that may end the stream.
+  RunningStreams& running_;
   ServiceCounters& counters_;
   NotSharedLog& not_shared_;
   StreamLog log_;

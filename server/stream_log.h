@@ -19,12 +19,13 @@ namespace systole {
 
 class StreamLog {
  public:
-  // Tells that a stream of `plan` has opened for `peer`. `events` must outlive it.
-  StreamLog(EventLog& events, int64_t stream, absl::string_view peer, const FeedPlan& plan,
+  // Tells that a stream of `plan` has opened. Of `about` the client and its identity are looked at.
+  // `events` must outlive it.
+  StreamLog(EventLog& events, int64_t stream, LogFields about, const FeedPlan& plan,
             const StepRange& range, MonotonicClock clock = SteadyClock());
 
   void CountBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
-  void CountStep() { ++steps_; }
+  void CountStep();
 
   // Tells how it ended: `why` in words. Call once.
   void End(LogLevel level, absl::string_view why);
@@ -32,6 +33,8 @@ class StreamLog {
  private:
   EventLog& events_;
   const std::string name_;  // "stream 12 of feed 0123456789abcdef".
+  LogFields about_;
+  const int64_t stride_;
   const MonotonicClock clock_;
   const absl::Duration begin_;
   int64_t steps_ = 0;

@@ -98,6 +98,63 @@ TEST(EventLogTest, LinesBelowTheLevelAreNeitherWrittenNorCounted) {
   EXPECT_THAT(written.lines, ElementsAre("W loud"));
 }
 
+// 2026-01-31T23:59:59.123Z.
+absl::Time LastOfJanuary() { return absl::FromUnixMillis(1769903999123); }
+
+EventLogOptions Json(Written& written) {
+  EventLogOptions options = written.Options();
+  options.format = LogFormat::kJson;
+  options.wall_clock = LastOfJanuary;
+  return options;
+}
+
+TEST(EventLogTest, JsonIsOneObjectALineWithWhatTheLineIsAbout) {
+  Written written;
+  EventLog log(written.Sink(), Json(written));
+  log.Add(LogCause::kStreamOpened, LogLevel::kInfo, "opened",
+          {.feed = 0xabc,
+           .client = "ipv4:192.0.2.1:4711",
+           .identity = "trainer-a",
+           .dataset = "flowers",
+           .step = 0,
+           .shard = "a.tfrecord",
+           .record = int64_t{1} << 60});
+  log.Add(LogCause::kProgram, LogLevel::kError, "the end");
+  EXPECT_THAT(
+      written.lines,
+      ElementsAre(R"(I {"time":"2026-01-31T23:59:59.123Z","level":"info","cause":"stream_opened",)"
+                  R"("message":"opened","feed":"0000000000000abc","client":"ipv4:192.0.2.1:4711",)"
+                  R"("identity":"trainer-a","dataset":"flowers","step":0,"shard":"a.tfrecord",)"
+                  R"("record":1152921504606846976})",
+                  R"(E {"time":"2026-01-31T23:59:59.123Z","level":"error","cause":"program",)"
+                  R"("message":"the end"})"));
+}
+
+TEST(EventLogTest, TheLineThatCountsOthersIsAnObjectToo) {
+  Written written;
+  EventLog log(written.Sink(), Json(written));
+  for (int i = 0; i < 5; ++i) log.Add(LogCause::kDamage, LogLevel::kWarn, "x", {.record = i});
+  written.lines.clear();
+  log.Flush();
+  EXPECT_THAT(written.lines,
+              ElementsAre(R"(W {"time":"2026-01-31T23:59:59.123Z","level":"warn","cause":"damage",)"
+                          R"("message":"2 more damaged records within 30s","left_out":2})"));
+}
+
+TEST(EventLogTest, JsonStaysOneBoundedLineWhateverIsInIt) {
+  Written written;
+  EventLog log(written.Sink(), Json(written));
+  const std::string hostile =
+      absl::StrCat("\",\"level\":\"error\n{\x1b\xff", std::string(1 << 20, '\\'));
+  log.Add(LogCause::kRefused, LogLevel::kInfo, hostile,
+          {.client = hostile, .identity = hostile, .dataset = hostile, .shard = hostile});
+  ASSERT_EQ(written.lines.size(), 1u);
+  EXPECT_THAT(written.lines[0],
+              AllOf(HasSubstr(R"("message":"\",\"level\":\"error\\n{\\x1b\\xff\\)"),
+                    HasSubstr(R"("dataset":"\",\"level\":)"), Not(HasSubstr("\n"))));
+  EXPECT_LT(written.lines[0].size(), 6000u);
+}
+
 TEST(EventLogTest, WithoutASinkNobodyIsTold) {
   EventLog log(nullptr);
   log.Add(LogCause::kDamage, LogLevel::kError, "x");

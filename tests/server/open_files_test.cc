@@ -13,32 +13,49 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(CheckOpenFilesTest, CountsShardsStreamsAndItsOwn) {
-  const OpenFilesNeed need = {.shards = 1000, .streams = 256};
-  EXPECT_THAT(CheckOpenFiles(need, 1000 + 256 + 64), IsOk());
-  EXPECT_THAT(CheckOpenFiles(need, 1000 + 256 + 63),
+TEST(CheckOpenFilesTest, CountsShardsTwoAConnectionAndItsOwn) {
+  const OpenFilesNeed need = {.shards = 1000, .connections = 256};
+  EXPECT_THAT(CheckOpenFiles(need, 1000 + 512 + 64), IsOk());
+  EXPECT_THAT(CheckOpenFiles(need, 1000 + 512 + 63),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("may open 1319 files and could need 1320: 1000 shards, 256 "
-                                 "connections, 0 slots of shared memory and 64 of its own")));
+                       HasSubstr("may open 1575 files and could need 1576: 1000 shards, 512 for "
+                                 "256 connections, 0 slots of shared memory and 64 of its own")));
 }
 
-TEST(CheckOpenFilesTest, SharingTakesAQuarterInSlotsAndAConnectionMoreForEachStream) {
-  const OpenFilesNeed need = {.shards = 2, .streams = 100, .shares = true};
-  // 2 + 2 * 100 + 256 + 64 = 522, for which 695 leaves room beside its quarter.
-  EXPECT_THAT(CheckOpenFiles(need, 695), IsOk());
-  EXPECT_THAT(CheckOpenFiles(need, 694), StatusIs(absl::StatusCode::kResourceExhausted,
-                                                  HasSubstr("694 files and could need 695: ")));
+TEST(CheckOpenFilesTest, SharingTakesAQuarterInSlotsAndASocketMoreForEachConnection) {
+  const OpenFilesNeed need = {.shards = 2, .connections = 100, .shares = true};
+  // 2 + 3 * 100 + 256 + 64 = 622, for which 829 leaves room beside its quarter.
+  EXPECT_THAT(CheckOpenFiles(need, 829), IsOk());
+  EXPECT_THAT(CheckOpenFiles(need, 828), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                  HasSubstr("828 files and could need 829: ")));
 }
 
 TEST(CheckOpenFilesTest, TheRemedyIsEnough) {
-  const OpenFilesNeed need = {.shards = 100'000, .streams = 256, .shares = true};
+  const OpenFilesNeed need = {.shards = 100'000, .connections = 256, .shares = true};
   EXPECT_THAT(CheckOpenFiles(need, 4096),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("`ulimit -Hn`, to 103904")));
-  EXPECT_THAT(CheckOpenFiles(need, 103'904), IsOk());
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("`ulimit -Hn`, to 104160")));
+  EXPECT_THAT(CheckOpenFiles(need, 104'160), IsOk());
+}
+
+TEST(MaxConnectionsForTest, AreWhatIsLeftAndEnoughForThem) {
+  for (const bool shares : {false, true}) {
+    OpenFilesNeed need = {.shards = 10, .shares = shares};
+    for (const uint64_t limit : {1024, 4096, 65'536}) {
+      need.connections = MaxConnectionsFor(need, limit);
+      EXPECT_GT(need.connections, 100);
+      EXPECT_THAT(CheckOpenFiles(need, limit), IsOk()) << limit << " " << shares;
+    }
+  }
+}
+
+TEST(MaxConnectionsForTest, HaveALeastAndAMost) {
+  EXPECT_EQ(MaxConnectionsFor({.shards = 100'000}, 1024), 8);
+  EXPECT_EQ(MaxConnectionsFor({}, 0), 8);
+  EXPECT_EQ(MaxConnectionsFor({.shares = true}, std::numeric_limits<uint64_t>::max()), 4096);
 }
 
 TEST(CheckOpenFilesTest, NoLimitIsEnough) {
-  EXPECT_THAT(CheckOpenFiles({.shards = 1 << 20, .streams = 256, .shares = true},
+  EXPECT_THAT(CheckOpenFiles({.shards = 1 << 20, .connections = 256, .shares = true},
                              std::numeric_limits<uint64_t>::max()),  // RLIM_INFINITY.
               IsOk());
 }

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/crc32c.h"
-#include "core/concurrency/worker_pool.h"
+#include "core/concurrency/processors.h"
 #include "core/pipeline/step_engine.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -135,6 +135,7 @@ class ServerTest : public testing::Test {
   TempFolder folder_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::unique_ptr<v1::Systole::Stub> stub_;
 };
 
@@ -273,16 +274,46 @@ std::string CallByName(const std::shared_ptr<grpc::Channel>& channel, const std:
   return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
+TEST_F(ServerTest, ConnectionsAreCounted) {
+  stub_ = nullptr;
+  server_ = nullptr;
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.max_connections = 2;
+  options.max_connections_per_peer = 2;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(OpenCatalogue(), options);
+  ASSERT_THAT(server, IsOk());
+  server_ = *std::move(server);
+  const auto ask = [this](int which, v1::ServerStatusResponse& response) {
+    grpc::ChannelArguments own_connection;
+    own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    own_connection.SetInt("systole.test.connection", which);
+    channels_.push_back(grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), own_connection));
+    grpc::ClientContext context;
+    return v1::Systole::NewStub(channels_.back())->ServerStatus(&context, {}, &response);
+  };
+  v1::ServerStatusResponse status;
+  ASSERT_TRUE(ask(1, status).ok());
+  EXPECT_EQ(status.connections().open(), 1);
+  ASSERT_TRUE(ask(2, status).ok());
+  EXPECT_EQ(status.connections().open(), 2);
+  EXPECT_EQ(status.connections().accepted(), 2);
+  EXPECT_EQ(status.connections().over_total(), 0);
+  v1::ServerStatusResponse none;
+  EXPECT_FALSE(ask(3, none).ok());
+  grpc::ClientContext context;
+  ASSERT_TRUE(v1::Systole::NewStub(channels_[0])->ServerStatus(&context, {}, &status).ok());
+  EXPECT_EQ(status.connections().open(), 2);
+  EXPECT_GE(status.connections().over_total(), 1);
+}
+
 TEST_F(ServerTest, HealthSaysServing) {
   // HealthCheckResponse { status: SERVING }, of grpc.health.v1.
   EXPECT_EQ(CallByName(channel_, "/grpc.health.v1.Health/Check", ""), "\x08\x01");
-}
-
-TEST_F(ServerTest, ReflectionListsTheService) {
-  // ServerReflectionRequest { list_services: "" }, of grpc.reflection.v1alpha.
-  EXPECT_THAT(CallByName(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                         std::string("\x3a\x00", 2)),
-              HasSubstr("systole.v1.Systole"));
+  // HealthCheckRequest { service: "systole.v1.Systole" }.
+  EXPECT_EQ(CallByName(channel_, "/grpc.health.v1.Health/Check", "\x0a\x12systole.v1.Systole"),
+            "\x08\x01");
 }
 
 // Error paths.
@@ -477,6 +508,9 @@ TEST_F(ServerTest, MaskedRecordsAreCountedAndListed) {
   EXPECT_EQ(status.steps_served(), 10);
   EXPECT_EQ(status.examples_made(), 40);
   EXPECT_GT(status.payload_bytes_sent(), 0);
+  EXPECT_GE(status.threads(), 1);
+  EXPECT_EQ(status.threads_stuck(), 0);
+  EXPECT_EQ(status.reads_timed_out(), 0);
   ASSERT_EQ(status.datasets_size(), 1);
   EXPECT_EQ(status.datasets(0).masked_examples(), 2);
   ASSERT_EQ(status.datasets(0).damaged_records_size(), 1);

@@ -2,6 +2,7 @@
 // bytes, and nothing that a client does with its slots hurts the others.
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/sealed_memory.h"
@@ -327,8 +329,18 @@ class HandClient {
     reader_ = stub.StreamSteps(&context_, request);
   }
   ~HandClient() {
+    if (reader_ == nullptr) return;
     context_.TryCancel();
     reader_->Finish();
+  }
+  // How the server ended the stream; what it sent before is dropped.
+  grpc::Status End() {
+    v1::Chunk chunk;
+    while (reader_->Read(&chunk)) {
+    }
+    const grpc::Status status = reader_->Finish();
+    reader_ = nullptr;
+    return status;
   }
   // Of a slice: floats and a `valid`.
   static constexpr int64_t kPayloadBytes = 4 * (400 * 440 * 3 * 4 + 1);
@@ -385,6 +397,31 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
   const v1::Chunk next = hoarder.Read();
   EXPECT_EQ(next.step(), 2);
   EXPECT_EQ(held.count(next.slot()), 0u);
+}
+
+TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
+  std::atomic<int64_t> seconds = 0;
+  ServerOptions options;
+  options.service.max_streams = 1;
+  options.service.stalled_stream_timeout = absl::Seconds(120);
+  options.service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
+  Restart(options);
+  HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
+  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Its window.
+  seconds = 119;
+  server_->Tick();
+  EXPECT_EQ(Status().active_streams(), 1);
+  seconds = 120;
+  server_->Tick();
+  const grpc::Status status = hoarder.End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("taken nothing for 2m"));
+  // Though its socket is still open.
+  WaitUntilNothingIsHeld();
+  const auto client = Client(SameHost::kAuto, 5);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Drain(*client).size(), 5u * kCores);
+  server_ = nullptr;  // It uses the clock.
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {

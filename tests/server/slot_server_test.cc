@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/concurrency/bounded_queue.h"
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
@@ -158,11 +160,15 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
 }
 
 TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
-  const SlotSocket client = ConnectAs(Id('a'));
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  // One descriptor is left, which the client takes.
+  const int left = dup(STDIN_FILENO);
+  ASSERT_GE(left, 0);
+  close(left);
+  const rlimit one = {.rlim_cur = static_cast<rlim_t>(left) + 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+  const SlotSocket client = ConnectAs(Id('a'));
   const v1::NotShared refusal = RefusalOf(Id('a'));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(refusal, v1::NO_DESCRIPTOR_LEFT);
@@ -174,6 +180,16 @@ TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < 100; ++i) flood.push_back(Connect());
     Claim(Id('x'));
+  }
+  const SlotSocket client = ConnectAs(Id('a'));
+  EXPECT_NE(Claim(Id('a')), nullptr);
+}
+
+TEST_F(SlotServerTest, ConnectionsThatAskForNothingKeepNobodyOut) {
+  // More than the socket's queue holds, and nobody ever asks for a stream. `Connect` itself fails
+  // where the queue is full.
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(WaitUntil([&] { return SlotSocket::Connect(path()).ok(); })) << i;
   }
   const SlotSocket client = ConnectAs(Id('a'));
   EXPECT_NE(Claim(Id('a')), nullptr);
@@ -256,6 +272,57 @@ TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   for (const auto& each : held) WaitUntilDropped(each);
   EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == 0; }));
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // Its stream goes on as bytes.
+}
+
+TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
+  std::atomic<int64_t> seconds = 0;
+  Restart({.clock = [&seconds] { return absl::Seconds(seconds.load()); }});
+  const SlotSocket client = ConnectAs(Id('a'));
+  const auto session = Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  seconds = 1000;
+  EXPECT_EQ(session->stalled(), absl::ZeroDuration());  // It holds nothing.
+  const auto first = Memory();
+  auto first_owner = std::make_shared<int>();
+  const std::weak_ptr<const void> first_held = first_owner;
+  ASSERT_EQ(session->Lend(first, std::move(first_owner)), v1::NO_REASON);
+  seconds = 1050;
+  auto owner = std::make_shared<int>();
+  const std::weak_ptr<const void> held = owner;
+  ASSERT_EQ(session->Lend(Memory(), std::move(owner)), v1::NO_REASON);
+  EXPECT_EQ(session->stalled(), absl::Seconds(50));  // Getting another is no taking.
+  seconds = 1100;
+  ASSERT_THAT(client.Send(EncodeSlotReturn(first->id())), IsOk());
+  WaitUntilDropped(first_held);
+  seconds = 1219;
+  server_->HangUpOnStalled(absl::Seconds(120));
+  EXPECT_EQ(session->stalled(), absl::Seconds(119));
+  EXPECT_FALSE(held.expired());
+  seconds = 1220;
+  server_->HangUpOnStalled(absl::Seconds(120));
+  EXPECT_TRUE(held.expired());
+  EXPECT_EQ(server_->lent_bytes(), 0);
+  EXPECT_EQ(session->stalled(), absl::InfiniteDuration());
+  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
+  WaitForHangUp(client);
+  server_ = nullptr;  // It uses the clock.
+}
+
+TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
+  std::atomic<int64_t> seconds = 0;
+  Restart({.clock = [&seconds] { return absl::Seconds(seconds.load()); }});
+  const SlotSocket client = ConnectAs(Id('a'));
+  auto session = Claim(Id('a'));
+  ASSERT_NE(session, nullptr);
+  ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
+  session = nullptr;  // The stream's end.
+  EXPECT_EQ(server_->lent_bytes(), kBytes);
+  seconds = 120;
+  server_->HangUpOnStalled(absl::Seconds(120));
+  WaitForHangUp(client);
+  EXPECT_TRUE(WaitUntil([&] { return server_->sessions() == 0; }));
+  EXPECT_EQ(server_->lent_bytes(), 0);
+  server_ = nullptr;  // It uses the clock.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {

@@ -1,0 +1,43 @@
+#include "server/access/access_control.h"
+
+#include "absl/memory/memory.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+absl::StatusOr<std::shared_ptr<AccessControl>> AccessControl::Create(const v1::AccessConfig& config,
+                                                                     std::set<std::string> datasets,
+                                                                     WallClock clock) {
+  // Before the file is looked for: the configuration's own faults are told first.
+  SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy without_tokens,
+                           AccessPolicy::Create(config, datasets, TokenTable()));
+  const std::shared_ptr<AccessControl> control =
+      absl::WrapUnique(new AccessControl(config, std::move(datasets), std::move(clock)));
+  {
+    MutexLock lock(control->mu_);
+    control->policy_ = std::make_shared<const AccessPolicy>(std::move(without_tokens));
+  }
+  SYSTOLE_RETURN_IF_ERROR(control->Reload());
+  return control;
+}
+
+std::shared_ptr<const AccessPolicy> AccessControl::policy() const {
+  MutexLock lock(mu_);
+  return policy_;
+}
+
+absl::Status AccessControl::Reload() {
+  if (config_.token_file().empty()) return absl::OkStatus();
+  // Looked at before it is read: a change in between is seen by the next call.
+  const TokenFileIdentity now = IdentityOfTokenFile(config_.token_file());
+  if (looked_at_ == now) return absl::OkStatus();
+  looked_at_ = now;
+  SYSTOLE_ASSIGN_OR_RETURN(TokenTable tokens, ReadTokenFile(config_.token_file()));
+  SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy policy,
+                           AccessPolicy::Create(config_, datasets_, std::move(tokens)));
+  MutexLock lock(mu_);
+  policy_ = std::make_shared<const AccessPolicy>(std::move(policy));
+  return absl::OkStatus();
+}
+
+}  // namespace systole

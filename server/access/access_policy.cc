@@ -1,0 +1,166 @@
+#include "server/access/access_policy.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/status/did_you_mean.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// In place of datasets' names.
+constexpr absl::string_view kAll = "*";
+
+absl::Status BadField(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
+// Puts the names of `entries` into `all` or `names`.
+absl::Status AddNames(const google::protobuf::RepeatedPtrField<std::string>& entries,
+                      const std::string& field, const std::set<std::string>& datasets, bool& all,
+                      std::set<std::string, std::less<>>& names) {
+  for (const std::string& entry : entries) {
+    if (entry == kAll) {
+      all = true;
+    } else if (datasets.contains(entry)) {
+      names.insert(entry);
+    } else {
+      const std::vector<std::string> known(datasets.begin(), datasets.end());
+      return BadField(field, absl::StrCat("no dataset '", ForeignName(entry),
+                                          "' is served; want one of the config's, or \"*\" for all",
+                                          DidYouMean(entry, known)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Notes that `identity` is recognised by each of `names`.
+absl::Status AddCredentials(const google::protobuf::RepeatedPtrField<std::string>& names,
+                            const std::string& field, const std::string& identity,
+                            std::map<std::string, std::string, std::less<>>& to) {
+  for (const std::string& name : names) {
+    if (name.empty()) return BadField(field, "is empty");
+    const auto [known, added] = to.emplace(name, identity);
+    if (!added) {
+      return BadField(field, absl::StrCat("'", ForeignName(name), "' is identity '", known->second,
+                                          "' already; remove one"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AccessPolicy::Permissions> AccessPolicy::PermissionsOf(
+    const v1::PermissionsConfig& config, const std::string& field,
+    const std::set<std::string>& datasets) {
+  Permissions permissions = {.status = config.status(), .reflection = config.reflection()};
+  SYSTOLE_RETURN_IF_ERROR(AddNames(config.read(), absl::StrCat(field, ".read"), datasets,
+                                   permissions.read_all, permissions.read));
+  SYSTOLE_RETURN_IF_ERROR(AddNames(config.list(), absl::StrCat(field, ".list"), datasets,
+                                   permissions.list_all, permissions.list));
+  return permissions;
+}
+
+absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config,
+                                                  const std::set<std::string>& datasets,
+                                                  TokenTable tokens) {
+  if (config.identities().empty() && !config.has_anonymous()) {
+    return BadField("access", "nobody may anything; give identities, or leave the block out");
+  }
+  AccessPolicy policy;
+  policy.tokens_ = std::move(tokens);
+  SYSTOLE_ASSIGN_OR_RETURN(policy.permissions_[""],
+                           PermissionsOf(config.anonymous(), "access.anonymous", datasets));
+  for (int i = 0; i < config.identities_size(); ++i) {
+    const v1::IdentityConfig& identity = config.identities(i);
+    const std::string field = absl::StrCat("access.identities[", i, "]");
+    if (!IsTokenName(identity.name())) {
+      return BadField(absl::StrCat(field, ".name"),
+                      absl::StrCat("'", ForeignName(identity.name()),
+                                   "': want 1 to 128 letters, digits, '_', '-' or '.'"));
+    }
+    if (policy.permissions_.contains(identity.name())) {
+      return BadField(absl::StrCat(field, ".name"),
+                      absl::StrCat("'", identity.name(), "' is there twice; rename one"));
+    }
+    if (identity.token_names().empty() && identity.certificate_names().empty()) {
+      return BadField(field, absl::StrCat("'", identity.name(),
+                                          "' cannot be recognised; give token_names or "
+                                          "certificate_names"));
+    }
+    if (!identity.token_names().empty() && config.token_file().empty()) {
+      return BadField(absl::StrCat(field, ".token_names"),
+                      "access.token_file is not given; name a file made by `systole token`");
+    }
+    if (!identity.has_may()) {
+      return BadField(absl::StrCat(field, ".may"),
+                      "is not given; say what the identity may, such as may { read: \"*\" }");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(policy.permissions_[identity.name()],
+                             PermissionsOf(identity.may(), absl::StrCat(field, ".may"), datasets));
+    SYSTOLE_RETURN_IF_ERROR(AddCredentials(identity.token_names(),
+                                           absl::StrCat(field, ".token_names"), identity.name(),
+                                           policy.by_token_name_));
+    SYSTOLE_RETURN_IF_ERROR(AddCredentials(identity.certificate_names(),
+                                           absl::StrCat(field, ".certificate_names"),
+                                           identity.name(), policy.by_certificate_name_));
+  }
+  if (!config.token_file().empty() && policy.by_token_name_.empty()) {
+    return BadField("access.token_file", "no identity has token_names; give some, or leave it out");
+  }
+  return policy;
+}
+
+absl::StatusOr<Caller> AccessPolicy::Identify(const Credentials& credentials,
+                                              absl::Time now) const {
+  if (credentials.token.has_value()) {
+    const TokenEntry* entry = tokens_.Find(*credentials.token, now);
+    const auto found = entry == nullptr ? by_token_name_.end() : by_token_name_.find(entry->name);
+    if (found == by_token_name_.end()) {
+      return absl::UnauthenticatedError(
+          "the token is unknown here or has ended; ask who runs this server for another");
+    }
+    return Caller{.identity = found->second};
+  }
+  for (const std::string& name : credentials.certificate_names) {
+    const auto found = by_certificate_name_.find(name);
+    if (found != by_certificate_name_.end()) return Caller{.identity = found->second};
+  }
+  return Caller();
+}
+
+const AccessPolicy::Permissions& AccessPolicy::Of(const Caller& caller) const {
+  return permissions_.find(caller.identity)->second;
+}
+
+bool AccessPolicy::MayRead(const Caller& caller, absl::string_view dataset) const {
+  const Permissions& may = Of(caller);
+  return may.read_all || may.read.contains(dataset);
+}
+
+bool AccessPolicy::MayList(const Caller& caller, absl::string_view dataset) const {
+  const Permissions& may = Of(caller);
+  return may.list_all || may.list.contains(dataset) || MayRead(caller, dataset);
+}
+
+bool AccessPolicy::MaySeeStatus(const Caller& caller) const { return Of(caller).status; }
+
+bool AccessPolicy::MayReflect(const Caller& caller) const { return Of(caller).reflection; }
+
+bool AccessPolicy::MayListAny(const Caller& caller) const {
+  const Permissions& may = Of(caller);
+  return may.list_all || may.read_all || !may.list.empty() || !may.read.empty();
+}
+
+absl::Status CredentialWanted() {
+  return absl::UnauthenticatedError(
+      "this server wants to know who asks: give it a token (--token-file; on the wire it is the "
+      "metadata `authorization: Bearer TOKEN`), or a certificate whose name it knows "
+      "(--tls-certificate)");
+}
+
+}  // namespace systole

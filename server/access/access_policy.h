@@ -1,0 +1,87 @@
+// Who may what: a server's `access` block (systole/v1/config.proto) and the tokens that are good
+// now. Knows no gRPC and no clock.
+//
+// Thread-compatible; immutable once made.
+#ifndef SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
+#define SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/token/token_table.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+// What a call came with. Never a token's text.
+struct Credentials {
+  // Of the token, if one came with the call.
+  std::optional<TokenHash> token;
+  // DNS and URI names of the client's certificate, if the connection proved that it is the
+  // client's.
+  std::vector<std::string> certificate_names;
+};
+
+struct Caller {
+  std::string identity;  // Empty: nobody that is known.
+
+  bool anonymous() const { return identity.empty(); }
+};
+
+class AccessPolicy {
+ public:
+  // Checks `config`. `datasets` are all that the server was told to serve.
+  //   InvalidArgument  names the field, what was seen and what was wanted.
+  static absl::StatusOr<AccessPolicy> Create(const v1::AccessConfig& config,
+                                             const std::set<std::string>& datasets,
+                                             TokenTable tokens);
+
+  // Who calls. A token decides, if there is one; else the certificate, if one of its names is
+  // known.
+  //   Unauthenticated  the token is unknown or has ended. It is never taken for no token at all.
+  absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;
+
+  bool MayRead(const Caller& caller, absl::string_view dataset) const;
+  // Whoever may read a dataset may know of it.
+  bool MayList(const Caller& caller, absl::string_view dataset) const;
+  bool MaySeeStatus(const Caller& caller) const;
+  bool MayReflect(const Caller& caller) const;
+  // Whether the caller may list at least one dataset.
+  bool MayListAny(const Caller& caller) const;
+
+ private:
+  struct Permissions {
+    bool read_all = false;
+    bool list_all = false;
+    bool status = false;
+    bool reflection = false;
+    std::set<std::string, std::less<>> read;
+    std::set<std::string, std::less<>> list;
+  };
+
+  static absl::StatusOr<Permissions> PermissionsOf(const v1::PermissionsConfig& config,
+                                                   const std::string& field,
+                                                   const std::set<std::string>& datasets);
+  const Permissions& Of(const Caller& caller) const;
+
+  TokenTable tokens_;
+  // Identities by name; the anonymous have the empty one.
+  std::map<std::string, Permissions, std::less<>> permissions_;
+  // Identities by what they are recognised by.
+  std::map<std::string, std::string, std::less<>> by_token_name_;
+  std::map<std::string, std::string, std::less<>> by_certificate_name_;
+};
+
+// What a caller is told that needs a credential and came without one.
+absl::Status CredentialWanted();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_

@@ -1,0 +1,51 @@
+// Who makes a gRPC call, and what it may: its credentials against the policy in force.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_ACCESS_ASKER_H_
+#define SYSTOLE_SERVER_ACCESS_ASKER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "server/access/access_control.h"
+#include "server/access/access_policy.h"
+
+namespace systole {
+
+struct Asker {
+  // As it was when the call came. Null: everybody may everything.
+  std::shared_ptr<const AccessPolicy> policy;
+  Credentials credentials;
+  Caller caller;
+
+  bool MayRead(absl::string_view dataset) const {
+    return policy == nullptr || policy->MayRead(caller, dataset);
+  }
+  bool MayList(absl::string_view dataset) const {
+    return policy == nullptr || policy->MayList(caller, dataset);
+  }
+  bool MayReflect() const { return policy == nullptr || policy->MayReflect(caller); }
+  bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }
+};
+
+// `access` is null where everybody may everything: then credentials are not looked at.
+//   Unauthenticated  a credential that is not good.
+absl::StatusOr<Asker> WhoAsks(const AccessControl* access,
+                              const grpc::CallbackServerContext& context);
+absl::StatusOr<Asker> WhoAsks(const AccessControl* access, Credentials credentials);
+
+// What a caller is told that may not do `what`, for which the config has `permission`:
+// Unauthenticated if it is anonymous, else PermissionDenied.
+absl::Status NotPermitted(const Caller& caller, absl::string_view what,
+                          absl::string_view permission);
+
+// Empty if it is not known.
+std::string IdentityOf(const absl::StatusOr<Asker>& asker);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ACCESS_ASKER_H_

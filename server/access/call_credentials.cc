@@ -1,0 +1,36 @@
+#include "server/access/call_credentials.h"
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/security/auth_context.h"
+#include "server/door/tls_credentials.h"
+
+namespace systole {
+
+absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context) {
+  Credentials credentials;
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto it = begin; it != end; ++it) {
+    absl::string_view value(it->second.data(), it->second.size());
+    if (credentials.token.has_value() || !absl::ConsumePrefix(&value, "Bearer ") || value.empty()) {
+      return absl::UnauthenticatedError(
+          "the metadata `authorization` is not one `Bearer TOKEN`; send that, or nothing");
+    }
+    credentials.token = HashOfToken(value);
+  }
+  const std::shared_ptr<const grpc::AuthContext> connection = context.auth_context();
+  if (connection != nullptr) credentials.certificate_names = AuthenticatedNames(*connection);
+  return credentials;
+}
+
+std::string HostOfPeer(absl::string_view peer) {
+  if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:")) {
+    return std::string(peer);
+  }
+  return std::string(peer.substr(0, peer.rfind(':')));
+}
+
+}  // namespace systole

@@ -1,0 +1,25 @@
+// What a gRPC call came with, and whom its place is counted for.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_
+#define SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "server/access/access_policy.h"
+
+namespace systole {
+
+//   Unauthenticated  `authorization` is there and is not one "Bearer TOKEN".
+absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context);
+
+// The peer's machine: its address without the port, which is another for each connection. `peer` is
+// as gRPC writes it: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711", "unix:/path".
+std::string HostOfPeer(absl::string_view peer);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_

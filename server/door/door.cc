@@ -1,0 +1,281 @@
+#include "server/door/door.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Connections taken from one listener before others have their turn.
+constexpr int kMaxAcceptsAtOnce = 64;
+// How long the listeners rest if nothing can be accepted, not even to be closed. They would be
+// ready all the time, and the thread would spin.
+constexpr int kPauseMs = 100;
+
+absl::Status Watch(int epoll, int fd, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch descriptor ", fd));
+}
+
+OwnedFd OpenSpare() { return OwnedFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+int AcceptFrom(int listener) {
+  return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+bool IsWithoutDescriptor(int error) { return error == EMFILE || error == ENFILE; }
+
+std::string AddressText(int family, const void* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  ::inet_ntop(family, address, text, sizeof(text));
+  return text;
+}
+
+// Who is at the other end, as one that may be counted: a user, or a machine's address. Empty if the
+// peer has gone.
+std::string PeerOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof(address);
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  if (address.ss_family == AF_UNIX) {
+    ucred user = {};
+    length = sizeof(user);
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &length) != 0) return "";
+    return absl::StrCat("user ", user.uid);
+  }
+  if (address.ss_family == AF_INET) {
+    return AddressText(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr);
+  }
+  const in6_addr& sixteen = reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+  // An IPv4 peer is the same one, whichever listener it came by.
+  if (IN6_IS_ADDR_V4MAPPED(&sixteen)) return AddressText(AF_INET, &sixteen.s6_addr[12]);
+  return AddressText(AF_INET6, &sixteen);
+}
+
+// What cannot be set, as on a Unix socket, is left.
+void SetTcpOptions(int fd, absl::Duration silence_timeout) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const unsigned int milliseconds =
+      static_cast<unsigned int>(absl::ToInt64Milliseconds(silence_timeout));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Door>> Door::Open(ListeningSockets listeners, DoorOptions options,
+                                                 HandOver hand_over) {
+  if (options.max_connections < 1 || options.max_connections_per_peer < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", options.max_connections, " connections and ",
+                     options.max_connections_per_peer, " for one peer: want 1 or more of each"));
+  }
+  OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return absl::ErrnoToStatus(errno, "epoll_create1");
+  OwnedFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.ok()) return absl::ErrnoToStatus(errno, "eventfd");
+  SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), wake.get(), EPOLLIN));
+  for (const OwnedFd& listener : listeners.fds) {
+    SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), listener.get(), EPOLLIN));
+  }
+  return absl::WrapUnique(new Door(std::move(listeners), std::move(options), std::move(hand_over),
+                                   std::move(epoll), std::move(wake)));
+}
+
+Door::Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, OwnedFd epoll,
+           OwnedFd wake)
+    : options_(std::move(options)),
+      hand_over_(std::move(hand_over)),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      listeners_(std::move(listeners)),
+      spare_(OpenSpare()) {
+  thread_.Submit([this] { Run(); });
+}
+
+Door::~Door() {
+  StopListening();
+  MutexLock lock(mu_);
+  ending_ = true;
+  SYSTOLE_CHECK(::eventfd_write(wake_.get(), 1) == 0);
+  // The pool's destructor waits for Run().
+}
+
+void Door::StopListening() {
+  MutexLock lock(mu_);
+  if (listening_ == Listening::kYes) {
+    listening_ = Listening::kStopping;
+    SYSTOLE_CHECK(::eventfd_write(wake_.get(), 1) == 0);
+  }
+  while (listening_ != Listening::kNo) changed_.Wait(mu_);
+}
+
+void Door::HangUp() {
+  MutexLock lock(mu_);
+  for (const auto& [fd, connection] : connections_) ::shutdown(fd, SHUT_RDWR);
+}
+
+DoorCounters Door::counters() const {
+  MutexLock lock(mu_);
+  return counters_;
+}
+
+void Door::Run() {
+  std::array<epoll_event, 64> events;
+  while (true) {
+    const bool was_paused = paused_;
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                   was_paused ? kPauseMs : -1);
+    SYSTOLE_CHECK(ready >= 0 || errno == EINTR);
+    for (int i = 0; i < ready; ++i) {
+      Handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
+    }
+    // Sooner than the pause's end, if a connection has ended: it may leave what was missing.
+    if (was_paused) Listen(true);
+    MutexLock lock(mu_);
+    if (ending_) return;
+  }
+}
+
+void Door::Handle(int fd, uint32_t events) {
+  if (fd == wake_.get()) {
+    eventfd_t ignored;
+    ::eventfd_read(fd, &ignored);
+    CloseListeners();
+    return;
+  }
+  for (const OwnedFd& listener : listeners_.fds) {
+    if (listener.get() == fd) return Accept(fd);
+  }
+  // An error alone is the owner's, who then shuts the connection down.
+  if ((events & EPOLLHUP) != 0) Forget(fd);
+}
+
+void Door::Accept(int listener) {
+  for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
+    OwnedFd connection(AcceptFrom(listener));
+    if (connection.ok()) {
+      LetIn(std::move(connection));
+      continue;
+    }
+    const int error = errno;
+    if (error == EAGAIN) return;
+    // The connection failed before it was taken, or a signal came.
+    if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) continue;
+    TellNoDescriptor(error);
+    if (!IsWithoutDescriptor(error) || !TurnAway(listener)) return Listen(false);
+  }
+}
+
+bool Door::TurnAway(int listener) {
+  spare_ = OwnedFd();
+  const bool taken = OwnedFd(AcceptFrom(listener)).ok();
+  spare_ = OpenSpare();
+  return taken;
+}
+
+void Door::LetIn(OwnedFd connection) {
+  const std::string peer = PeerOf(connection.get());
+  if (peer.empty() || !HasRoomFor(peer)) return;
+  SetTcpOptions(connection.get(), options_.silence_timeout);
+  const int own = connection.get();
+  const int duplicate = ::fcntl(own, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) return TellNoDescriptor(errno);
+  {
+    MutexLock lock(mu_);
+    connections_.emplace(own, Connection{.own = std::move(connection), .peer = peer});
+    ++peers_[peer];
+    ++counters_.let_in;
+    ++counters_.open;
+  }
+  // Nothing is asked for: a hang-up is always told. At the edge, since an error lasts until its
+  // owner looks.
+  if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
+    ::close(duplicate);
+    return Forget(own);
+  }
+  hand_over_(duplicate);
+}
+
+bool Door::HasRoomFor(const std::string& peer) {
+  std::string why;
+  {
+    MutexLock lock(mu_);
+    const auto known = peers_.find(peer);
+    if (counters_.open >= options_.max_connections) {
+      why = absl::StrCat("turned away a connection of ", peer, ": ", counters_.open,
+                         " connections are open (--max-connections); ", ++counters_.over_total,
+                         " so far");
+    } else if (known != peers_.end() && known->second >= options_.max_connections_per_peer) {
+      why = absl::StrCat("turned away a connection of ", peer, ", which has ", known->second,
+                         " (--max-connections-per-peer); ", ++counters_.over_peer, " so far");
+    }
+  }
+  if (why.empty()) return true;
+  if (options_.turned_away != nullptr) options_.turned_away(peer, why);
+  return false;
+}
+
+void Door::TellNoDescriptor(int error) {
+  int64_t so_far = 0;
+  {
+    MutexLock lock(mu_);
+    so_far = ++counters_.no_descriptor;
+  }
+  if (options_.turned_away == nullptr) return;
+  options_.turned_away(
+      "", absl::StrCat("turned away a connection: ", std::strerror(error), "; ", so_far,
+                       " so far. Raise the limit of open files, `ulimit -n`, or lower "
+                       "--max-connections"));
+}
+
+void Door::Forget(int own) {
+  // Before it is closed: the connection lives on in its owner's descriptor, and would still be
+  // told of. It may never have been watched.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
+  MutexLock lock(mu_);
+  const auto connection = connections_.find(own);
+  const auto peer = peers_.find(connection->second.peer);
+  if (--peer->second == 0) peers_.erase(peer);
+  connections_.erase(connection);
+  --counters_.open;
+}
+
+void Door::CloseListeners() {
+  listeners_ = ListeningSockets();
+  MutexLock lock(mu_);
+  listening_ = Listening::kNo;
+  changed_.SignalAll();
+}
+
+void Door::Listen(bool on) {
+  paused_ = !on;
+  for (const OwnedFd& listener : listeners_.fds) {
+    epoll_event event = {};
+    event.events = on ? uint32_t{EPOLLIN} : 0;
+    event.data.fd = listener.get();
+    SYSTOLE_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener.get(), &event) == 0);
+  }
+}
+
+}  // namespace systole

@@ -1,0 +1,379 @@
+// Who may what, how places are shared, and streams that are ended from outside: over real
+// connections.
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/token/token_file.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "server/access/access_control.h"
+#include "server/server.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A server of the datasets `cats` and `dogs`.
+class AccessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("a.tfrecord", TestShards({12})[0]);
+    tokens_ = folder_ / "tokens";
+    token_ = *AddToken(tokens_, "a", std::nullopt);
+  }
+
+  // `access` as text; "": no such block. TOKENS stands for the token file.
+  void Start(const std::string& access, FeedServiceOptions options = {}) {
+    if (!access.empty()) {
+      v1::AccessConfig config;
+      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(access, &config));
+      if (!config.token_file().empty()) config.set_token_file(tokens_);
+      absl::StatusOr<std::shared_ptr<AccessControl>> control =
+          AccessControl::Create(config, {"cats", "dogs"});
+      ASSERT_THAT(control, IsOk());
+      options.access = *std::move(control);
+    }
+    options.clock = [this] { return absl::Seconds(seconds_.load()); };
+    events_ = std::make_unique<EventLog>([this](LogLevel, const std::string& line) {
+      MutexLock lock(mu_);
+      absl::StrAppend(&log_, line, "\n");
+    });
+    options.events = events_.get();
+    v1::ServerConfig config;
+    for (const char* name : {"cats", "dogs"}) {
+      v1::DatasetConfig& dataset = *config.add_datasets();
+      dataset.set_name(name);
+      dataset.add_shards(folder_ / "a.tfrecord");
+    }
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    ASSERT_THAT(catalogue, IsOk());
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0", .service = options});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    stub_ = v1::Systole::NewStub(
+        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  }
+
+  // `a` may read cats.
+  void StartForA() {
+    Start("token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } }");
+  }
+
+  std::string Log() {
+    MutexLock lock(mu_);
+    return log_;
+  }
+
+  static void Authorize(grpc::ClientContext& context, const std::string& token) {
+    if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+  }
+
+  static v1::StreamStepsRequest Endless(const std::string& dataset) {
+    v1::StreamStepsRequest request;
+    *request.mutable_spec() = SpecFromText(absl::StrCat(
+        "dataset: '", dataset,
+        "' global_batch: 8 num_cores: 1 outputs { name: 'big' feature: 'image' dtype: FLOAT32 "
+        "transforms { decode_jpeg {} } transforms { resize { height: 300 width: 400 } } }"));
+    request.set_count(int64_t{1} << 40);
+    return request;
+  }
+
+  struct Reader {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
+
+    bool ReadOne() {
+      v1::Chunk chunk;
+      return reader->Read(&chunk);
+    }
+    // Reads on until the end.
+    grpc::Status End() {
+      while (ReadOne()) {
+      }
+      return reader->Finish();
+    }
+    ~Reader() { context.TryCancel(); }
+  };
+
+  std::unique_ptr<Reader> Open(const std::string& dataset, const std::string& token) {
+    auto reader = std::make_unique<Reader>();
+    Authorize(reader->context, token);
+    reader->reader = stub_->StreamSteps(&reader->context, Endless(dataset));
+    return reader;
+  }
+
+  grpc::Status Resolve(const v1::FeedSpec& spec, const std::string& token) {
+    grpc::ClientContext context;
+    Authorize(context, token);
+    v1::ResolveFeedRequest request;
+    *request.mutable_spec() = spec;
+    v1::ResolveFeedResponse response;
+    return stub_->ResolveFeed(&context, request, &response);
+  }
+
+  grpc::Status Describe(const std::string& dataset, const std::string& token) {
+    grpc::ClientContext context;
+    Authorize(context, token);
+    v1::DescribeDatasetRequest request;
+    request.set_dataset(dataset);
+    v1::DescribeDatasetResponse response;
+    return stub_->DescribeDataset(&context, request, &response);
+  }
+
+  grpc::Status List(const std::string& token, std::vector<std::string>& names) {
+    grpc::ClientContext context;
+    Authorize(context, token);
+    v1::ListDatasetsResponse response;
+    const grpc::Status status = stub_->ListDatasets(&context, {}, &response);
+    for (const v1::DatasetSummary& dataset : response.datasets()) names.push_back(dataset.name());
+    return status;
+  }
+
+  grpc::Status Status(const std::string& token) {
+    grpc::ClientContext context;
+    Authorize(context, token);
+    return stub_->ServerStatus(&context, {}, &counted_);
+  }
+
+  TempFolder folder_;
+  std::string tokens_;
+  std::string token_;
+  std::atomic<int64_t> seconds_ = 0;  // What the server's clock says.
+  Mutex mu_;
+  std::string log_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<EventLog> events_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Systole::Stub> stub_;
+  v1::ServerStatusResponse counted_;  // The last answer of Status().
+};
+
+TEST_F(AccessTest, WithoutAnAccessBlockEverybodyMayEverything) {
+  Start("");
+  std::vector<std::string> names;
+  EXPECT_TRUE(List("", names).ok());
+  EXPECT_THAT(names, ElementsAre("cats", "dogs"));
+  EXPECT_TRUE(Status("not looked at").ok());
+  EXPECT_TRUE(Open("dogs", "")->ReadOne());
+}
+
+TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
+  StartForA();
+  const v1::FeedSpec spec = Endless("cats").spec();
+  for (const std::string token : {"", "wrong"}) {
+    std::vector<std::string> names;
+    EXPECT_EQ(List(token, names).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_TRUE(names.empty());
+    EXPECT_EQ(Resolve(spec, token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_EQ(Open("cats", token)->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_EQ(Status(token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    // A dataset that is there and one that is not look alike.
+    EXPECT_EQ(Describe("cats", token).error_message(), Describe("none", token).error_message());
+  }
+  EXPECT_THAT(Resolve(spec, "").error_message(), HasSubstr("Bearer TOKEN"));
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Basic abc");
+  v1::ListDatasetsResponse response;
+  EXPECT_EQ(stub_->ListDatasets(&context, {}, &response).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(Log(), HasSubstr("UNAUTHENTICATED"));
+  EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // A token is never told.
+}
+
+TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
+  StartForA();
+  std::vector<std::string> names;
+  EXPECT_TRUE(List(token_, names).ok());
+  EXPECT_THAT(names, ElementsAre("cats"));
+  EXPECT_TRUE(Resolve(Endless("cats").spec(), token_).ok());
+  EXPECT_TRUE(Open("cats", token_)->ReadOne());
+  // The texts differ by the name alone.
+  const std::string none = Resolve(Endless("none").spec(), token_).error_message();
+  const grpc::Status dogs = Resolve(Endless("dogs").spec(), token_);
+  EXPECT_EQ(dogs.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(dogs.error_message(), "no dataset 'dogs'; this server has 'cats'");
+  EXPECT_EQ(none, "no dataset 'none'; this server has 'cats'");
+  EXPECT_EQ(Open("dogs", token_)->End().error_message(), dogs.error_message());
+  EXPECT_EQ(Describe("dogs", token_).error_message(), dogs.error_message());
+  EXPECT_EQ(Status(token_).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(Log(), HasSubstr("'dogs'"));
+  EXPECT_THAT(Log(), HasSubstr("identity 'a'"));
+}
+
+TEST_F(AccessTest, AMixtureNeedsAllOfItsMembers) {
+  StartForA();
+  v1::FeedSpec spec = Endless("").spec();
+  const auto add = [&](const std::string& name) {
+    v1::Member& member = *spec.add_mixture();
+    member.set_dataset(name);
+    member.set_weight(1);
+  };
+  add("cats");
+  EXPECT_NE(Resolve(spec, token_).error_code(), grpc::StatusCode::NOT_FOUND);
+  add("dogs");
+  EXPECT_EQ(Resolve(spec, token_).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
+  StartForA();
+  const std::string second = *AddToken(tokens_, "a", std::nullopt);
+  server_->Tick();
+  const std::unique_ptr<Reader> ended = Open("cats", token_);
+  const std::unique_ptr<Reader> stays = Open("cats", second);
+  ASSERT_TRUE(ended->ReadOne());  // And no more.
+  ASSERT_TRUE(stays->ReadOne());
+  server_->Tick();
+  EXPECT_TRUE(stays->ReadOne());
+
+  folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken(second)}));
+  server_->Tick();
+  // At the server the stream is over although nobody reads.
+  EXPECT_TRUE(WaitUntil([&] { return Log().find("ended") != std::string::npos; }));
+  EXPECT_THAT(Log(), HasSubstr("the token is unknown here"));
+  const grpc::Status status = ended->End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << status.error_message();
+  EXPECT_TRUE(stays->ReadOne());
+}
+
+TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
+  Start("", {.max_streams = 1, .stalled_stream_timeout = absl::Seconds(120)});
+  const std::unique_ptr<Reader> stalled = Open("cats", "");
+  ASSERT_TRUE(stalled->ReadOne());  // And no more.
+  // When gRPC takes no more for it, it stands still; until then the clock does.
+  EXPECT_TRUE(WaitUntil([&] {
+    seconds_ += 119;
+    server_->Tick();
+    seconds_ += 2;
+    server_->Tick();
+    return Log().find("ended") != std::string::npos;
+  }));
+  EXPECT_THAT(Log(), HasSubstr("taken nothing for 2m"));
+  EXPECT_TRUE(Open("dogs", "")->ReadOne());
+  const grpc::Status status = stalled->End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+}
+
+TEST_F(AccessTest, AClientWithoutAPlaceIsToldWhenToAskAgain) {
+  Start("", {.max_streams = 1});
+  const std::unique_ptr<Reader> first = Open("cats", "");
+  ASSERT_TRUE(first->ReadOne());
+  const std::unique_ptr<Reader> second = Open("cats", "");
+  EXPECT_EQ(second->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  const auto& metadata = second->context.GetServerTrailingMetadata();
+  const auto pushback = metadata.find("grpc-retry-pushback-ms");
+  ASSERT_NE(pushback, metadata.end());
+  EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()), "1000");
+}
+
+TEST_F(AccessTest, AnIdentityCannotKeepAnotherOut) {
+  Start(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "
+      "anonymous { read: 'cats' }",
+      {.max_streams = 2});
+  const std::unique_ptr<Reader> oldest = Open("cats", token_);
+  ASSERT_TRUE(oldest->ReadOne());
+  const std::unique_ptr<Reader> newest = Open("cats", token_);
+  ASSERT_TRUE(newest->ReadOne());
+  // A request that cannot be served ends nobody's stream.
+  EXPECT_EQ(Open("dogs", "")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(newest->ReadOne());
+  const std::unique_ptr<Reader> other = Open("cats", "");
+  EXPECT_TRUE(other->ReadOne());
+  EXPECT_EQ(newest->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(oldest->ReadOne());
+  EXPECT_EQ(Open("cats", token_)->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(other->ReadOne());
+}
+
+TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
+  Start(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "
+      "anonymous { status: true }",
+      {.max_streams = 1});
+  const v1::FeedSpec cats = Endless("cats").spec();
+  EXPECT_FALSE(Resolve(cats, "").ok());
+  EXPECT_FALSE(Resolve(cats, "wrong").ok());
+  EXPECT_FALSE(Open("cats", "")->End().ok());
+  EXPECT_FALSE(Resolve(Endless("dogs").spec(), token_).ok());
+  EXPECT_FALSE(Describe("dogs", token_).ok());
+  EXPECT_FALSE(Status(token_).ok());
+  v1::FeedSpec bad = cats;
+  bad.set_num_cores(3);
+  EXPECT_FALSE(Resolve(bad, token_).ok());
+  const std::unique_ptr<Reader> only = Open("cats", token_);
+  ASSERT_TRUE(only->ReadOne());
+  EXPECT_FALSE(Open("cats", token_)->End().ok());
+  EXPECT_FALSE(Open("cats", token_)->End().ok());
+
+  ASSERT_TRUE(Status("").ok());
+  const v1::Refusals& refusals = counted_.refusals();
+  EXPECT_EQ(refusals.unauthenticated(), 3);
+  EXPECT_EQ(refusals.not_permitted(), 3);
+  EXPECT_EQ(refusals.bad_request(), 1);
+  EXPECT_EQ(refusals.no_place(), 2);
+  EXPECT_EQ(refusals.draining(), 0);
+  EXPECT_EQ(refusals.other(), 0);
+  EXPECT_EQ(counted_.streams_opened(), 1);
+}
+
+TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
+  Start(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "
+      "anonymous { read: 'cats' status: true }",
+      {.max_streams = 2, .stalled_stream_timeout = absl::Seconds(120)});
+  const auto ends = [this] {
+    EXPECT_TRUE(Status("").ok());
+    return counted_.stream_ends();
+  };
+  {
+    Reader whole;
+    v1::StreamStepsRequest request = Endless("cats");
+    request.set_count(1);
+    whole.reader = stub_->StreamSteps(&whole.context, request);
+    EXPECT_TRUE(whole.End().ok());
+  }
+  EXPECT_TRUE(WaitUntil([&] { return ends().complete() == 1; }));
+  { ASSERT_TRUE(Open("cats", "")->ReadOne()); }  // Cancelled.
+  EXPECT_TRUE(
+      WaitUntil([&] { return ends().client_gone() == 1 && counted_.active_streams() == 0; }));
+
+  const std::unique_ptr<Reader> first = Open("cats", "");
+  ASSERT_TRUE(first->ReadOne());
+  const std::unique_ptr<Reader> second = Open("cats", "");
+  ASSERT_TRUE(second->ReadOne());
+  const std::unique_ptr<Reader> other = Open("cats", token_);
+  ASSERT_TRUE(other->ReadOne());
+  EXPECT_TRUE(WaitUntil([&] { return ends().gave_place() == 1; }));
+
+  folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken("another")}));
+  server_->Tick();
+  EXPECT_TRUE(WaitUntil([&] { return ends().not_permitted() == 1; }));
+
+  EXPECT_TRUE(WaitUntil([&] {
+    seconds_ += 121;
+    server_->Tick();
+    return ends().stalled() == 1;
+  }));
+  EXPECT_EQ(ends().failed(), 0);
+  EXPECT_EQ(counted_.streams_opened(), 5);
+}
+
+}  // namespace
+}  // namespace systole
