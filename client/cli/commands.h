@@ -18,6 +18,7 @@ std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakeVerifyCommand();
 std::unique_ptr<Command> MakeDatasetsCommand();
 std::unique_ptr<Command> MakeStatusCommand();
+std::unique_ptr<Command> MakeTokenCommand();
 std::unique_ptr<Command> MakeFeedCommand();
 std::unique_ptr<Command> MakeLookCommand();
 std::unique_ptr<Command> MakeOpsCommand();

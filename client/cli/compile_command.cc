@@ -13,7 +13,7 @@
 #include "client/emulator/chip/program_text.h"
 #include "client/emulator/chip/published.h"
 #include "client/emulator/model/load_model.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/tensor/dtype.h"
 

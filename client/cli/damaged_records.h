@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "systole/v1/service.pb.h"
 

@@ -8,8 +8,9 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/damaged_records.h"
+#include "client/cli/security_flags.h"
 #include "client/feed/server_status.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
@@ -63,6 +64,7 @@ class DatasetsCommand final : public Command {
     options.Flag("--shards", &shards_, "List each shard too");
     options.Optional("--connect-timeout", "SECONDS", &timeout_s_,
                      "How long to wait for each answer");
+    security_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -72,12 +74,13 @@ class DatasetsCommand final : public Command {
           "--connect-timeout ", timeout_s_, ": want seconds, more than 0 and at most a day"));
     }
     const absl::Duration timeout = absl::Seconds(timeout_s_);
-    SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list, AskDatasets(server_, timeout));
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
+                             AskDatasets(server_, timeout, security_.security()));
     std::vector<v1::DescribeDatasetResponse> datasets;
     int64_t damaged = 0;
     for (const v1::DatasetSummary& summary : list.datasets()) {
       SYSTOLE_ASSIGN_OR_RETURN(v1::DescribeDatasetResponse dataset,
-                               AskDataset(server_, summary.name(), timeout));
+                               AskDataset(server_, summary.name(), timeout, security_.security()));
       damaged += dataset.summary().num_damaged_records() > 0 ? 1 : 0;
       datasets.push_back(std::move(dataset));
     }
@@ -121,6 +124,7 @@ class DatasetsCommand final : public Command {
   std::string server_;
   bool shards_ = false;
   double timeout_s_ = 10;
+  SecurityFlags security_;
 };
 
 }  // namespace

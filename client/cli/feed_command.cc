@@ -17,8 +17,8 @@
 #include "client/cli/step_printer.h"
 #include "client/cli/waiting_text.h"
 #include "client/feed/feed_client.h"
-#include "client/json/json_writer.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -47,7 +47,7 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           TilesText() + WireText() + SharedText() + DamageText() + MissingText();
+           TilesText() + WireText() + SharedText() + ServersText() + DamageText() + MissingText();
   }
   // Nothing if every place holds an example.
   std::string MissingText() const {
@@ -71,6 +71,20 @@ struct FeedReport {
         "network card or proxy\n",
         client.damaged_chunks, client.damaged_requests, client.damaged_answers);
   }
+  // Nothing if every server did what it was asked for, and the list stayed as it was.
+  std::string ServersText() const {
+    const int64_t hedges = client.hedges_won + client.hedges_lost;
+    if (client.retries + hedges + client.relieved_steps + client.membership_changes +
+            client.bad_server_lists ==
+        0) {
+      return "";
+    }
+    return absl::StrFormat(
+        "servers: %d retries, %d probes, %d late steps asked for twice (%d won), %d steps moved to "
+        "another server, %d servers joined or left, list unreadable %d times\n",
+        client.retries, client.probes, hedges, client.hedges_won, client.relieved_steps,
+        client.membership_changes, client.bad_server_lists);
+  }
   // Nothing if no server is on this machine.
   std::string SharedText() const {
     if (client.shared_payload_bytes == 0 && client.not_shared.empty()) return "";
@@ -87,8 +101,7 @@ struct FeedReport {
     if (useful_bytes_per_step == bytes_per_step) return "";
     return absl::StrFormat(
         "tiles (HWCN_TILED): %d of %d bytes a step are examples, %.1f %%; the rest pads channels "
-        "to "
-        "8 and places to 128\n",
+        "to 8 and places to 128\n",
         useful_bytes_per_step, bytes_per_step,
         100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
   }
@@ -123,7 +136,11 @@ struct FeedReport {
     json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
     json.Field("megabytes_per_second", PerSecond(megabytes()));
     MissingTally(client).AppendTo(json);
-    json.Field("streams_lost", client.streams_lost);
+    json.Field("streams_lost", client.streams_lost).Field("retries", client.retries);
+    json.Field("hedges_won", client.hedges_won).Field("hedges_lost", client.hedges_lost);
+    json.Field("relieved_steps", client.relieved_steps).Field("probes", client.probes);
+    json.Field("membership_changes", client.membership_changes);
+    json.Field("bad_server_lists", client.bad_server_lists);
     json.Field("damaged_chunks", client.damaged_chunks);
     json.Field("damaged_requests", client.damaged_requests);
     json.Field("damaged_answers", client.damaged_answers).Field("token", token);

@@ -16,7 +16,9 @@ namespace systole {
 namespace {
 
 constexpr char kServerHelp[] =
-    "Servers of the same data, each HOST:PORT or unix:PATH; they share the work";
+    "Servers of the same data; they share the work. Each is HOST:PORT, unix:PATH, dns:///NAME:PORT "
+    "(every address of the name), file:PATH (an address a line, read again as it changes) or "
+    "xds:///NAME";
 constexpr double kMaxSeconds = 86400 * 365;
 
 absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
@@ -41,10 +43,14 @@ void FeedFlags::DeclareOptional(OptionList& options) {
 }
 
 void FeedFlags::DeclareRest(OptionList& options) {
-  options.Optional("--connect-timeout", "SECONDS", &connect_timeout_s_,
-                   "How long to try for the first answer and the first step");
+  options.Optional(
+      "--connect-timeout", "SECONDS", &connect_timeout_s_,
+      "How long to try for the first answer, and then for a server to begin the first step");
   options.Optional("--retry-for", "SECONDS", &retry_for_s_,
-                   "How long to try for the next step after servers were lost");
+                   "How long to wait for a step, without any step arriving, before giving up");
+  options.Optional("--hedge-fraction", "X", &hedge_fraction_,
+                   "Late steps that are also asked of another server, as a part of all steps; 0: "
+                   "none");
   options.Optional(
       "--silence-timeout", "SECONDS", &silence_timeout_s_,
       "A server that sends nothing for this long, while a step is wanted, is lost; must "
@@ -58,6 +64,7 @@ void FeedFlags::DeclareRest(OptionList& options) {
   options.Flag(
       "--allow-mixed-content", &allow_mixed_content_,
       "Accept servers of different content versions, whose steps may differ in a few bits");
+  security_.Declare(options);
 }
 
 absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
@@ -76,10 +83,16 @@ absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--max-step-bytes ", max_step_bytes_, ": want 1 or more"));
   }
+  if (!(hedge_fraction_ >= 0 && hedge_fraction_ <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--hedge-fraction ", hedge_fraction_, ": want 0 to 1"));
+  }
+  options.hedge_fraction = hedge_fraction_;
   options.prefetch_bytes = prefetch_bytes_;
   options.max_step_bytes = max_step_bytes_;
   if (no_shared_memory_) options.same_host = SameHost::kOff;
   options.allow_mixed_content = allow_mixed_content_;
+  options.security = security_.security();
   options.watch = std::make_shared<FeedWatch>();
   return options;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/command_line.h"
+#include "client/cli/security_flags.h"
 #include "client/feed/feed_client_options.h"
 #include "systole/v1/feed.pb.h"
 
@@ -18,8 +19,9 @@ namespace systole {
 
 class FeedFlags {
  public:
-  // --server, --connect-timeout, --retry-for, --silence-timeout, --prefetch-bytes,
-  // --max-step-bytes, --no-shared-memory, --allow-mixed-content.
+  // --server, --connect-timeout, --retry-for, --hedge-fraction, --silence-timeout,
+  // --prefetch-bytes, --max-step-bytes, --no-shared-memory, --allow-mixed-content, and those of
+  // SecurityFlags.
   void Declare(OptionList& options);
   // The same options, for a command that also works without servers.
   void DeclareOptional(OptionList& options);
@@ -35,10 +37,12 @@ class FeedFlags {
   double connect_timeout_s_ = 10;
   double retry_for_s_ = 600;
   double silence_timeout_s_ = 60;
+  double hedge_fraction_ = FeedClientOptions().hedge_fraction;
   int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
   int64_t max_step_bytes_ = FeedClientOptions().max_step_bytes;
   bool no_shared_memory_ = false;
   bool allow_mixed_content_ = false;
+  SecurityFlags security_;
 };
 
 // The spec in `path`, textproto or JSON. Errors of LoadMessage.

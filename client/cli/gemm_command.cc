@@ -13,7 +13,7 @@
 #include "client/cli/commands.h"
 #include "client/emulator/array/cycle_model.h"
 #include "client/emulator/array/gemm_check.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

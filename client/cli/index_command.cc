@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/progress_bar.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/record/index_file.h"
 #include "core/record/shard_file.h"
 #include "core/status/status_macros.h"

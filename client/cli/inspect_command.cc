@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/shard_inspector.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/list_shards.h"
 

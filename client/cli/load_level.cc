@@ -129,10 +129,11 @@ struct ServerTime {
 };
 
 // Of all servers together; nullopt if one does not tell.
-std::optional<ServerTime> AskServers(const std::vector<std::string>& servers) {
+std::optional<ServerTime> AskServers(const FeedClientOptions& options) {
   ServerTime sum;
-  for (const std::string& server : servers) {
-    const absl::StatusOr<v1::ServerStatusResponse> status = AskServerStatus(server, kStatusTimeout);
+  for (const std::string& server : options.servers) {
+    const absl::StatusOr<v1::ServerStatusResponse> status =
+        AskServerStatus(server, kStatusTimeout, options.security);
     if (!status.ok() || status->cpus() < 1) return std::nullopt;
     sum.cpu_seconds += status->cpu_seconds();
     sum.cpus += status->cpus();
@@ -192,7 +193,7 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Trainers> running,
                            Trainers::Create(options, trainers));
   std::optional<ServerTime> server_before;
-  if (running->WaitForFirstSteps()) server_before = AskServers(options.client.servers);
+  if (running->WaitForFirstSteps()) server_before = AskServers(options.client);
   const MonotonicClock clock = SteadyClock();
   const absl::Duration begin = clock();
   const int64_t steps_before = running->steps_received();
@@ -205,7 +206,7 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   LoadLevel level = {.cores = options.cores, .window = clock() - begin};
   level.steps = running->steps_received() - steps_before;
   std::optional<ServerTime> server_after;
-  if (server_before.has_value()) server_after = AskServers(options.client.servers);
+  if (server_before.has_value()) server_after = AskServers(options.client);
   SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
   level.missing = running->missing();
   if (passed < options.duration) {

@@ -8,7 +8,7 @@
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/timed_run.h"
 #include "client/emulator/timing/timing_report.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 namespace systole {
 namespace {

@@ -19,8 +19,8 @@
 #include "client/cli/progress_bar.h"
 #include "client/cli/waiting_text.h"
 #include "client/feed/feed_client.h"
-#include "client/json/json_writer.h"
 #include "client/look/contact_sheet.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 

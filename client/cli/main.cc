@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   commands.push_back(systole::MakeVerifyCommand());
   commands.push_back(systole::MakeDatasetsCommand());
   commands.push_back(systole::MakeStatusCommand());
+  commands.push_back(systole::MakeTokenCommand());
   commands.push_back(systole::MakeFeedCommand());
   commands.push_back(systole::MakeLookCommand());
   commands.push_back(systole::MakeOpsCommand());

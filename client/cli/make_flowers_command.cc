@@ -12,7 +12,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

@@ -12,7 +12,7 @@
 
 #include "client/emulator/report/run_report.h"
 #include "client/feed/feed_client_stats.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 namespace systole {
 

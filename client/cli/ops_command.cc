@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/operations/operation_table.h"
 #include "google/protobuf/descriptor.h"
 

@@ -25,8 +25,8 @@
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed/feed_client.h"
-#include "client/json/json_writer.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 

@@ -12,16 +12,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/damaged_records.h"
+#include "client/cli/security_flags.h"
 #include "client/feed/server_status.h"
-#include "client/json/json_writer.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/pace.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace systole {
 namespace {
@@ -31,6 +35,34 @@ constexpr double kMaxSeconds = 86400;
 constexpr size_t kMaxAskedAtOnce = 32;
 
 double MegaBytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+// Calls `take` with the name and the value of each count in `counts`, a message of nothing else.
+template <typename Take>
+void ForEachCount(const google::protobuf::Message& counts, Take take) {
+  const google::protobuf::Descriptor& type = *counts.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    take(type.field(i)->name(), counts.GetReflection()->GetInt64(counts, type.field(i)));
+  }
+}
+
+void AppendCounts(absl::string_view key, const google::protobuf::Message& counts,
+                  JsonWriter& json) {
+  json.Key(key).BeginObject();
+  ForEachCount(counts,
+               [&json](const std::string& name, int64_t count) { json.Field(name, count); });
+  json.EndObject();
+}
+
+// "2 not permitted, 1 no place": those that are not 0.
+std::string CountsText(const google::protobuf::Message& counts) {
+  std::vector<std::string> parts;
+  ForEachCount(counts, [&parts](const std::string& name, int64_t count) {
+    if (count != 0) {
+      parts.push_back(absl::StrCat(count, " ", absl::StrReplaceAll(name, {{"_", " "}})));
+    }
+  });
+  return absl::StrJoin(parts, ", ");
+}
 
 struct Answer {
   absl::StatusOr<v1::ServerStatusResponse> status = absl::UnknownError("not asked");
@@ -80,11 +112,18 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
   const v1::ServerStatusResponse& status = *report.status;
   json.Field("version", status.version()).Field("content_version", status.content_version());
   json.Field("draining", status.draining()).Field("active_streams", status.active_streams());
+  json.Field("streams_opened", status.streams_opened());
+  AppendCounts("stream_ends", status.stream_ends(), json);
+  AppendCounts("refusals", status.refusals(), json);
+  AppendCounts("connections", status.connections(), json);
+  json.Field("masked_examples", status.masked_examples());
   json.Field("steps_served", status.steps_served());
   json.Field("examples_made", status.examples_made());
   json.Field("payload_bytes_sent", status.payload_bytes_sent());
   json.Field("payload_bytes_shared", status.payload_bytes_shared());
   json.Field("slices_shared", status.slices_shared());
+  json.Field("threads", status.threads()).Field("threads_stuck", status.threads_stuck());
+  json.Field("reads_timed_out", status.reads_timed_out());
   json.Field("memory_budget_bytes", status.memory_budget_bytes());
   json.Field("memory_used_bytes", status.memory_used_bytes());
   json.Field("cpu_seconds", status.cpu_seconds()).Field("cpus", status.cpus());
@@ -140,7 +179,23 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   const v1::ServerStatusResponse& status = *report.status;
   out << report.address << ": version " << status.version() << ", content version "
       << status.content_version() << (status.draining() ? ", DRAINING" : "") << "\n";
-  out << "  streams    " << status.active_streams() << "\n";
+  out << "  streams    " << status.active_streams();
+  if (status.streams_opened() > 0) {
+    out << ", " << status.streams_opened() << " opened since the start";
+    if (const std::string ends = CountsText(status.stream_ends()); !ends.empty()) {
+      out << "; ended: " << ends;
+    }
+  }
+  out << "\n";
+  if (const std::string connections = CountsText(status.connections()); !connections.empty()) {
+    out << "  connected  " << connections << "\n";
+  }
+  if (const std::string refusals = CountsText(status.refusals()); !refusals.empty()) {
+    out << "  refused    " << refusals << "\n";
+  }
+  if (status.masked_examples() > 0) {
+    out << "  masked     " << status.masked_examples() << " examples, of all datasets\n";
+  }
   out << "  served     " << status.steps_served() << " steps, " << status.examples_made()
       << " examples made, "
       << absl::StrFormat("%.1f MB sent, %.1f MB of it through shared memory\n",
@@ -161,6 +216,10 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   PrintCache(status.cache(), out);
   out << absl::StrFormat("  processor  %.1f CPU-seconds since the start, %d CPUs to use\n",
                          status.cpu_seconds(), status.cpus());
+  if (status.threads_stuck() > 0 || status.reads_timed_out() > 0) {
+    out << "  storage    " << status.threads_stuck() << " threads wait for reads that hang, "
+        << status.reads_timed_out() << " steps failed for such reads since the start\n";
+  }
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     out << "  dataset    " << dataset.name() << ": ";
     if (dataset.masked_examples() == 0 && dataset.damaged_records().empty()) {
@@ -215,6 +274,7 @@ class StatusCommand final : public Command {
                      "shows no rates");
     options.Optional("--connect-timeout", "SECONDS", &timeout_s_,
                      "How long to wait for each answer");
+    security_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -257,7 +317,8 @@ class StatusCommand final : public Command {
     WorkerPool threads(static_cast<int>(std::min(servers.size(), kMaxAskedAtOnce)));
     ParallelFor(threads, static_cast<int64_t>(servers.size()), [&](int64_t i) {
       const size_t server = static_cast<size_t>(i);
-      answers[server].status = AskServerStatus(servers[server], absl::Seconds(timeout_s_));
+      answers[server].status =
+          AskServerStatus(servers[server], absl::Seconds(timeout_s_), security_.security());
       answers[server].at = clock_();
     });
     return answers;
@@ -267,6 +328,7 @@ class StatusCommand final : public Command {
   std::string servers_;
   double interval_s_ = 1;
   double timeout_s_ = 10;
+  SecurityFlags security_;
 };
 
 }  // namespace

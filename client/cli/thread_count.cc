@@ -1,7 +1,7 @@
 #include "client/cli/thread_count.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/concurrency/worker_pool.h"
+#include "core/concurrency/processors.h"
 
 namespace systole {
 

@@ -9,7 +9,7 @@
 #include "client/cli/progress_bar.h"
 #include "client/cli/thread_count.h"
 #include "client/cli/verifier.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_source.h"
 #include "core/storage/list_shards.h"

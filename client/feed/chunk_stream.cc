@@ -21,6 +21,7 @@ void ChunkStream::Start(ServerLink& link) {
   if (slots_ != nullptr) request_.set_slot_session(slots_->session());
   guarded_request_ = EncodeGuarded(request_);
   context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
+  link.AddToken(context_);
   // The generic stub knows only streams in both directions; on the wire ours is one that sends one
   // message.
   grpc::GenericStub stub(link.channel());
@@ -54,7 +55,8 @@ void ChunkStream::OnReadDone(bool ok) {
 }
 
 void ChunkStream::OnDone(const grpc::Status& status) {
-  listener_.OnStreamEnd(lane_, FromGrpcStatus(status));
+  listener_.OnStreamEnd(lane_,
+                        {.status = FromGrpcStatus(status), .pushback = PushbackOf(context_)});
 }
 
 }  // namespace systole

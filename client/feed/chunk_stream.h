@@ -7,9 +7,11 @@
 #define SYSTOLE_CLIENT_FEED_CHUNK_STREAM_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/feed/server_link.h"
 #include "client/feed/slot_reader.h"
 #include "grpcpp/client_context.h"
@@ -28,6 +30,13 @@ enum class ReadVerdict {
   kStop,   // Cancel the stream.
 };
 
+// How a stream ended.
+struct StreamEnd {
+  absl::Status status;
+  // What the server asked for in "grpc-retry-pushback-ms".
+  std::optional<absl::Duration> pushback;
+};
+
 // Called on gRPC's threads, never two at a time for one stream.
 class ChunkListener {
  public:
@@ -37,7 +46,7 @@ class ChunkListener {
   virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
                               SlotReader* slots) = 0;
   // The last call. The stream is not touched any more and may be destroyed.
-  virtual void OnStreamEnd(int lane, absl::Status status) = 0;
+  virtual void OnStreamEnd(int lane, StreamEnd end) = 0;
 };
 
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {

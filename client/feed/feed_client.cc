@@ -10,6 +10,7 @@
 #include "client/feed/feed_lanes.h"
 #include "client/feed/feed_range.h"
 #include "client/feed/server_answer.h"
+#include "client/feed/server_list.h"
 #include "client/feed/step_finisher.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
@@ -19,8 +20,6 @@
 namespace systole {
 namespace {
 
-// Servers, and with them lanes, sockets and streams.
-constexpr size_t kMaxServers = 256;
 // Places in the window: tiny steps do not need more to hide a hiccup.
 constexpr int64_t kMaxWindowSteps = 4096;
 
@@ -29,13 +28,6 @@ WantedSteps WantedStepsOf(const FeedClientOptions& options) {
 }
 
 absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& options) {
-  if (options.servers.empty() || options.servers.size() > kMaxServers) {
-    return absl::InvalidArgumentError(absl::StrCat("servers has ", options.servers.size(),
-                                                   " addresses, want 1 to ", kMaxServers));
-  }
-  for (const std::string& address : options.servers) {
-    SYSTOLE_RETURN_IF_ERROR(CheckServerAddress(address));
-  }
   if (!v1::Wire_IsValid(spec.wire())) {
     return absl::InvalidArgumentError(absl::StrCat("wire is ", static_cast<int>(spec.wire()),
                                                    ": want FINISHED, COMPACT or AUTO"));
@@ -49,6 +41,10 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   }
   if (static_cast<bool>(options.memory.allocate) != static_cast<bool>(options.memory.free)) {
     return absl::InvalidArgumentError("memory: set both allocate and free, or neither");
+  }
+  if (!(options.hedge_fraction >= 0 && options.hedge_fraction <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hedge_fraction is ", options.hedge_fraction, ", want 0 to 1"));
   }
   const std::pair<const char*, absl::Duration> durations[] = {
       {"connect_timeout", options.connect_timeout},
@@ -94,7 +90,9 @@ ResumeToken TokenOf(const v1::FeedIdentity& identity, int64_t next_step) {
 
 class FeedClient::Impl {
  public:
-  Impl(const v1::FeedSpec& spec, const FeedClientOptions& options) : lanes(spec, options) {}
+  Impl(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList servers,
+       std::shared_ptr<const ChannelSecurity> security)
+      : lanes(spec, options, std::move(servers), std::move(security)) {}
 
   FeedLanes lanes;
   // Constant after Create().
@@ -121,7 +119,10 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
                                                              FeedClientOptions options) {
   if (token != nullptr) options.first_step = token->next_step;
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(spec, options));
-  auto impl = std::make_unique<Impl>(spec, options);
+  SYSTOLE_ASSIGN_OR_RETURN(ServerList server_list, ServerList::Create(options.servers));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ChannelSecurity> security,
+                           ChannelSecurity::Open(options.security, options.servers));
+  auto impl = std::make_unique<Impl>(spec, options, std::move(server_list), std::move(security));
   SYSTOLE_ASSIGN_OR_RETURN(impl->answer, impl->lanes.WaitForAnswer());
   if (token != nullptr) {
     SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(impl->answer.identity(), token->next_step),
@@ -131,9 +132,9 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   SYSTOLE_ASSIGN_OR_RETURN(impl->end_step,
                            EndOfWantedSteps(WantedStepsOf(options), impl->answer.total_steps(),
                                             impl->answer.steps_per_epoch()));
-  const int64_t lanes = static_cast<int64_t>(options.servers.size());
+  const int64_t servers = impl->lanes.num_servers();
   impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
-                                  std::max<int64_t>(2, lanes + 1), kMaxWindowSteps);
+                                  std::max<int64_t>(2, servers + 1), kMaxWindowSteps);
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
   if (spec.wire() != v1::FINISHED) impl->finisher = StepFinisher::Create(spec, impl->shape);
   impl->can_be_compact = impl->finisher != nullptr;

@@ -5,9 +5,10 @@
 //   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
 //   ..           K servers, K lanes          --+    (client/feed/step_window.h)
 //
-// A lane that loses its server goes on with the next one, at its first incomplete step. So the
-// steps are the same whatever fails. No thread waits on a socket, and a lane reads only steps for
-// which the window has room: when the trainer stops taking steps, the servers stop too.
+// A lane that loses its server, or whose server lags, goes on with another one, at its first
+// incomplete step (client/schedule/step_schedule.h). So the steps are the same whatever fails. No
+// thread waits on a socket, and a lane reads only steps for which the window has room: when the
+// trainer stops taking steps, the servers stop too.
 //
 // Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
@@ -35,6 +36,7 @@ class FeedClient final : public Feed {
   //   InvalidArgument     an option is out of range, or the server refuses the spec.
   //   NotFound            the server has no such dataset.
   //   Unavailable         no server has answered within connect_timeout.
+  //   other codes         a file of servers cannot be used; names it.
   //   ResourceExhausted   a step is larger than max_step_bytes.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
                                                             FeedClientOptions options);
@@ -45,14 +47,15 @@ class FeedClient final : public Feed {
                                                             const ResumeToken& token,
                                                             FeedClientOptions options);
 
-  // Drops the steps that are still on the way. Does not wait for a server.
+  // Drops the steps that are still on the way. Does not wait for a server, but for the name service
+  // if a dns:/// name is being looked up.
   ~FeedClient() override;
 
   // Feed. The errors of Next():
   //   DataLoss            a record is damaged and the spec says FAIL, or a chunk of one step, or
   //                       the request for it, was damaged on the way three times in a row.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
-  //   Unavailable         no server has sent the step for retry_for.
+  //   Unavailable         the trainer waited for retry_for, and no step came.
   //   Internal            a server broke the protocol; names the server and the field.
   //   ResourceExhausted   no memory for a step.
   //   Cancelled           after Cancel().

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "client/feed/feed_watch.h"
+#include "client/feed/server_security.h"
 #include "client/feed/step.h"
 
 namespace systole {
@@ -25,9 +26,14 @@ enum class SameHost {
 };
 
 struct FeedClientOptions {
-  // "HOST:PORT" or "unix:PATH", at least one. All must serve the same data. With K servers, each is
-  // asked for every K-th step.
+  // "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name, looked up every few
+  // seconds), "file:PATH" (one address a line, read again as it changes) or "xds:///NAME" (left to
+  // gRPC, one server), at least one. All must serve the same data. With K servers, each is asked
+  // for every K-th step. Servers may join and leave while the feed runs: client/feed/server_list.h.
   std::vector<std::string> servers;
+
+  // TLS, certificates, a token.
+  ServerSecurity security;
 
   SameHost same_host = SameHost::kAuto;
 
@@ -51,15 +57,22 @@ struct FeedClientOptions {
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
-  // How long to try until the first answer, and then until the first step.
+  // How long to try until the first answer. Then, how long the trainer waits for the first step
+  // while no server is making it.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // How long to try, after a connection was lost, until the next step is there.
+  // How long the trainer waits for a step, without any step arriving, before the feed ends. Bytes
+  // alone do not count, so this also bounds a server that sends a few at a time. Time in which the
+  // trainer does not wait, or its process is stopped, does not count either.
   absl::Duration retry_for = absl::Minutes(10);
   // A server counts as lost if it sends nothing for this long while the client wants a step from
   // it. Must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
-  // The pause before a server is tried again after all of them failed: doubled each time, from
-  // `backoff` up to `max_backoff`.
+  // A step that is late, and that the trainer waits for, is also asked of another server: for at
+  // most this part of all steps, from 0 to 1, and two more. Larger hides more hiccups and makes
+  // servers do this much more. 0: never.
+  double hedge_fraction = 0.02;
+  // The pause before a server that failed again is asked again: doubled each time, from `backoff`
+  // up to `max_backoff`, each up to a quarter longer by chance.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 

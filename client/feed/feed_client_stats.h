@@ -31,6 +31,21 @@ struct FeedClientStats {
   int64_t wire_changes = 0;
   // How often a lane lost its server to an error, a drain or silence. Failed attempts count too.
   int64_t streams_lost = 0;
+  // Of these, the ones that were not the last word: steps or an answer were asked for again.
+  int64_t retries = 0;
+  // Second copies of late steps, asked of another server: those that came before the first one, and
+  // those that did not.
+  int64_t hedges_won = 0;
+  int64_t hedges_lost = 0;
+  // Steps that went to another server because theirs lagged behind.
+  int64_t relieved_steps = 0;
+  // Servers that joined or left the list since the first step was asked for.
+  int64_t membership_changes = 0;
+  // How often the list of servers could not be read, in another way than before. The last good one
+  // is used meanwhile.
+  int64_t bad_server_lists = 0;
+  // Questions to servers that had failed or lagged, whether they can serve again.
+  int64_t probes = 0;
   // In the steps that Next() has returned, each counted once. Masked examples are zeros because
   // their record is damaged and the spec says MASK. Padded ones are places behind an epoch's last
   // record; the spec says PAD. `valid` is 0 in both.

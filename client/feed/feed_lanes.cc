@@ -1,7 +1,10 @@
 #include "client/feed/feed_lanes.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "client/feed/arrived_chunk.h"
@@ -19,24 +22,44 @@ v1::FeedSpec WithoutWire(v1::FeedSpec spec) {
   return spec;
 }
 
+ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
+  return {.connect_timeout = options.connect_timeout,
+          .retry_for = options.retry_for,
+          .silence_timeout = options.silence_timeout,
+          .backoff = options.backoff,
+          .max_backoff = options.max_backoff,
+          .hedge_fraction = options.hedge_fraction,
+          .seed = static_cast<uint64_t>(absl::ToInt64Nanoseconds(now))};
+}
+
+// The error that ends the feed after `cause`.
+absl::Status LastWord(FailureKind kind, const absl::Status& cause) {
+  if (kind != FailureKind::kDamaged) return cause;
+  return absl::DataLossError(
+      absl::StrCat(cause.message(), "; ", kMaxDamagedFailures,
+                   " attempts in a row were damaged: look for a bad network card or proxy on the "
+                   "way"));
+}
+
 }  // namespace
 
-FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options)
-    : spec_(WithoutWire(spec)), wire_(spec.wire()), options_(options), clock_(SteadyClock()) {
-  const int num_servers = static_cast<int>(options.servers.size());
-  const LaneRetryOptions retry = {
-      .servers = num_servers, .backoff = options.backoff, .max_backoff = options.max_backoff};
-  {
-    MutexLock lock(mu_);
-    for (int i = 0; i < num_servers; ++i) {
-      servers_.push_back(
-          {.link = std::make_unique<ServerLink>(options.servers[static_cast<size_t>(i)],
-                                                options.same_host == SameHost::kAuto)});
-      lanes_.emplace_back(options.first_step + i, i, retry);
-    }
-  }
+FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
+                     std::shared_ptr<const ChannelSecurity> security)
+    : spec_(WithoutWire(spec)),
+      wire_(spec.wire()),
+      options_(options),
+      list_(std::move(list)),
+      security_(std::move(security)),
+      clock_(SteadyClock()),
+      schedule_(ScheduleOptionsOf(options, clock_())) {
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });
+  if (list_.period() == absl::InfiniteDuration()) {
+    ReadServers();
+  } else {
+    watcher_ = std::make_unique<WorkerPool>(1);
+    watcher_->Submit([this] { WatchServers(); });
+  }
   if (options_.watch != nullptr) options_.watch->Add(this);
 }
 
@@ -45,34 +68,187 @@ FeedLanes::~FeedLanes() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
+    Tell(FeedStopped());
     keeper_wakes_.SignalAll();
+    watcher_wakes_.SignalAll();
   }
+  watcher_.reset();
   keeper_.reset();
   MutexLock lock(mu_);
   if (shelf_ != nullptr) shelf_->StopKeeping();
+}
+
+void FeedLanes::ReadServers() {
+  const absl::StatusOr<std::vector<std::string>> addresses = list_.Read();
+  MutexLock lock(mu_);
+  if (Stopped()) return;
+  if (!addresses.ok() && addresses.status() != list_error_) ++stats_.bad_server_lists;
+  list_error_ = addresses.status();
+  if (addresses.ok()) SetServers(*addresses);
+  trainer_wakes_.SignalAll();
+}
+
+void FeedLanes::WatchServers() {
+  while (true) {
+    ReadServers();
+    MutexLock lock(mu_);
+    if (stopping_) return;
+    watcher_wakes_.WaitFor(mu_, list_.period());
+    if (stopping_) return;
+  }
+}
+
+void FeedLanes::SetServers(const std::vector<std::string>& addresses) {
+  const std::set<std::string> wanted(addresses.begin(), addresses.end());
+  std::set<std::string> known;
+  std::vector<int> left;
+  for (const auto& [number, server] : servers_) {
+    if (server.left) continue;
+    known.insert(server.link->address());
+    if (wanted.count(server.link->address()) == 0) left.push_back(number);
+  }
+  // Newcomers first, so that there is somebody to take over.
+  for (const std::string& address : addresses) {
+    if (!known.insert(address).second) continue;
+    const int number = next_server_++;
+    KnownServer& server = servers_[number];
+    server.link =
+        std::make_unique<ServerLink>(address, security_, options_.same_host == SameHost::kAuto);
+    Tell(ServerJoined{.server = number, .travels = !server.link->is_same_host()});
+  }
+  for (const int number : left) {
+    servers_.at(number).left = true;
+    Tell(ServerLeft{.server = number});
+  }
+}
+
+ReadVerdict FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& cause, int reading) {
+  cause_ = cause;
+  reading_ = reading;
+  verdict_ = ReadVerdict::kRead;
+  schedule_.Handle(event, clock_(), actions_);
+  for (const ScheduleAction& action : actions_) {
+    std::visit([this](const auto& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { Note(what); }, action);
+  }
+  actions_.clear();
+  if (!work_.empty()) keeper_wakes_.SignalAll();
+  return verdict_;
+}
+
+void FeedLanes::Note(const AskServer& action) {
+  KnownServer::Question& question = servers_.at(action.server).questions[action.compact ? 1 : 0];
+  question.call = std::make_unique<ResolveCall>(*servers_.at(action.server).link,
+                                                SpecOf(action.compact), options_.connect_timeout,
+                                                [this, &question](absl::Status status) {
+                                                  MutexLock lock(mu_);
+                                                  question.ended = std::move(status);
+                                                  keeper_wakes_.SignalAll();
+                                                });
+  work_.start_calls.push_back(question.call.get());
+}
+
+void FeedLanes::Note(const ForgetServer& action) {
+  const auto server = servers_.find(action.server);
+  work_.forgotten_links.push_back(std::move(server->second.link));
+  servers_.erase(server);
+}
+
+void FeedLanes::Note(const OpenStream& action) {
+  FeedLane& lane = lanes_[action.lane];
+  const KnownServer& server = servers_.at(action.server);
+  if (lane.server != action.server || lane.wire.compact() != action.compact) {
+    UseServer(lane, action.server);
+  }
+  lane.compact = action.compact;
+  lane.wire.StreamBegins();
+  v1::StreamStepsRequest request;
+  *request.mutable_spec() = SpecOf(action.compact);
+  request.set_first_step(action.first_step);
+  request.set_count(action.count);
+  request.set_stride(action.stride);
+  request.set_core_begin(shape_->core_begin);
+  request.set_core_end(shape_->core_end);
+  *request.mutable_expected() = action.compact ? *server.compact_identity : *server.identity;
+  lane.cursor.emplace(action.compact ? finisher_->shape() : shape_, action.first_step,
+                      action.first_step + action.count * action.stride, action.stride);
+  lane.stream = std::make_unique<ChunkStream>(std::move(request), action.lane, *this);
+  work_.start_streams.emplace_back(lane.stream.get(), server.link.get());
+}
+
+void FeedLanes::Note(const StopStream& action) {
+  FeedLane& lane = lanes_.at(action.lane);
+  lane.stopping = true;
+  if (action.silent) {
+    ++stats_.streams_lost;
+    servers_.at(lane.server)
+        .Failed(absl::UnavailableError(absl::StrCat(
+            "the server has sent nothing for ", absl::FormatDuration(options_.silence_timeout))));
+  }
+  if (action.lane == reading_) {
+    verdict_ = ReadVerdict::kStop;
+    return;
+  }
+  (action.paused ? work_.cancel_paused : work_.cancel_reading).push_back(lane.stream.get());
+}
+
+void FeedLanes::Note(const PauseStream& action) {
+  SYSTOLE_CHECK(action.lane == reading_);
+  lanes_.at(action.lane).held = true;
+  verdict_ = ReadVerdict::kPause;
+}
+
+void FeedLanes::Note(const ResumeStream& action) {
+  resumed_.push_back(lanes_.at(action.lane).stream.get());
+}
+
+void FeedLanes::Note(const DeliverStep& action) {
+  FeedLane& lane = lanes_.at(action.lane);
+  window_->Put(action.step, std::exchange(lane.buffer, nullptr));
+  ++stats_.steps_received;
+  stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
+  if (lane.compact) ++stats_.compact_steps;
+  if (action.step == window_->next_step()) trainer_wakes_.SignalAll();
+}
+
+void FeedLanes::Note(const CloseLane& action) {
+  const auto lane = lanes_.find(action.lane);
+  if (lane == lanes_.end()) return;  // It never had a stream.
+  // The memory may be the caller's, and goes back to it without the lock.
+  if (lane->second.buffer != nullptr) work_.unused.push_back(std::move(lane->second.buffer));
+  lanes_.erase(lane);
+}
+
+void FeedLanes::Note(const GiveUp& action) {
+  error_step_ = action.step;
+  error_ = action.failure.has_value()
+               ? LastWord(*action.failure, cause_)
+               : Unreachable(absl::StrCat("no server has sent step ", action.step, " for ",
+                                          absl::FormatDuration(action.waited)),
+                             servers_);
+  trainer_wakes_.SignalAll();
 }
 
 ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
   ChunkPlace place;
-  StepBuffer buffer;
   std::shared_ptr<StepShelf> shelf;
   std::shared_ptr<const StepFinisher> finisher;  // Of a stream that travels compactly.
   std::shared_ptr<const StepShape> shape;
   FeedLane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended,
                              // change the lane's cursor and the memory of its step.
+  uint8_t* buffer = nullptr;
   {
     MutexLock lock(mu_);
-    lane = &lanes_[static_cast<size_t>(index)];
-    lane->heard_at = clock_();
-    if (Stopped() || lane->step >= limit()) return ReadVerdict::kStop;
+    lane = &lanes_.at(index);
+    if (lane->stopping) return ReadVerdict::kStop;
+    schedule_.Handle(ChunkArrived{.lane = index}, clock_(), actions_);  // No action comes of it.
     if (!chunk.intact().ok()) {
       ++stats_.damaged_chunks;
       return lane->Stop(FailureKind::kDamaged, chunk.intact());
     }
     if (chunk.header().draining) {
-      return lane->Stop(FailureKind::kLost, absl::UnavailableError("the server is going away"));
+      return lane->Stop(FailureKind::kLeaving, absl::UnavailableError("the server is going away"));
     }
     const absl::StatusOr<ChunkPlace> accepted = chunk.Accept(*lane->cursor);
     // The server's bug, or a chunk before it was lost with a damaged frame.
@@ -80,7 +256,7 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& r
     place = *accepted;
     lane->wire.SliceBegins(chunk.header().waited_us, chunk.header().sent_us);
     if (lane->compact) finisher = finisher_;
-    buffer = window_->BufferOf(place.step);
+    buffer = lane->buffer.get();
     shelf = shelf_;
     shape = shape_;
   }
@@ -88,16 +264,16 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& r
     absl::StatusOr<StepBuffer> acquired = shelf->Acquire();
     MutexLock lock(mu_);
     if (!acquired.ok()) return lane->Stop(FailureKind::kFinal, acquired.status());
-    buffer = *std::move(acquired);
-    window_->BufferOf(place.step) = buffer;
+    lane->buffer = *std::move(acquired);
+    buffer = lane->buffer.get();
   }
-  const absl::Status put = chunk.PutInto(buffer.get(), place, *shape, finisher.get());
+  const absl::Status put = chunk.PutInto(buffer, place, *shape, finisher.get());
   MutexLock lock(mu_);
   if (!put.ok() && chunk.in_slot()) {
     // Sent as bytes the steps may be had from this server all the same. A shortage of ours may
     // pass, but one that outlasts an attempt would keep the lane from going on.
-    if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane->retry.is_failing())) {
-      servers_[static_cast<size_t>(lane->server)].link->StopSharing(put.message());
+    if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane->retries)) {
+      servers_.at(lane->server).link->StopSharing(put.message());
     }
     return lane->Stop(FailureKind::kLost, put);
   }
@@ -110,35 +286,28 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& r
   if (chunk.in_slot()) {
     stats_.shared_payload_bytes += payload_bytes;
   } else if (stats_.not_shared.empty()) {
-    stats_.not_shared = chunk.WhyNotShared(*servers_[static_cast<size_t>(lane->server)].link);
+    stats_.not_shared = chunk.WhyNotShared(*servers_.at(lane->server).link);
   }
-  return place.ends_step ? StepComplete(*lane, place.step) : ReadVerdict::kRead;
+  // The schedule may have stopped the stream meanwhile; what came is not told to it then.
+  if (lane->stopping) return ReadVerdict::kStop;
+  return place.ends_step ? StepComplete(index, *lane) : ReadVerdict::kRead;
 }
 
-ReadVerdict FeedLanes::StepComplete(FeedLane& lane, int64_t step) {
-  window_->SetComplete(step);
-  ++stats_.steps_received;
-  stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
-  if (lane.compact) ++stats_.compact_steps;
-  lane.step += static_cast<int64_t>(lanes_.size());
-  lane.retry.Progress();
-  if (step == window_->next_step()) trainer_wakes_.SignalAll();
+ReadVerdict FeedLanes::StepComplete(int index, FeedLane& lane) {
+  lane.retries = false;
   const bool held = std::exchange(lane.held, false);
-  if (lane.wire.StepEnds(held) && lane.step < limit()) {
-    ++stats_.wire_changes;
-    lane.changing = true;
-    return ReadVerdict::kStop;
-  }
-  // After the last chunk there is still the stream's status to be read.
-  if (lane.cursor->at_end() || window_->Allows(lane.step)) return ReadVerdict::kRead;
-  lane.paused = true;
-  lane.held = true;
-  return ReadVerdict::kPause;
+  const ReadVerdict verdict = Tell(StepArrived{.lane = index}, absl::OkStatus(), index);
+  if (verdict == ReadVerdict::kStop || !lane.wire.StepEnds(held)) return verdict;
+  const ReadVerdict changed =
+      Tell(FormChosen{.lane = index, .compact = lane.wire.compact()}, absl::OkStatus(), index);
+  if (changed != ReadVerdict::kStop) return verdict;  // It was the lane's last step.
+  ++stats_.wire_changes;
+  return changed;
 }
 
-void FeedLanes::OnStreamEnd(int index, absl::Status status) {
+void FeedLanes::OnStreamEnd(int index, StreamEnd end) {
   MutexLock lock(mu_);
-  lanes_[static_cast<size_t>(index)].ended = std::move(status);
+  lanes_.at(index).ended = std::move(end);
   keeper_wakes_.SignalAll();
 }
 
@@ -148,55 +317,68 @@ void FeedLanes::Keep() {
     {
       MutexLock lock(mu_);
       while (true) {
-        absl::Duration wait = absl::InfiniteDuration();
-        const absl::Duration now = clock_();
-        for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) KeepLane(i, now, work, wait);
+        EndWhatHasEnded();
+        Tell(Tick());
+        std::swap(work, work_);
         if (!work.empty()) break;
         if (stopping_ && AllIdle()) return;
-        keeper_wakes_.WaitFor(mu_, wait);
+        keeper_wakes_.WaitFor(mu_, std::max(absl::ZeroDuration(), schedule_.wake_at() - clock_()));
       }
     }
     work.Do();
   }
 }
 
-void FeedLanes::KeepLane(int index, absl::Duration now, KeeperWork& work, absl::Duration& wait) {
-  FeedLane& lane = lanes_[static_cast<size_t>(index)];
-  if (lane.resolved.has_value()) EndCall(lane, now, work);
-  if (lane.ended.has_value()) EndStream(lane, now, work);
-  if (lane.call != nullptr && Stopped() && !lane.cancelled) {
-    lane.cancelled = true;
-    work.cancel_calls.push_back(lane.call.get());
+void FeedLanes::EndWhatHasEnded() {
+  // Lanes and servers go with what their ends lead to: their numbers are collected first.
+  std::vector<int> lanes;
+  for (const auto& [number, lane] : lanes_) {
+    if (lane.ended.has_value()) lanes.push_back(number);
   }
-  if (lane.stream != nullptr) WatchStream(lane, now, work, wait);
-  if (!lane.idle()) return;
-  if (Stopped() || lane.step >= limit()) return;
-  if (now < lane.not_before) {
-    wait = std::min(wait, lane.not_before - now);
-    return;
+  for (const int number : lanes) EndStream(number);
+  std::vector<std::pair<int, bool>> questions;
+  for (auto& [number, server] : servers_) {
+    for (const bool compact : {false, true}) {
+      KnownServer::Question& question = server.questions[compact ? 1 : 0];
+      if (question.ended.has_value()) {
+        questions.emplace_back(number, compact);
+      } else if (question.call != nullptr && Stopped() && !question.cancelled) {
+        question.cancelled = true;
+        work_.cancel_calls.push_back(question.call.get());
+      }
+    }
   }
-  Begin(index, now, work);
+  for (const auto& [number, compact] : questions) EndQuestion(number, compact);
 }
 
-void FeedLanes::EndCall(FeedLane& lane, absl::Duration now, KeeperWork& work) {
-  KnownServer& server = servers_[static_cast<size_t>(lane.server)];
-  const absl::Status status = *lane.resolved;
-  const v1::ResolveFeedResponse& response = lane.call->response();
-  if (Stopped()) {
-    // Nobody asks any more.
-  } else if (lane.call->answer_damaged()) {
+void FeedLanes::EndQuestion(int number, bool compact) {
+  KnownServer& server = servers_.at(number);
+  KnownServer::Question question = std::exchange(server.questions[compact ? 1 : 0], {});
+  absl::Status status = *question.ended;
+  Failure failure = FailureOf(status.code(), question.call->pushback());
+  if (question.call->answer_damaged()) {
     ++stats_.damaged_answers;
-    Fail(lane, now, {FailureKind::kDamaged, status});
-  } else if (!status.ok()) {
-    // An error of the spec is an answer; one of these codes is none.
-    FailWith(lane, now, status);
-  } else if (absl::Status fits = CheckAnswer(response, lane.asks_for_compact); !fits.ok()) {
-    Fail(lane, now, {FailureKind::kFinal, fits});
-  } else {
-    (lane.asks_for_compact ? server.compact_identity : server.identity) = response.identity();
-    trainer_wakes_.SignalAll();
+    failure = {.kind = FailureKind::kDamaged};
+  } else if (status.ok()) {
+    status = CheckAnswer(question.call->response(), compact);
+    failure = {.kind = FailureKind::kFinal};
+    if (status.ok()) {
+      (compact ? server.compact_identity : server.identity) = question.call->response().identity();
+      trainer_wakes_.SignalAll();
+    }
+  } else if (absl::IsAborted(status)) {
+    ++stats_.damaged_requests;
   }
-  work.ended_calls.push_back(lane.TakeCall());
+  work_.ended_calls.push_back(std::move(question.call));
+  if (status.ok()) {
+    Tell(Answered{.server = number, .compact = compact});
+    return;
+  }
+  if (!Stopped()) {
+    ++stats_.streams_lost;
+    server.Failed(status);
+  }
+  Tell(AskFailed{.server = number, .compact = compact, .failure = failure}, server.Named(status));
 }
 
 absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact) {
@@ -210,124 +392,40 @@ absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool 
                        options_.allow_mixed_content);
 }
 
-void FeedLanes::EndStream(FeedLane& lane, absl::Duration now, KeeperWork& work) {
-  if (Stopped() || lane.step >= limit()) {
-    // Ended by us, or for good.
-  } else if (lane.changing) {
-    // Goes on at its next step, with the same server.
-  } else if (lane.reason.has_value()) {
-    Fail(lane, now, *lane.reason);
-  } else if (!lane.ended->ok()) {
-    FailWith(lane, now, *lane.ended);
-  } else if (!lane.cursor->at_end()) {
-    Fail(lane, now,
-         {FailureKind::kLost,
-          absl::UnavailableError(absl::StrCat("the stream ended before step ", lane.step))});
-  } else {
-    const bool avoided = servers_[static_cast<size_t>(lane.home)].IsAvoided(now);
-    if (!avoided && lane.server != lane.home) UseServer(lane, lane.home);
+void FeedLanes::EndStream(int number) {
+  FeedLane& lane = lanes_.at(number);
+  std::optional<LaneEnding> ending;
+  // One that we have cancelled says nothing of its server.
+  if (!lane.stopping) ending = lane.Ending();
+  const int server = lane.server;
+  work_.ended_streams.push_back(lane.TakeStream());
+  if (!ending.has_value()) {
+    Tell(StreamEnded{.lane = number});
+    return;
   }
-  work.ended_streams.push_back(lane.TakeStream());
-}
-
-void FeedLanes::WatchStream(FeedLane& lane, absl::Duration now, KeeperWork& work,
-                            absl::Duration& wait) {
-  if (lane.cancelled) return;
-  const bool wanted = !Stopped() && (lane.cursor->at_end() || lane.step < limit());
-  if (wanted && lane.paused) return;
-  if (wanted) {
-    const absl::Duration due = lane.heard_at + options_.silence_timeout;
-    if (now < due) {
-      wait = std::min(wait, due - now);
-      return;
-    }
-    lane.reason = {FailureKind::kLost, absl::UnavailableError(absl::StrCat(
-                                           "the server has sent nothing for ",
-                                           absl::FormatDuration(options_.silence_timeout)))};
-  }
-  lane.cancelled = true;
-  (lane.paused ? work.cancel_paused : work.cancel_reading).push_back(lane.stream.get());
-  lane.paused = false;
-}
-
-void FeedLanes::Begin(int index, absl::Duration now, KeeperWork& work) {
-  FeedLane& lane = lanes_[static_cast<size_t>(index)];
-  KnownServer& server = servers_[static_cast<size_t>(lane.server)];
-  lane.heard_at = now;
-  if (!server.identity.has_value()) return Ask(index, /*compact=*/false, work);
-  if (!window_.has_value() || !window_->Allows(lane.step)) return;  // Start() and Next() wake us.
-  // What is to be streamed is asked about first: the answer's identity proves to both ends that
-  // they mean one spec.
-  if (lane.wire.compact() && !server.compact_identity.has_value()) {
-    return Ask(index, /*compact=*/true, work);
-  }
-  const int64_t stride = static_cast<int64_t>(lanes_.size());
-  const int64_t count = std::min((limit() - lane.step + stride - 1) / stride, kStepsPerStream);
-  lane.compact = lane.wire.compact();
-  lane.wire.StreamBegins();
-  const v1::StreamStepsRequest request = lane.Request(
-      lane.compact ? finisher_->spec() : spec_,
-      lane.compact ? *server.compact_identity : *server.identity, *shape_, count, stride);
-  lane.cursor.emplace(lane.compact ? finisher_->shape() : shape_, lane.step,
-                      lane.step + count * stride, stride);
-  lane.stream = std::make_unique<ChunkStream>(request, index, *this);
-  lane.heard_at = now;
-  work.start_streams.emplace_back(lane.stream.get(), server.link.get());
-}
-
-void FeedLanes::Ask(int index, bool compact, KeeperWork& work) {
-  FeedLane& lane = lanes_[static_cast<size_t>(index)];
-  lane.asks_for_compact = compact;
-  lane.call = std::make_unique<ResolveCall>(
-      *servers_[static_cast<size_t>(lane.server)].link, compact ? finisher_->spec() : spec_,
-      options_.connect_timeout, [this, index](absl::Status status) {
-        MutexLock lock(mu_);
-        lanes_[static_cast<size_t>(index)].resolved = std::move(status);
-        keeper_wakes_.SignalAll();
-      });
-  work.start_calls.push_back(lane.call.get());
+  lane.retries = true;
+  ++stats_.streams_lost;
+  if (absl::IsAborted(ending->status)) ++stats_.damaged_requests;
+  servers_.at(server).Failed(ending->status);
+  Tell(StreamEnded{.lane = number, .failure = ending->failure},
+       servers_.at(server).Named(ending->status));
 }
 
 void FeedLanes::UseServer(FeedLane& lane, int server) {
   lane.server = server;
   // Between processes of one machine nothing travels.
-  const bool travels = !servers_[static_cast<size_t>(server)].link->is_same_host();
+  const bool travels = !servers_.at(server).link->is_same_host();
   lane.wire =
       finisher_ != nullptr && travels ? WireChooser(wire_, finisher_->ratio()) : WireChooser();
 }
 
-void FeedLanes::FailWith(FeedLane& lane, absl::Duration now, const absl::Status& status) {
-  if (absl::IsAborted(status)) ++stats_.damaged_requests;
-  Fail(lane, now, {KindOf(status.code()), status});
-}
-
-void FeedLanes::Fail(FeedLane& lane, absl::Duration now, const LaneEnding& ending) {
-  KnownServer& server = servers_[static_cast<size_t>(lane.server)];
-  ++stats_.streams_lost;
-  server.Failed(now, ending.status);
-  const absl::Duration limit =
-      stats_.steps_received > 0 ? options_.retry_for : options_.connect_timeout;
-  if (!lane.retry.is_failing()) lane.lost = lane.server;
-  const std::optional<absl::Duration> wait = lane.retry.Failed(ending.kind, now, limit);
-  if (wait.has_value()) {
-    lane.not_before = now + *wait;
-    const int next = (lane.server + 1) % static_cast<int>(servers_.size());
-    if (next != lane.server) UseServer(lane, next);
-    return;
-  }
-  EndFeed(lane.step, lane.GaveUp(ending, servers_, limit));
-}
-
-void FeedLanes::EndFeed(int64_t step, absl::Status status) {
-  if (step >= error_step_) return;
-  error_step_ = step;
-  error_ = std::move(status);
-  trainer_wakes_.SignalAll();
-}
-
 bool FeedLanes::AllIdle() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
-                     [](const FeedLane& lane) { return lane.idle(); });
+                     [](const auto& entry) { return entry.second.stream == nullptr; }) &&
+         std::all_of(servers_.begin(), servers_.end(), [](const auto& entry) {
+           return entry.second.questions[0].call == nullptr &&
+                  entry.second.questions[1].call == nullptr;
+         });
 }
 
 }  // namespace systole

@@ -1,9 +1,11 @@
-// The machinery of a FeedClient: lanes (client/feed/feed_lane.h) that fill a window of steps, and
-// the keeper, the one thread that opens and ends their streams.
+// The machinery of a FeedClient: carries out what its schedule (client/schedule) decides. Lanes
+// (client/feed/feed_lane.h) fill a window of steps; the keeper is the one thread that opens and
+// ends their streams.
 //
-// gRPC's threads only copy chunks and note what happened. The keeper makes every decision about a
-// failure (client/feed/lane_retry.h has the rules). The keeper and the trainer wait on one
-// condition each; nothing else waits.
+// gRPC's threads copy chunks and tell the schedule when a step is complete; the trainer tells it
+// when one is taken. Everything else is told by the keeper, which also does all that the schedule
+// wants of gRPC. The keeper and the trainer wait on one condition each; so does the watcher, which
+// is there if the list of servers may change. Nothing else waits.
 //
 // Next() is for one thread; the other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_LANES_H_
@@ -12,8 +14,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,12 +31,15 @@
 #include "client/feed/feed_watch.h"
 #include "client/feed/keeper_work.h"
 #include "client/feed/known_server.h"
+#include "client/feed/server_list.h"
+#include "client/feed/server_security.h"
 #include "client/feed/slot_reader.h"
 #include "client/feed/step.h"
 #include "client/feed/step_finisher.h"
 #include "client/feed/step_shelf.h"
 #include "client/feed/step_window.h"
 #include "client/feed/wire_chooser.h"
+#include "client/schedule/step_schedule.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
@@ -43,9 +50,6 @@
 
 namespace systole {
 
-// The most steps that one stream is asked for; then the lane opens a new one. So a server that came
-// back gets its lane back, and a server that wants to stop need not wait long.
-inline constexpr int64_t kStepsPerStream = 1024;
 // WireChooser starts to count anew in each stream, and skips its first step. With shorter streams
 // AUTO could never decide again once it wants kMaxWantedSteps steps.
 static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
@@ -53,13 +57,17 @@ static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
 class FeedLanes : public ChunkListener {
  public:
   // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
-  // first step wanted.
-  FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options);
-  // Cancels all calls and streams, and waits until gRPC has let go of them.
+  // first step wanted; `list` is of options.servers.
+  FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
+            std::shared_ptr<const ChannelSecurity> security);
+  // Cancels all calls and streams, and waits until gRPC has let go of them, and for the name
+  // service if a name is being looked up.
   ~FeedLanes() override;
 
   // Waits for a server's answer. See FeedClient::Create().
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
+  // How many servers there are now.
+  int64_t num_servers() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing is
   // to travel compactly; `order` tells masked examples from padding. Called once, after an answer.
@@ -80,58 +88,76 @@ class FeedLanes : public ChunkListener {
   // ChunkListener.
   ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
                       SlotReader* slots) override ABSL_LOCKS_EXCLUDED(mu_);
-  void OnStreamEnd(int lane, absl::Status status) override ABSL_LOCKS_EXCLUDED(mu_);
+  void OnStreamEnd(int lane, StreamEnd end) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The keeper's loop and its parts. Each part may shorten `wait`, the time until something is due.
+  // Tells the schedule what has happened and notes what it wants in `work_` and `resumed_`.
+  // `cause` is the error behind the event, if there is one. Returns what the stream of `reading`
+  // does next: the lane whose callback this is, if it is one.
+  ReadVerdict Tell(const ScheduleEvent& event, const absl::Status& cause = absl::OkStatus(),
+                   int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One for each action.
+  void Note(const AskServer& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const ForgetServer& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const OpenStream& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const StopStream& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const PauseStream& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const ResumeStream& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const DeliverStep& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const CloseLane& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const GiveUp& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The keeper's loop and its parts.
   void Keep() ABSL_LOCKS_EXCLUDED(mu_);
-  void KeepLane(int index, absl::Duration now, KeeperWork& work, absl::Duration& wait)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndCall(FeedLane& lane, absl::Duration now, KeeperWork& work)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndStream(FeedLane& lane, absl::Duration now, KeeperWork& work)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WatchStream(FeedLane& lane, absl::Duration now, KeeperWork& work, absl::Duration& wait)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Begin(int index, absl::Duration now, KeeperWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Asks the lane's server what the spec yields. `compact`: asks about StepFinisher::spec()
-  // instead, the spec whose tensors travel compactly.
-  void Ask(int index, bool compact, KeeperWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Fail(FeedLane& lane, absl::Duration now, const LaneEnding& ending)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Fail() with a status that a server or gRPC gave.
-  void FailWith(FeedLane& lane, absl::Duration now, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndWhatHasEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndQuestion(int number, bool compact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndStream(int number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The lane goes on with `server`. It chooses the form anew, because the way there is another one.
   void UseServer(FeedLane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Counts a complete step. Returns what the stream does next.
-  ReadVerdict StepComplete(FeedLane& lane, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What the stream does after a complete step of lane `index`.
+  ReadVerdict StepComplete(int index, FeedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const v1::FeedSpec& SpecOf(bool compact) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return compact ? finisher_->spec() : spec_;
+  }
+
+  // The watcher's loop, if the list of servers may change.
+  void WatchServers() ABSL_LOCKS_EXCLUDED(mu_);
+  void ReadServers() ABSL_LOCKS_EXCLUDED(mu_);
+  // The servers are those at `addresses` from now on.
+  void SetServers(const std::vector<std::string>& addresses) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // FailedPrecondition if `answer` is about another feed than the first answer; Internal if the
   // spec cannot yield it. `compact`: `answer` is about what travels compactly.
   absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the feed before `step` with `status`, unless it ends earlier.
-  void EndFeed(int64_t step, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether Next() has an answer.
   bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || !cancelled_.ok(); }
   // Steps from here on are not wanted.
   int64_t limit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return std::min(end_step_, error_step_);
   }
+  bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || !cancelled_.ok(); }
 
   // Constant after construction.
   const v1::FeedSpec spec_;  // Without `wire`, which is not for the servers.
   const v1::Wire wire_;
   const FeedClientOptions options_;
+  const ServerList list_;
+  const std::shared_ptr<const ChannelSecurity> security_;
   const MonotonicClock clock_;
 
   mutable Mutex mu_;
   CondVar keeper_wakes_;
   CondVar trainer_wakes_;
-  std::vector<KnownServer> servers_ ABSL_GUARDED_BY(mu_);
-  std::vector<FeedLane> lanes_ ABSL_GUARDED_BY(mu_);
+  CondVar watcher_wakes_;
+  StepSchedule schedule_ ABSL_GUARDED_BY(mu_);
+  std::map<int, KnownServer> servers_ ABSL_GUARDED_BY(mu_);
+  int next_server_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status list_error_ ABSL_GUARDED_BY(mu_);  // Of the last attempt to read the list.
+  std::map<int, FeedLane> lanes_ ABSL_GUARDED_BY(mu_);
+  // What the schedule wants of gRPC: for the keeper, and reads for whoever told the schedule.
+  KeeperWork work_ ABSL_GUARDED_BY(mu_);
+  std::vector<ChunkStream*> resumed_ ABSL_GUARDED_BY(mu_);
   std::optional<v1::ResolveFeedResponse> answer_ ABSL_GUARDED_BY(mu_);
   // Set by Start().
   std::shared_ptr<const StepShape> shape_ ABSL_GUARDED_BY(mu_);
@@ -147,7 +173,15 @@ class FeedLanes : public ChunkListener {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
 
-  std::unique_ptr<WorkerPool> keeper_;  // One thread.
+  // Of the Tell() under way.
+  absl::Status cause_ ABSL_GUARDED_BY(mu_);
+  int reading_ ABSL_GUARDED_BY(mu_) = -1;
+  ReadVerdict verdict_ ABSL_GUARDED_BY(mu_) = ReadVerdict::kRead;
+  ScheduleActions actions_ ABSL_GUARDED_BY(mu_);  // Kept, so that a step allocates nothing.
+
+  // One thread each.
+  std::unique_ptr<WorkerPool> keeper_;
+  std::unique_ptr<WorkerPool> watcher_;
 };
 
 }  // namespace systole

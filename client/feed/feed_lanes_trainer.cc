@@ -26,6 +26,11 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
       MutexLock lock(mu_);
       if (!answer_.has_value() && error_.ok()) {
         const absl::Duration left = deadline - clock_();
+        // A name may get an address yet. A list that is wrong is for a person to mend.
+        if (servers_.empty() && !list_error_.ok() &&
+            (left <= absl::ZeroDuration() || !absl::IsUnavailable(list_error_))) {
+          return list_error_;
+        }
         if (left <= absl::ZeroDuration()) {
           return Unreachable(absl::StrCat("no server has answered within ",
                                           absl::FormatDuration(options_.connect_timeout)),
@@ -50,15 +55,13 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
   shape_ = std::move(shape);
   finisher_ = std::move(finisher);
   order_ = std::move(order);
-  if (finisher_ != nullptr) {
-    for (FeedLane& lane : lanes_) UseServer(lane, lane.server);
-  }
   shelf_ = StepShelf::Create(shape_->bytes(), window_steps + kStepsInHand, options_.memory);
   window_.emplace(options_.first_step, window_steps);
   end_step_ = end_step;
-  // The time until now was the trainer's.
-  for (FeedLane& lane : lanes_) lane.retry.Progress();
-  keeper_wakes_.SignalAll();
+  Tell(FeedStarted{.first_step = options_.first_step,
+                   .end_step = end_step,
+                   .window = window_steps,
+                   .compact = finisher_ != nullptr && wire_ == v1::COMPACT});
 }
 
 absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
@@ -77,18 +80,11 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
       }
       if (number >= end_step_) return std::optional<Step>();
       if (number >= error_step_) return error_;
+      Tell(StepWanted());
       trainer_wakes_.Wait(mu_);
     }
-    for (FeedLane& lane : lanes_) {
-      if (!window_->Allows(lane.step)) continue;
-      if (lane.paused) {
-        lane.paused = false;
-        lane.heard_at = clock_();
-        resumed.push_back(lane.stream.get());
-      } else if (lane.stream == nullptr) {
-        keeper_wakes_.SignalAll();
-      }
-    }
+    Tell(StepTaken());
+    resumed.swap(resumed_);
   }
   // A stream with a chunk asked for does not end before that was answered, so these are still
   // there.
@@ -102,13 +98,14 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
 }
 
 bool FeedLanes::HasNext() const {
-  return !cancelled_.ok() || window_->IsNextComplete() || window_->next_step() >= limit();
+  return !cancelled_.ok() || window_->HasNext() || window_->next_step() >= limit();
 }
 
 bool FeedLanes::WaitForNext(absl::Duration timeout) {
   const absl::Duration end = clock_() + timeout;
   MutexLock lock(mu_);
   while (!HasNext()) {
+    Tell(StepWanted());
     const absl::Duration left = end - clock_();
     if (left <= absl::ZeroDuration()) return false;
     trainer_wakes_.WaitFor(mu_, left);
@@ -120,6 +117,7 @@ void FeedLanes::Cancel(absl::Status status) {
   SYSTOLE_CHECK(!status.ok());
   MutexLock lock(mu_);
   if (cancelled_.ok()) cancelled_ = std::move(status);
+  Tell(FeedStopped());
   trainer_wakes_.SignalAll();
   keeper_wakes_.SignalAll();
 }
@@ -131,23 +129,38 @@ int64_t FeedLanes::next_step() const {
 
 FeedClientStats FeedLanes::stats() const {
   MutexLock lock(mu_);
-  return stats_;
+  FeedClientStats stats = stats_;
+  const ScheduleCounts& counts = schedule_.counts();
+  stats.retries = counts.retries;
+  stats.hedges_won = counts.hedges_won;
+  stats.hedges_lost = counts.hedges_lost;
+  stats.relieved_steps = counts.relieved_steps;
+  stats.membership_changes = counts.membership_changes;
+  stats.probes = counts.probes;
+  return stats;
 }
 
 std::optional<FeedWaiting> FeedLanes::waiting() const {
   MutexLock lock(mu_);
-  std::optional<FeedWaiting> longest;
-  if (Stopped()) return longest;
-  const absl::Duration now = clock_();
-  const bool started = stats_.steps_received > 0;
-  const int64_t next = window_.has_value() ? window_->next_step() : options_.first_step;
-  for (const FeedLane& lane : lanes_) {
-    if (lane.step >= limit()) continue;
-    std::optional<FeedWaiting> waiting = lane.Waiting(servers_, options_, now, started, next);
-    if (!waiting.has_value()) continue;
-    if (!longest.has_value() || waiting->waited > longest->waited) longest = std::move(waiting);
+  if (Stopped()) return std::nullopt;
+  const std::optional<ScheduleWaiting> wait = schedule_.Waiting(clock_());
+  if (!wait.has_value()) return std::nullopt;
+  FeedWaiting waiting = {.asking = servers_.at(wait->asking).link->address(),
+                         .waited = wait->waited,
+                         .limit = wait->limit,
+                         .started = stats_.steps_received > 0};
+  if (wait->lost.has_value()) {
+    const KnownServer& lost = servers_.at(*wait->lost);
+    waiting.lost = lost.link->address();
+    waiting.error = std::string(lost.last_error.message());
   }
-  return longest;
+  return waiting;
+}
+
+int64_t FeedLanes::num_servers() const {
+  MutexLock lock(mu_);
+  return std::count_if(servers_.begin(), servers_.end(),
+                       [](const auto& entry) { return !entry.second.left; });
 }
 
 }  // namespace systole

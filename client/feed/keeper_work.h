@@ -1,5 +1,5 @@
-// The work that the keeper of a FeedClient's lanes does after it has released the lock: everything
-// that calls gRPC.
+// What the schedule of a FeedClient's lanes has decided and the keeper does after it has released
+// the lock: everything that calls gRPC.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_FEED_KEEPER_WORK_H_
@@ -11,12 +11,15 @@
 
 #include "client/feed/chunk_stream.h"
 #include "client/feed/server_link.h"
+#include "client/feed/step.h"
 
 namespace systole {
 
 struct KeeperWork {
+  std::vector<std::unique_ptr<ServerLink>> forgotten_links;  // First: the others may use them.
   std::vector<std::unique_ptr<ChunkStream>> ended_streams;
   std::vector<std::unique_ptr<ResolveCall>> ended_calls;
+  std::vector<StepBuffer> unused;
   std::vector<ChunkStream*> cancel_reading;
   std::vector<ChunkStream*> cancel_paused;
   std::vector<ResolveCall*> cancel_calls;

@@ -4,13 +4,12 @@
 #ifndef SYSTOLE_CLIENT_FEED_KNOWN_SERVER_H_
 #define SYSTOLE_CLIENT_FEED_KNOWN_SERVER_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "client/feed/server_link.h"
 #include "systole/v1/service.pb.h"
 
@@ -23,19 +22,26 @@ struct KnownServer {
   std::optional<v1::FeedIdentity> identity;
   // The same for the compact form. The client asks for it when it first needs it.
   std::optional<v1::FeedIdentity> compact_identity;
-  std::optional<absl::Duration> failed_at;
   absl::Status last_error;
+  bool left = false;  // It is not in the list any more.
+
+  // A question under way, and its status once its callback has run.
+  struct Question {
+    std::unique_ptr<ResolveCall> call;
+    std::optional<absl::Status> ended;
+    bool cancelled = false;
+  };
+  // By form: what the spec yields as it is, and in compact form.
+  Question questions[2];
 
   // A stream or a question has ended with `error`.
-  void Failed(absl::Duration now, const absl::Status& error);
-  // Whether it failed a short time ago, so that others are preferred.
-  bool IsAvoided(absl::Duration now) const;
+  void Failed(const absl::Status& error);
   // `status` with the server's address added to its message.
   absl::Status Named(const absl::Status& status) const;
 };
 
 // Unavailable. The message is `what`, then every server with its last error.
-absl::Status Unreachable(absl::string_view what, absl::Span<const KnownServer> servers);
+absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers);
 
 }  // namespace systole
 

@@ -11,7 +11,6 @@
 #include "core/status/status_macros.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
@@ -21,6 +20,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr absl::string_view kXdsPrefix = "xds:///";
 constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
 
 // For all but ResolveFeed the channel's limit holds.
@@ -30,8 +30,9 @@ std::string ServiceConfig() {
       R"("maxResponseMessageBytes":)", kMaxFeedAnswerBytes, "}]}");
 }
 
-grpc::ChannelArguments ChannelArgs() {
+grpc::ChannelArguments ChannelArgs(const std::string& server_name) {
   grpc::ChannelArguments args;
+  if (!server_name.empty()) args.SetSslTargetNameOverride(server_name);
   args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
   args.SetServiceConfigJSON(ServiceConfig());
   // The receiver announces it; 16 KiB frames cost a third of the rate.
@@ -43,7 +44,7 @@ grpc::ChannelArguments ChannelArgs() {
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A lane decides when to try again (client/feed/lane_retry.h); gRPC's own pause, 1 s to 2 min by
+  // The schedule decides when to try again (client/schedule); gRPC's own pause, 1 s to 2 min by
   // default, would answer for the server in the meantime. The minimum is also how long one
   // connection attempt may take.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -58,7 +59,9 @@ grpc::ChannelArguments ChannelArgs() {
 
 // gRPC would take "host:1" for a scheme.
 std::string Target(const std::string& address) {
-  return absl::StartsWith(address, kUnixPrefix) ? address : absl::StrCat("dns:///", address);
+  return absl::StartsWith(address, kUnixPrefix) || absl::StartsWith(address, kXdsPrefix)
+             ? address
+             : absl::StrCat("dns:///", address);
 }
 
 absl::StatusOr<std::unique_ptr<SlotReader>> ConnectSlots(absl::string_view address) {
@@ -71,6 +74,8 @@ absl::StatusOr<std::unique_ptr<SlotReader>> ConnectSlots(absl::string_view addre
 absl::Status CheckServerAddress(absl::string_view address) {
   if (absl::StartsWith(address, kUnixPrefix)) {
     if (address.size() > kUnixPrefix.size()) return absl::OkStatus();
+  } else if (absl::StartsWith(address, kXdsPrefix)) {
+    if (address.size() > kXdsPrefix.size()) return absl::OkStatus();
   } else {
     const size_t colon = address.rfind(':');
     int port = 0;
@@ -85,10 +90,25 @@ absl::Status CheckServerAddress(absl::string_view address) {
                                                  "127.0.0.1:8470"));
 }
 
-ServerLink::ServerLink(std::string address, bool share_memory)
+std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context) {
+  const auto& trailing = context.GetServerTrailingMetadata();
+  const auto found = trailing.find("grpc-retry-pushback-ms");
+  int32_t milliseconds = 0;
+  if (found == trailing.end() ||
+      !absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()),
+                        &milliseconds) ||
+      milliseconds < 0) {  // Less than 0: do not try again, as without it.
+    return std::nullopt;
+  }
+  return absl::Milliseconds(milliseconds);
+}
+
+ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
+                       bool share_memory)
     : address_(std::move(address)),
-      channel_(grpc::CreateCustomChannel(Target(address_), grpc::InsecureChannelCredentials(),
-                                         ChannelArgs())),
+      security_(std::move(security)),
+      channel_(grpc::CreateCustomChannel(Target(address_), security_->ChannelCredentials(),
+                                         ChannelArgs(security_->server_name()))),
       stub_(v1::Systole::NewStub(channel_)),
       share_memory_(share_memory),
       not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {}
@@ -125,6 +145,7 @@ ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Durat
 }
 
 void ResolveCall::Start() {
+  link_.AddToken(context_);
   grpc::GenericStub stub(link_.channel());
   stub.UnaryCall(&context_, kResolveMethod, grpc::StubOptions(), &request_.bytes, &response_bytes_,
                  [this](grpc::Status status) { done_(TakeAnswer(status)); });

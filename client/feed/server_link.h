@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/feed/server_security.h"
 #include "client/feed/slot_reader.h"
 #include "core/concurrency/mutex.h"
 #include "grpcpp/channel.h"
@@ -24,20 +26,27 @@
 
 namespace systole {
 
-// InvalidArgument unless `address` is "HOST:PORT" or "unix:PATH".
+// InvalidArgument unless `address` is "HOST:PORT", "unix:PATH" or "xds:///NAME".
 absl::Status CheckServerAddress(absl::string_view address);
+
+// How long the server asked to be left alone, in the trailing metadata "grpc-retry-pushback-ms" of
+// a call that has ended; nullopt if it did not.
+std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 
 class ServerLink {
  public:
   // Connects when first used. `share_memory`: read slices from the server's memory if possible.
   // REQUIRES: CheckServerAddress(address) is OK.
-  explicit ServerLink(std::string address, bool share_memory = false);
+  ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
+             bool share_memory = false);
 
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Systole::Stub& stub() { return *stub_; }
+  // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
+  void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
   // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
   // server is not on this machine, does not share, or is another user's.
@@ -49,6 +58,7 @@ class ServerLink {
 
  private:
   const std::string address_;
+  const std::shared_ptr<const ChannelSecurity> security_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Systole::Stub> stub_;
   mutable Mutex mu_;
@@ -71,6 +81,8 @@ class ResolveCall {
   const v1::ResolveFeedResponse& response() const { return response_; }
   // Whether `done` got an error because the answer was damaged on the way.
   bool answer_damaged() const { return answer_damaged_; }
+  // REQUIRES: `done` was called.
+  std::optional<absl::Duration> pushback() const { return PushbackOf(context_); }
 
  private:
   absl::Status TakeAnswer(const grpc::Status& status);

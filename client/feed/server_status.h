@@ -9,23 +9,28 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/feed/server_security.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
 
 // Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
-//   InvalidArgument   `address` has neither form.
+//   InvalidArgument   `address` has neither form. Also the errors of ChannelSecurity::Open().
+//   Unauthenticated   the server wants a credential.
 //   Unavailable, DeadlineExceeded  no answer within `timeout`; names the server.
 //   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.
 //   Internal          the answer holds an impossible number; names the field.
 absl::StatusOr<v1::ServerStatusResponse> AskServerStatus(const std::string& address,
-                                                         absl::Duration timeout);
+                                                         absl::Duration timeout,
+                                                         const ServerSecurity& security = {});
 absl::StatusOr<v1::ListDatasetsResponse> AskDatasets(const std::string& address,
-                                                     absl::Duration timeout);
+                                                     absl::Duration timeout,
+                                                     const ServerSecurity& security = {});
 //   NotFound          the server has no dataset of this name.
 absl::StatusOr<v1::DescribeDatasetResponse> AskDataset(const std::string& address,
                                                        const std::string& dataset,
-                                                       absl::Duration timeout);
+                                                       absl::Duration timeout,
+                                                       const ServerSecurity& security = {});
 
 }  // namespace systole
 

@@ -6,16 +6,14 @@
 
 namespace systole {
 
-StepWindow::Slot& StepWindow::SlotOf(int64_t step) {
-  SYSTOLE_CHECK(Allows(step));
-  return slots_[static_cast<size_t>(step % size())];
+void StepWindow::Put(int64_t step, StepBuffer buffer) {
+  SYSTOLE_CHECK(Allows(step) && buffer != nullptr && SlotOf(step) == nullptr);
+  SlotOf(step) = std::move(buffer);
 }
 
 std::optional<StepBuffer> StepWindow::TakeNext() {
-  Slot& slot = SlotOf(next_);
-  if (!slot.complete) return std::nullopt;
-  StepBuffer buffer = std::move(slot.buffer);
-  slot = Slot();
+  if (!HasNext()) return std::nullopt;
+  StepBuffer buffer = std::exchange(SlotOf(next_), nullptr);
   ++next_;
   return buffer;
 }

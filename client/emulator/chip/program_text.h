@@ -9,7 +9,7 @@
 
 #include "client/emulator/chip/program.h"
 #include "client/emulator/chip/published.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 namespace systole::emulator {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/html/html_text.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 namespace systole::emulator {
 namespace {

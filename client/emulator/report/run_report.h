@@ -17,7 +17,7 @@
 #include "client/emulator/report/number_text.h"
 #include "client/emulator/report/step_history.h"
 #include "client/emulator/training/training_report.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 
 namespace systole::emulator {
 

@@ -53,18 +53,24 @@ std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
   return ValueOrRaise(ResumeToken::Decode(*text));
 }
 
-std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
-                                       std::vector<std::string> servers,
-                                       const std::optional<std::string>& token, int64_t first_step,
-                                       std::pair<int, int> cores, int64_t prefetch_bytes,
-                                       int64_t max_step_bytes, double connect_timeout,
-                                       double retry_for, double silence_timeout, double backoff,
-                                       double max_backoff, bool share_memory,
-                                       bool allow_mixed_content) {
+std::unique_ptr<FeedHandle> OpenClient(
+    const nb::bytes& serialized, std::vector<std::string> servers,
+    const std::optional<std::string>& token, int64_t first_step, std::pair<int, int> cores,
+    int64_t prefetch_bytes, int64_t max_step_bytes, double connect_timeout, double retry_for,
+    double silence_timeout, double hedge_fraction, double backoff, double max_backoff,
+    bool share_memory, bool allow_mixed_content, bool tls, std::string tls_ca,
+    std::string tls_certificate, std::string tls_key, std::string tls_server_name,
+    std::string token_file) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   const FeedClientOptions options = {
       .servers = std::move(servers),
+      .security = {.tls = tls,
+                   .ca_file = std::move(tls_ca),
+                   .certificate_file = std::move(tls_certificate),
+                   .key_file = std::move(tls_key),
+                   .server_name = std::move(tls_server_name),
+                   .token_file = std::move(token_file)},
       .same_host = share_memory ? SameHost::kAuto : SameHost::kOff,
       .first_step = first_step,
       .core_begin = cores.first,
@@ -75,6 +81,7 @@ std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
       .connect_timeout = absl::Seconds(connect_timeout),
       .retry_for = absl::Seconds(retry_for),
       .silence_timeout = absl::Seconds(silence_timeout),
+      .hedge_fraction = hedge_fraction,
       .backoff = absl::Seconds(backoff),
       .max_backoff = absl::Seconds(max_backoff),
       .start_at_once = false,
@@ -269,6 +276,13 @@ nb::dict FeedHandle::Stats() {
   dict["compact_steps"] = stats.compact_steps;
   dict["wire_changes"] = stats.wire_changes;
   dict["streams_lost"] = stats.streams_lost;
+  dict["retries"] = stats.retries;
+  dict["hedges_won"] = stats.hedges_won;
+  dict["hedges_lost"] = stats.hedges_lost;
+  dict["relieved_steps"] = stats.relieved_steps;
+  dict["membership_changes"] = stats.membership_changes;
+  dict["bad_server_lists"] = stats.bad_server_lists;
+  dict["probes"] = stats.probes;
   dict["masked_examples"] = stats.masked_examples;
   dict["padded_examples"] = stats.padded_examples;
   dict["masked_records"] = stats.masked_records;
@@ -329,8 +343,11 @@ void DeclareFeeds(nb::module_& module) {
       .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
                   nb::arg("prefetch_bytes"), nb::arg("max_step_bytes"), nb::arg("connect_timeout"),
-                  nb::arg("retry_for"), nb::arg("silence_timeout"), nb::arg("backoff"),
-                  nb::arg("max_backoff"), nb::arg("share_memory"), nb::arg("allow_mixed_content"))
+                  nb::arg("retry_for"), nb::arg("silence_timeout"), nb::arg("hedge_fraction"),
+                  nb::arg("backoff"), nb::arg("max_backoff"), nb::arg("share_memory"),
+                  nb::arg("allow_mixed_content"), nb::arg("tls"), nb::arg("tls_ca"),
+                  nb::arg("tls_certificate"), nb::arg("tls_key"), nb::arg("tls_server_name"),
+                  nb::arg("token_file"))
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
                   nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("cache"),

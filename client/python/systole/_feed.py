@@ -257,19 +257,29 @@ class BaseFeed(Iterator[Batch]):
 class Feed(BaseFeed):
     """A feed from servers, which share the work and stand in for each other.
 
-    servers:            "host:port" or "unix:path"; several as a list, or separated by commas
+    servers:            "host:port", "unix:path", "dns:///name:port" (every address of the name),
+                        "file:path" (an address a line, read again as it changes) or "xds:///name";
+                        several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
     process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
                         WORLD_SIZE, where these are set; else all cores. repr() says which
     prefetch_bytes:     memory for steps that arrive before they are asked for; two always fit
     max_step_bytes:     the largest step accepted; guards memory against a wrong answer
-    connect_timeout:    seconds to try for the first answer, and then for the first step
-    retry_for:          seconds to try for the next step after servers were lost
+    connect_timeout:    seconds to try for the first answer, and then for a server to begin the
+                        first step
+    retry_for:          seconds to wait for a step, without any step arriving, before giving up
     silence_timeout:    seconds without a byte after which a server counts as lost
-    backoff, max_backoff: seconds between attempts after all servers failed, doubled each time
+    hedge_fraction:     late steps that are also asked of another server, as a part of all steps
+    backoff, max_backoff: seconds before a server that failed is asked again, doubled each time
     share_memory:       take batches through memory that a unix: server shares
     allow_mixed_content: accept servers or a state of another content version
+    tls:                encrypt, and check the servers' certificates; never falls back to plain text
+    tls_ca:             a file (PEM) of who vouches for servers; default: whom this system trusts
+    tls_certificate, tls_key: files (PEM) that show the servers who asks
+    tls_server_name:    the name that the servers' certificates are for; default: the address's
+    token_file:         a file with a token that shows who asks, as `systole token` makes it;
+                        default: $SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN
     keep_freed_memory:  have malloc keep what is freed, as the program `systole` does; over TCP a
                         feed is twice as fast then. systole.keep_freed_memory() says more
 
@@ -290,10 +300,17 @@ class Feed(BaseFeed):
         connect_timeout: float = 10,
         retry_for: float = 600,
         silence_timeout: float = 60,
+        hedge_fraction: float = 0.02,
         backoff: float = 0.05,
         max_backoff: float = 2,
         share_memory: bool = True,
         allow_mixed_content: bool = False,
+        tls: bool = False,
+        tls_ca: str | os.PathLike[str] = "",
+        tls_certificate: str | os.PathLike[str] = "",
+        tls_key: str | os.PathLike[str] = "",
+        tls_server_name: str = "",
+        token_file: str | os.PathLike[str] = "",
         keep_freed_memory: bool = True,
     ) -> None:
         if keep_freed_memory and not any(name in os.environ for name in _MALLOC_VARIABLES):
@@ -317,10 +334,17 @@ class Feed(BaseFeed):
                 connect_timeout=connect_timeout,
                 retry_for=retry_for,
                 silence_timeout=silence_timeout,
+                hedge_fraction=hedge_fraction,
                 backoff=backoff,
                 max_backoff=max_backoff,
                 share_memory=share_memory,
                 allow_mixed_content=allow_mixed_content,
+                tls=tls,
+                tls_ca=os.fspath(tls_ca),
+                tls_certificate=os.fspath(tls_certificate),
+                tls_key=os.fspath(tls_key),
+                tls_server_name=tls_server_name,
+                token_file=os.fspath(token_file),
             )
 
         super().__init__(serialized, num_cores, said_by, open_at)

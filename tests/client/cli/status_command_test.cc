@@ -105,13 +105,50 @@ TEST(StatusCommandTest, SaysWhatAServerIsDoing) {
                          "  dataset    flowers: no damage met\n"));
 }
 
+TEST(StatusCommandTest, CountsTroubleByItsCause) {
+  v1::ServerStatusResponse status = Healthy();
+  status.set_streams_opened(9);
+  status.mutable_stream_ends()->set_complete(4);
+  status.mutable_stream_ends()->set_gave_place(2);
+  status.mutable_stream_ends()->set_stalled(1);
+  status.mutable_connections()->set_open(3);
+  status.mutable_connections()->set_accepted(20);
+  status.mutable_connections()->set_over_total(5);
+  status.mutable_refusals()->set_unauthenticated(6);
+  status.mutable_refusals()->set_no_place(7);
+  status.set_masked_examples(8);
+  const FakeServer server(Answering(status));
+  const CommandRun run = StatusOnce(server.address());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(
+      run.out,
+      HasSubstr("  streams    2, 9 opened since the start; ended: 4 complete, 2 gave place, "
+                "1 stalled\n"
+                "  connected  3 open, 20 accepted, 5 over total\n"
+                "  refused    6 unauthenticated, 7 no place\n"
+                "  masked     8 examples, of all datasets\n"));
+  const std::string json = StatusOnce(server.address(), {"--json"}).out;
+  EXPECT_THAT(json, AllOf(HasSubstr(R"("streams_opened":9)"),
+                          HasSubstr(R"("stream_ends":{"complete":4,"drained":0,"client_gone":0,)"
+                                    R"("gave_place":2,"stalled":1,"not_permitted":0,"failed":0})"),
+                          HasSubstr(R"("connections":{"open":3,"accepted":20,"over_total":5,)"
+                                    R"("over_peer":0,"no_descriptor":0})"),
+                          HasSubstr(R"("refusals":{"unauthenticated":6,"not_permitted":0,)"
+                                    R"("no_place":7,"bad_request":0,"draining":0,"other":0})"),
+                          HasSubstr(R"("masked_examples":8)")));
+}
+
 TEST(StatusCommandTest, SaysThatAServerDrainsAndWhatSlowsItDown) {
   v1::ServerStatusResponse status = Healthy();
   status.set_draining(true);
   status.set_jpeg_fallback("another libjpeg");
+  status.set_threads_stuck(3);
+  status.set_reads_timed_out(2);
   const FakeServer server(Answering(status));
   EXPECT_THAT(StatusOnce(server.address()).out,
               AllOf(HasSubstr(", DRAINING\n"),
+                    HasSubstr("storage    3 threads wait for reads that hang, 2 steps failed for "
+                              "such reads since the start\n"),
                     HasSubstr("note: libjpeg decodes JPEGs alone, at about half the speed: "
                               "another libjpeg\n")));
 }

@@ -160,6 +160,12 @@ class FakeServer::Service : public v1::Systole::Service {
       requests_.push_back(*request);
     }
     if (!IsGuarded(*context, *request)) return Damaged();
+    if (feed_.pushback) {
+      if (const std::optional<std::string> pushback = feed_.pushback(stream)) {
+        context->AddTrailingMetadata("grpc-retry-pushback-ms", *pushback);
+        return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "full");
+      }
+    }
     if (request->has_expected() &&
         request->expected().SerializeAsString() != Identity(request->spec()).SerializeAsString()) {
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");

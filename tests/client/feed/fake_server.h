@@ -71,6 +71,8 @@ struct FakeFeed {
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
   // What every question is refused with as gRPC sends it, if it is no OK.
   grpc::Status refusal;
+  // Refuses a stream, by its number, as a full server does: with this "grpc-retry-pushback-ms".
+  std::function<std::optional<std::string>(int stream)> pushback;
 };
 
 // The spec that a FakeFeed serves.

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
-#include "client/feed/lane_retry.h"
+#include "client/schedule/failure.h"
 #include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

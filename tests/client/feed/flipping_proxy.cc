@@ -1,14 +1,14 @@
 #include "tests/client/feed/flipping_proxy.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status/check.h"
+#include "tests/loopback_socket.h"
 
 namespace systole {
 namespace {
@@ -17,22 +17,6 @@ constexpr size_t kPrefaceBytes = 24;     // "PRI * HTTP/2.0 ..", of a client.
 constexpr size_t kFrameHeaderBytes = 9;  // length:u24 type:u8 flags:u8 stream:u32, big-endian.
 constexpr uint8_t kDataFrame = 0;
 constexpr size_t kMessagePrefixBytes = 5;  // compressed:u8 length:u32, big-endian.
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
-int TcpSocket() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  SYSTOLE_CHECK(socket >= 0);
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return socket;
-}
 
 }  // namespace
 
@@ -60,14 +44,8 @@ struct FlippingProxy::Parser {
   }
 };
 
-FlippingProxy::FlippingProxy(int server_port) : server_port_(server_port) {
-  listener_ = TcpSocket();
-  sockaddr_in address = Loopback(0);
-  SYSTOLE_CHECK(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  SYSTOLE_CHECK(listen(listener_, 64) == 0);
-  socklen_t length = sizeof address;
-  SYSTOLE_CHECK(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  port_ = ntohs(address.sin_port);
+FlippingProxy::FlippingProxy(int server_port)
+    : server_port_(server_port), listener_(ListenOnLoopback(port_)) {
   acceptor_ = std::thread([this] { Accept(); });
 }
 
@@ -75,8 +53,8 @@ FlippingProxy::~FlippingProxy() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
-    shutdown(listener_, SHUT_RDWR);
-    for (const int socket : sockets_) shutdown(socket, SHUT_RDWR);
+    shutdown(listener_.get(), SHUT_RDWR);
+    for (const OwnedFd& socket : sockets_) shutdown(socket.get(), SHUT_RDWR);
   }
   acceptor_.join();
   std::vector<std::thread> pumps;
@@ -85,9 +63,6 @@ FlippingProxy::~FlippingProxy() {
     pumps.swap(pumps_);
   }
   for (std::thread& pump : pumps) pump.join();
-  MutexLock lock(mu_);
-  for (const int socket : sockets_) close(socket);
-  close(listener_);
 }
 
 std::string FlippingProxy::address() const { return absl::StrCat("127.0.0.1:", port_); }
@@ -108,19 +83,18 @@ bool FlippingProxy::flipped() const {
 
 void FlippingProxy::Accept() {
   while (true) {
-    const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (client < 0) return;
-    const int on = 1;
-    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const int server = TcpSocket();
-    sockaddr_in address = Loopback(server_port_);
-    SYSTOLE_CHECK(connect(server, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    OwnedFd client = AcceptOnLoopback(listener_);
+    if (!client.ok()) return;
+    OwnedFd server = ConnectOnLoopback(server_port_);
+    SYSTOLE_CHECK(server.ok());
     MutexLock lock(mu_);
-    sockets_.push_back(client);
-    sockets_.push_back(server);
     if (stopping_) return;
-    pumps_.emplace_back([=, this] { Pump(client, server, Direction::kToServer); });
-    pumps_.emplace_back([=, this] { Pump(server, client, Direction::kToClient); });
+    pumps_.emplace_back(
+        [this, from = client.get(), to = server.get()] { Pump(from, to, Direction::kToServer); });
+    pumps_.emplace_back(
+        [this, from = server.get(), to = client.get()] { Pump(from, to, Direction::kToClient); });
+    sockets_.push_back(std::move(client));
+    sockets_.push_back(std::move(server));
   }
 }
 

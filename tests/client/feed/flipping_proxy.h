@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "core/concurrency/mutex.h"
+#include "core/descriptor/owned_fd.h"
 
 namespace systole {
 
@@ -46,12 +47,12 @@ class FlippingProxy {
   void PassData(Parser& parser, uint8_t& byte) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int server_port_;
-  int listener_ = -1;
   int port_ = 0;
+  const OwnedFd listener_;
 
   mutable Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<int> sockets_ ABSL_GUARDED_BY(mu_);
+  std::vector<OwnedFd> sockets_ ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> pumps_ ABSL_GUARDED_BY(mu_);
   Direction direction_ ABSL_GUARDED_BY(mu_) = Direction::kToServer;
   int64_t message_ ABSL_GUARDED_BY(mu_) = -1;

@@ -1,10 +1,9 @@
 #include "client/feed/known_server.h"
 
+#include <map>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -16,7 +15,8 @@ using testing::HasSubstr;
 
 KnownServer At(const char* address) {
   KnownServer server;
-  server.link = std::make_unique<ServerLink>(address);  // Connects when first used, so never.
+  server.link = std::make_unique<ServerLink>(
+      address, std::make_shared<const ChannelSecurity>());  // Connects when first used, so never.
   return server;
 }
 
@@ -24,19 +24,10 @@ TEST(KnownServerTest, AfterAFailureItsAnswersCountNoMore) {
   KnownServer server = At("127.0.0.1:1");
   server.identity.emplace();
   server.compact_identity.emplace();
-  server.Failed(absl::Seconds(7), absl::UnavailableError("gone"));
+  server.Failed(absl::UnavailableError("gone"));
   EXPECT_FALSE(server.identity.has_value());
   EXPECT_FALSE(server.compact_identity.has_value());
   EXPECT_THAT(server.last_error, StatusIs(absl::StatusCode::kUnavailable, "gone"));
-}
-
-TEST(KnownServerTest, IsAvoidedFor30SecondsAfterAFailure) {
-  KnownServer server = At("127.0.0.1:1");
-  EXPECT_FALSE(server.IsAvoided(absl::ZeroDuration()));
-  server.Failed(absl::Seconds(7), absl::UnavailableError("gone"));
-  EXPECT_TRUE(server.IsAvoided(absl::Seconds(7)));
-  EXPECT_TRUE(server.IsAvoided(absl::Seconds(36.9)));
-  EXPECT_FALSE(server.IsAvoided(absl::Seconds(37)));
 }
 
 TEST(KnownServerTest, ErrorsNameTheServer) {
@@ -45,10 +36,10 @@ TEST(KnownServerTest, ErrorsNameTheServer) {
 }
 
 TEST(KnownServerTest, UnreachableNamesEveryServerWithItsLastError) {
-  std::vector<KnownServer> servers;
-  servers.push_back(At("127.0.0.1:1"));
-  servers.push_back(At("127.0.0.1:2"));
-  servers[1].Failed(absl::Seconds(1), absl::UnavailableError("refused"));
+  std::map<int, KnownServer> servers;
+  servers.emplace(3, At("127.0.0.1:1"));
+  servers.emplace(7, At("127.0.0.1:2"));
+  servers.at(7).Failed(absl::UnavailableError("refused"));
   EXPECT_THAT(Unreachable("no step came", servers),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("no step came: 127.0.0.1:1: no answer; 127.0.0.1:2: refused. ")));

@@ -42,25 +42,18 @@ inline v1::FeedSpec ParseSpec(const std::string& text) {
 
 // Writes `value` as `dtype`, pixels rounded.
 inline void PutValue(DType dtype, double value, uint8_t* at) {
-  const auto f = static_cast<float>(value);
-  const uint16_t bf16 = RoundToBf16(f);
-  const auto i32 = static_cast<int32_t>(value);
-  const auto i64 = static_cast<int64_t>(value);
-  switch (dtype) {
+  const auto put = [at](auto number) { std::memcpy(at, &number, sizeof(number)); };
+  switch (dtype) {  // Not every value is one of every type.
     case DType::kUint8:
-      *at = RoundToUint8(f);
-      return;
+      return put(RoundToUint8(static_cast<float>(value)));
     case DType::kInt32:
-      std::memcpy(at, &i32, sizeof(i32));
-      return;
+      return put(static_cast<int32_t>(value));
     case DType::kInt64:
-      std::memcpy(at, &i64, sizeof(i64));
-      return;
+      return put(static_cast<int64_t>(value));
     case DType::kFloat32:
-      std::memcpy(at, &f, sizeof(f));
-      return;
+      return put(static_cast<float>(value));
     case DType::kBfloat16:
-      std::memcpy(at, &bf16, sizeof(bf16));
+      return put(RoundToBf16(static_cast<float>(value)));
   }
 }
 

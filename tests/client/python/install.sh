@@ -5,9 +5,9 @@
 #                                          frameworks: with the current PyTorch, TensorFlow and Grain
 #
 # The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
-# package is built as `pip install ./client/python` builds it, but in build/python/objects, so that
-# the next time only what has changed is compiled. SYSTOLE_PYTHON_EXECUTABLE is the interpreter
-# (default: /usr/bin/python3).
+# package is built as `pip install ./client/python` builds it, but in build/package, so that the next
+# time only what has changed is compiled. Compiler and options are those of the release build, so ccache
+# has the rooms already. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
@@ -39,5 +39,6 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
   pip install --quiet -r "$requirements"
   echo "$wanted" >"$folder/made-of"
 fi
-CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet --no-build-isolation \
-  --no-deps --force-reinstall --config-settings build-dir="$PWD/build/python/objects" ./client/python
+CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet \
+  --no-build-isolation --no-deps --force-reinstall --config-settings build-dir="$PWD/build/package" \
+  --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

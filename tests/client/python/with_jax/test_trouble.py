@@ -130,6 +130,23 @@ def test_a_drained_server_is_replaced_by_the_other(whole, start_server, write_sp
     assert first.process.wait() == 0
 
 
+def test_a_server_that_joins_takes_over_from_one_that_leaves(
+    whole, start_server, write_spec, tmp_path
+):
+    first, second = start_server(), start_server()
+    servers = tmp_path / "servers"
+    servers.write_text(f"{first.address}\n")
+    with systole.Feed(f"file:{servers}", write_spec(), prefetch_bytes=0, hedge_fraction=0) as feed:
+        got = [next(feed)["id"].tolist()]
+        servers.write_text(f"{second.address}  # instead\n")
+        first.kill()
+        assert got + ids(feed) == whole
+        stats = feed.stats()
+        assert stats["membership_changes"] == 2
+        assert stats["hedges_won"] + stats["hedges_lost"] == 0
+        assert stats["retries"] > 0
+
+
 def test_a_stopped_server_is_waited_for(whole, start_server, write_spec):
     server = start_server()
     with systole.Feed(server.address, write_spec(), prefetch_bytes=0) as feed:

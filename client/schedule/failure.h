@@ -1,0 +1,46 @@
+// Why a stream or a question to a server ended before its time.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_FAILURE_H_
+#define SYSTOLE_CLIENT_SCHEDULE_FAILURE_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace systole {
+
+enum class FailureKind {
+  // The server cannot be reached, or asks to be left alone for a while. Another server may help.
+  kLost,
+  // The server said that it is draining. It may still answer questions.
+  kLeaving,
+  // A torn connection looks like this, but a bug in the server does too: few attempts.
+  kSuspect,
+  // A request, an answer or a chunk was damaged on the way: few attempts.
+  kDamaged,
+  // No other attempt can help.
+  kFinal,
+};
+
+// After this many failures of one kind, with no complete step between them, the feed ends.
+inline constexpr int kMaxSuspectFailures = 5;
+inline constexpr int kMaxDamagedFailures = 3;
+
+// The longest pause that a server can ask for. Its number is not to be trusted further.
+inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);
+
+struct Failure {
+  FailureKind kind = FailureKind::kLost;
+  // The server asks not to be tried again before this has passed; at most kMaxPushback.
+  absl::Duration pushback = absl::ZeroDuration();
+};
+
+// The failure that an error of a server or of the connection is. `pushback`: how long the server
+// asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
+Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback = std::nullopt);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_FAILURE_H_

@@ -1,0 +1,200 @@
+// A FeedClient whose servers lag, drip, are full, come and go: who gets which steps then.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/feed/feed_client.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/feed/drained_feed.h"
+#include "tests/client/feed/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+// Holds up the thread that calls it.
+void Pause(absl::Duration time) {
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration end = clock() + time;
+  Mutex mu;
+  CondVar never;
+  MutexLock lock(mu);
+  while (clock() < end) never.WaitFor(mu, end - clock());
+}
+
+TEST(FeedClientServersTest, AServerThatHangsCostsAboutASecondOnce) {
+  const FakeFeed feed = {.total_steps = 200};
+  FakeFeed hung = feed;
+  hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
+  const FakeServer a(feed), b(hung);
+  // A second copy would hide the lateness that is measured here.
+  FeedClientOptions options = Quick({a.address(), b.address()});
+  options.hedge_fraction = 0;
+  options.silence_timeout = absl::Hours(1);
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration begin = clock();
+  ExpectAllSteps(Drain(*client), 0, 200);
+  EXPECT_GT(client->stats().relieved_steps, 0);
+  EXPECT_EQ(client->stats().streams_lost, 0);
+  EXPECT_LT(clock() - begin, absl::Seconds(15));  // Generous, for a busy machine.
+}
+
+TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
+  const FakeFeed feed = {.total_steps = 60};
+  FakeFeed hung = feed;
+  hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
+  const FakeServer a(feed), b(hung);
+  FeedClientOptions options = Quick({a.address(), b.address()});
+  options.hedge_fraction = 0.1;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 60);
+  EXPECT_GT(client->stats().hedges_won, 0);
+}
+
+TEST(FeedClientServersTest, AServerThatDripsIsGivenUpAfterRetryFor) {
+  // Hundreds of chunks a step: one of them takes half a minute then.
+  FakeFeed feed = {.per_core_batch = 400, .spoil = [](int, int, FakeChunk& piece) {
+                     if (piece.header.step >= 3) Pause(absl::Milliseconds(50));
+                   }};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.retry_for = absl::Seconds(2);
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  const DrainedFeed drained = Drain(*client);
+  EXPECT_EQ(drained.steps, Range(0, 3));
+  EXPECT_THAT(drained.end, StatusIs(absl::StatusCode::kUnavailable,
+                                    HasSubstr("no server has sent step 3 for 2s")));
+  EXPECT_EQ(client->stats().streams_lost, 0);
+}
+
+TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
+  const FakeFeed feed = {.total_steps = 400};
+  auto server = std::make_unique<FakeServer>(feed);
+  const std::string address = server->address();
+  FeedClientOptions options = Quick({address});
+  options.prefetch_bytes = 0;
+  options.retry_for = absl::Milliseconds(1500);
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  ASSERT_THAT(client->Next(), IsOk());
+  server.reset();
+  Pause(absl::Milliseconds(2000));  // Longer than retry_for, while nothing can come.
+  server = std::make_unique<FakeServer>(feed, address);
+  ExpectAllSteps(Drain(*client), 1, 400);
+}
+
+TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
+  const TempFolder folder;
+  const FakeFeed feed = {.total_steps = 0};
+  const FakeServer a(feed), b(feed);
+  const std::string path = folder.Write("servers", a.address() + "\n");
+  FeedClientOptions options = Quick({"file:" + path});
+  options.prefetch_bytes = 0;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  int64_t step = 0;
+  const auto take_one = [&] {
+    const absl::StatusOr<std::optional<Step>> next = client->Next();
+    ASSERT_THAT(next, IsOk());
+    ASSERT_EQ((*next)->number(), step++);
+    ASSERT_EQ(WrongBytesOf(**next), "");
+  };
+  for (int i = 0; i < 10; ++i) take_one();
+  folder.Write("servers", absl::StrCat(a.address(), "\n", b.address(), "\n"));
+  ASSERT_TRUE(WaitUntil([&] {
+    take_one();
+    return b.steps_written() > 10;
+  }));
+  EXPECT_EQ(client->stats().membership_changes, 1);
+  folder.Write("servers", b.address() + "\n");
+  ASSERT_TRUE(WaitUntil([&] {
+    take_one();
+    return client->stats().membership_changes == 2;
+  }));
+  // What the first server had sent may still come; then it is not asked any more.
+  const size_t asked = a.requests().size();
+  for (int i = 0; i < 200; ++i) take_one();
+  EXPECT_EQ(a.requests().size(), asked);
+  // A bad list changes nothing.
+  folder.Write("servers", "no address\n");
+  ASSERT_TRUE(WaitUntil([&] {
+    take_one();
+    return client->stats().bad_server_lists >= 1;
+  }));
+  EXPECT_EQ(client->stats().membership_changes, 2);
+  EXPECT_EQ(client->stats().streams_lost, 0);
+}
+
+TEST(FeedClientServersTest, ANewcomerWithOtherDataEndsTheFeed) {
+  const TempFolder folder;
+  FakeFeed feed = {.total_steps = 0};
+  const FakeServer a(feed);
+  feed.order_fingerprint = 0xdef;
+  const FakeServer b(feed);
+  const std::string path = folder.Write("servers", a.address() + "\n");
+  FeedClientOptions options = Quick({"file:" + path});
+  options.prefetch_bytes = 0;
+  const auto client = MustCreate(feed, options);
+  ASSERT_NE(client, nullptr);
+  folder.Write("servers", absl::StrCat(a.address(), "\n", b.address(), "\n"));
+  absl::Status end;
+  ASSERT_TRUE(WaitUntil([&] {
+    end = client->Next().status();
+    return !end.ok();
+  }));
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("def")));
+}
+
+TEST(FeedClientServersTest, AFullServerThatSaysWhenIsAskedAgainThen) {
+  const MonotonicClock clock = SteadyClock();
+  std::atomic<int64_t> refused_us = 0;
+  std::atomic<int64_t> came_back_us = 0;
+  const FakeFeed feed = {.pushback = [&](int stream) -> std::optional<std::string> {
+    const int64_t now_us = absl::ToInt64Microseconds(clock());
+    (stream == 0 ? refused_us : came_back_us) = now_us;
+    if (stream > 0) return std::nullopt;
+    return "300";
+  }};
+  const FakeServer server(feed);
+  const auto client = MustCreate(feed, Quick({server.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
+  EXPECT_GE(came_back_us - refused_us, 300'000);
+  EXPECT_EQ(client->stats().retries, 1);
+}
+
+TEST(FeedClientServersTest, AFullServerThatSaysNotWhenEndsTheFeed) {
+  for (const char* pushback : {"-1", "soon", "", "1e9"}) {
+    const FakeFeed feed = {
+        .pushback = [pushback](int) { return std::optional<std::string>(pushback); }};
+    const FakeServer server(feed);
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    EXPECT_THAT(Drain(*client).end,
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("full")));
+  }
+}
+
+TEST(FeedClientServersTest, AListThatCannotBeReadIsAnErrorAtOnce) {
+  const TempFolder folder;
+  EXPECT_THAT(FeedClient::Create(SpecOf({}), Quick({"file:" + folder / "none"})),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+}
+
+}  // namespace
+}  // namespace systole

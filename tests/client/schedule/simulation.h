@@ -1,0 +1,130 @@
+// A feed in virtual time: a StepSchedule between servers that delay, hang, fail, drip, drain, join
+// and leave, and a trainer that pauses. Everything follows from one seed. The world below the
+// schedule is judged only by what it sees: actions, and steps.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CLIENT_SCHEDULE_SIMULATION_H_
+#define SYSTOLE_TESTS_CLIENT_SCHEDULE_SIMULATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/schedule/step_schedule.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+// Changes what the schedule has decided, before it is carried out: plants a bug.
+using PlantedBug = std::function<void(const ScheduleEvent& event, ScheduleActions& actions)>;
+
+struct SimulationResult {
+  std::string wrong;  // The first property that did not hold; empty: all did.
+  bool gave_up = false;
+  ScheduleCounts counts;
+  absl::Duration took;          // Virtual time to the end.
+  absl::Duration longest_wait;  // Of the trainer for one step.
+};
+
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed, PlantedBug bug = nullptr);
+
+  SimulationResult Run();
+
+ private:
+  enum class Kind { kTick, kAnswer, kChunk, kStep, kEnd, kTrainer, kTrouble };
+  struct Occurrence {
+    absl::Duration at;
+    int64_t order;  // Of equals, the first comes first.
+    Kind kind;
+    int subject = 0;         // A server or a stream.
+    int64_t generation = 0;  // Of the stream or the server: an older one's is void.
+    bool compact = false;
+    std::optional<Failure> failure;
+    bool operator<(const Occurrence& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  struct World {  // One server as it is.
+    bool up = true;
+    bool joined = false;
+    bool left = false;
+    bool drips = false;
+    bool drains = false;
+    absl::Duration hangs_until = absl::ZeroDuration();
+    absl::Duration step_time;
+    double failing = 0;  // How likely a step breaks its stream.
+    std::set<bool> asked;
+  };
+  struct Stream {
+    int server;
+    int64_t step;
+    int64_t stride;
+    int64_t end;
+    int64_t generation;
+    bool reading = false;  // The next step is on the way.
+    bool paused = false;
+    bool stopping = false;
+  };
+
+  void At(absl::Duration delay, Occurrence occurrence);
+  bool Chance(double likely) { return rng_.UniformFloat() < likely; }
+  absl::Duration Between(absl::Duration low, absl::Duration high);
+  void Handle(const ScheduleEvent& event);
+  void Carry(const AskServer& action);
+  void Carry(const ForgetServer& action);
+  void Carry(const OpenStream& action);
+  void Carry(const StopStream& action);
+  void Carry(const PauseStream& action);
+  void Carry(const ResumeStream& action);
+  void Carry(const DeliverStep& action);
+  void Carry(const CloseLane& action);
+  void Carry(const GiveUp& action);
+  void CheckState();
+  void NextStep(int lane);
+  void Trouble();
+  void Train();
+  void Join(int server);
+  void BreakStreamsOf(int server, const Failure& failure);
+  void Happen(const Occurrence& what);
+  void Wrong(const std::string& what);
+
+  CounterRng rng_;
+  const PlantedBug bug_;
+  ScheduleOptions options_;
+  bool has_healthy_ = true;  // Server 0 never has trouble.
+  std::optional<StepSchedule> schedule_;
+  std::priority_queue<Occurrence> queue_;
+  int64_t order_ = 0;
+  absl::Duration now_ = absl::ZeroDuration();
+  absl::Duration stopped_until_ = absl::ZeroDuration();  // The whole process.
+  absl::Duration stopped_for_ = absl::ZeroDuration();    // In all.
+  std::vector<World> servers_;
+  std::map<int, Stream> streams_;  // By lane.
+  std::set<int> lanes_;            // That had a stream and are not closed.
+  int64_t generation_ = 0;
+  bool started_ = false;
+  int64_t first_ = 0;
+  int64_t end_ = 0;
+  int64_t window_ = 0;
+  int64_t next_ = 0;
+  std::set<int64_t> delivered_;  // Not taken yet.
+  int64_t delivered_count_ = 0;
+  int64_t copies_ = 0;
+  bool training_ = false;  // Computes; else it waits for a step.
+  absl::Duration wants_since_ = absl::ZeroDuration();
+  absl::Duration arrived_at_ = absl::ZeroDuration();
+  bool over_ = false;
+  SimulationResult result_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_SCHEDULE_SIMULATION_H_

@@ -1,0 +1,317 @@
+// Decisions of the schedule one by one. What must hold whatever happens is in simulation_test.cc.
+#include "client/schedule/step_schedule.h"
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr absl::Duration kNever = absl::Hours(1000);
+
+// A schedule, and what it wanted after each event.
+class Scheduled {
+ public:
+  explicit Scheduled(const ScheduleOptions& options = {}) : schedule_(options) {}
+
+  void Tell(const ScheduleEvent& event) {
+    actions_.clear();
+    schedule_.Handle(event, now_, actions_);
+  }
+  // Ticks until `time` has passed or one of `Action` comes. Returns how long that took.
+  template <typename Action>
+  std::optional<absl::Duration> WaitFor(absl::Duration time) {
+    const absl::Duration begin = now_;
+    while (now_ < begin + time) {
+      now_ = std::min(std::max(schedule_.wake_at(), now_ + absl::Microseconds(1)), begin + time);
+      Tell(Tick());
+      if (!All<Action>().empty()) return now_ - begin;
+    }
+    return std::nullopt;
+  }
+  // The process does not run for so long.
+  void Stop(absl::Duration time) { now_ += time; }
+
+  template <typename Action>
+  std::vector<Action> All() const {
+    std::vector<Action> found;
+    for (const ScheduleAction& action : actions_) {
+      if (const Action* const one = std::get_if<Action>(&action)) found.push_back(*one);
+    }
+    return found;
+  }
+  // Servers 0 .. `servers` - 1 that have answered, and a feed of 1,000 steps.
+  void Start(int servers, int64_t window) {
+    for (int i = 0; i < servers; ++i) {
+      Tell(ServerJoined{.server = i});
+      Tell(Answered{.server = i, .compact = false});
+    }
+    Tell(FeedStarted{.first_step = 0, .end_step = 1000, .window = window});
+  }
+  // The lane gets a step, 100 ms after what was before.
+  void Arrive(int lane) {
+    now_ += absl::Milliseconds(100);
+    Tell(StepArrived{.lane = lane});
+  }
+  const ScheduleCounts& counts() const { return schedule_.counts(); }
+
+ private:
+  StepSchedule schedule_;
+  absl::Duration now_ = absl::Hours(5);
+  ScheduleActions actions_;
+};
+
+TEST(StepScheduleTest, EachServerHasEveryNthStep) {
+  Scheduled feed;
+  feed.Start(/*servers=*/3, /*window=*/10);
+  const std::vector<OpenStream> opened = feed.All<OpenStream>();
+  ASSERT_EQ(opened.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(opened[static_cast<size_t>(i)].server, i);
+    EXPECT_EQ(opened[static_cast<size_t>(i)].first_step, i);
+    EXPECT_EQ(opened[static_cast<size_t>(i)].stride, 3);
+  }
+}
+
+TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
+  Scheduled feed;
+  feed.Start(1, /*window=*/4);
+  feed.Tell(ServerJoined{.server = 1});
+  feed.Tell(Answered{.server = 1, .compact = false});
+  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // All steps with a place are server 0's.
+  std::vector<OpenStream> opened;
+  for (int step = 0; step < 8; ++step) {
+    if (step < 4) feed.Arrive(/*lane=*/0);
+    if (step >= 4) break;
+    feed.Tell(StepTaken());
+    for (const OpenStream& one : feed.All<OpenStream>()) opened.push_back(one);
+  }
+  ASSERT_EQ(opened.size(), 2u);
+  EXPECT_EQ(opened[0].first_step, 4);
+  EXPECT_EQ(opened[0].stride, 2);
+  EXPECT_EQ(opened[1].first_step, 5);
+  EXPECT_EQ(opened[0].server + opened[1].server, 1);
+}
+
+TEST(StepScheduleTest, ALateLaneMovesAfterASecondAndTwoSteps) {
+  Scheduled feed({.hedge_fraction = 0});
+  feed.Start(2, /*window=*/100);
+  feed.Arrive(0);
+  const std::optional<absl::Duration> late = feed.WaitFor<StopStream>(absl::Seconds(10));
+  ASSERT_TRUE(late.has_value());
+  EXPECT_GT(*late, absl::Seconds(0.9));
+  EXPECT_LT(*late, absl::Seconds(1.3));
+  EXPECT_EQ(feed.All<StopStream>()[0].lane, 1);
+  EXPECT_EQ(feed.counts().relieved_steps, 50);
+  feed.Tell(StreamEnded{.lane = 1});
+  ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
+  EXPECT_EQ(feed.All<OpenStream>()[0].server, 0);
+  EXPECT_EQ(feed.All<OpenStream>()[0].first_step, 1);
+}
+
+TEST(StepScheduleTest, ALateServerMustAnswerBeforeItServesAgain) {
+  Scheduled feed({.hedge_fraction = 0});
+  feed.Start(2, 100);
+  feed.Arrive(0);
+  ASSERT_TRUE(feed.WaitFor<StopStream>(absl::Seconds(10)).has_value());
+  feed.Tell(StreamEnded{.lane = 1});
+  const std::optional<absl::Duration> asked = feed.WaitFor<AskServer>(absl::Seconds(10));
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_GE(*asked, absl::Seconds(1));
+  EXPECT_EQ(feed.All<AskServer>()[0].server, 1);
+  EXPECT_EQ(feed.counts().probes, 1);
+  // It hangs: the question fails, and nothing is opened there however often.
+  for (int i = 0; i < 5; ++i) {
+    feed.Tell(AskFailed{.server = 1, .compact = false, .failure = {}});
+    EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
+    if (feed.All<AskServer>().empty()) {
+      ASSERT_TRUE(feed.WaitFor<AskServer>(absl::Seconds(10)).has_value());
+    }
+  }
+}
+
+TEST(StepScheduleTest, WithNobodyElseThereALateServerIsLeftAlone) {
+  Scheduled feed({.silence_timeout = kNever});
+  feed.Start(1, 100);
+  feed.Arrive(0);
+  EXPECT_EQ(feed.WaitFor<StopStream>(absl::Minutes(10)), std::nullopt);
+}
+
+TEST(StepScheduleTest, ALateStepThatIsWaitedForIsHedgedOnce) {
+  Scheduled feed;
+  feed.Start(2, 100);
+  feed.Arrive(1);
+  feed.Tell(StepWanted());
+  const std::optional<absl::Duration> hedged = feed.WaitFor<OpenStream>(absl::Seconds(10));
+  ASSERT_TRUE(hedged.has_value());
+  EXPECT_LT(*hedged, absl::Seconds(0.7));
+  const OpenStream hedge = feed.All<OpenStream>()[0];
+  EXPECT_EQ(hedge.server, 1);
+  EXPECT_EQ(hedge.first_step, 0);
+  EXPECT_EQ(hedge.count, 1);
+  feed.Arrive(hedge.lane);
+  ASSERT_EQ(feed.All<DeliverStep>().size(), 1u);
+  // The other copy comes too, and is not delivered.
+  feed.Tell(StepTaken());
+  feed.Tell(StreamEnded{.lane = hedge.lane});
+  EXPECT_EQ(feed.counts().hedges_won, 1);
+  feed.Tell(StepArrived{.lane = 0});
+  EXPECT_THAT(feed.All<DeliverStep>(), IsEmpty());
+}
+
+TEST(StepScheduleTest, AStepThatNobodyWaitsForIsNotHedged) {
+  Scheduled feed({.silence_timeout = kNever});
+  feed.Start(2, 100);
+  feed.Arrive(1);
+  while (feed.WaitFor<OpenStream>(absl::Milliseconds(900)).has_value()) {
+    FAIL() << "a stream was opened";
+  }
+  EXPECT_EQ(feed.counts().hedges, 0);
+}
+
+TEST(StepScheduleTest, GivesUpAfterTheTrainerHasWaitedForRetryFor) {
+  Scheduled feed({.retry_for = absl::Seconds(30), .silence_timeout = kNever});
+  feed.Start(1, 100);
+  feed.Arrive(0);
+  feed.Tell(StepTaken());
+  // As long as the trainer does not wait, nothing ends.
+  EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), std::nullopt);
+  feed.Tell(StepWanted());
+  EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), absl::Seconds(30));
+  EXPECT_EQ(feed.All<GiveUp>()[0].step, 1);
+  EXPECT_EQ(feed.All<GiveUp>()[0].failure, std::nullopt);
+}
+
+TEST(StepScheduleTest, AServerThatTakesLongForItsFirstStepIsWaitedFor) {
+  Scheduled feed({.connect_timeout = absl::Seconds(10),
+                  .retry_for = absl::Minutes(2),
+                  .silence_timeout = kNever});
+  feed.Start(1, 100);
+  feed.Tell(StepWanted());
+  EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Seconds(119)), std::nullopt);
+  EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Seconds(2)), absl::Seconds(1));
+}
+
+TEST(StepScheduleTest, AFirstStepThatNobodyMakesIsGivenUpAfterConnectTimeout) {
+  Scheduled feed({.connect_timeout = absl::Seconds(10),
+                  .retry_for = absl::Minutes(2),
+                  .silence_timeout = absl::Seconds(15)});
+  feed.Start(1, 100);
+  feed.Tell(StepWanted());
+  // The stream is lost for its silence, and then nothing comes for connect_timeout already.
+  const std::optional<absl::Duration> gave_up = feed.WaitFor<GiveUp>(absl::Minutes(1));
+  ASSERT_TRUE(gave_up.has_value());
+  EXPECT_GE(*gave_up, absl::Seconds(15));
+  EXPECT_LE(*gave_up, absl::Seconds(16));
+}
+
+TEST(StepScheduleTest, BytesWithoutAStepAreNoProgress) {
+  Scheduled feed({.retry_for = absl::Seconds(30)});
+  feed.Start(1, 100);
+  feed.Arrive(0);
+  feed.Tell(StepTaken());
+  feed.Tell(StepWanted());
+  absl::Duration waited;
+  while (waited < absl::Minutes(5)) {
+    feed.Tell(ChunkArrived{.lane = 0});
+    const std::optional<absl::Duration> gave_up = feed.WaitFor<GiveUp>(absl::Seconds(2));
+    waited += gave_up.value_or(absl::Seconds(2));
+    if (gave_up.has_value()) break;
+  }
+  EXPECT_EQ(waited, absl::Seconds(30));
+}
+
+TEST(StepScheduleTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
+  Scheduled feed({.retry_for = absl::Seconds(30)});
+  feed.Start(2, 100);
+  feed.Arrive(0);
+  feed.Tell(StepTaken());
+  feed.Tell(StepWanted());
+  feed.Stop(absl::Hours(2));
+  // Whoever is first to tell something after it: neither is late, silent, or given up.
+  feed.Tell(ChunkArrived{.lane = 0});
+  feed.Tell(Tick());
+  EXPECT_THAT(feed.All<GiveUp>(), IsEmpty());
+  EXPECT_THAT(feed.All<StopStream>(), IsEmpty());
+  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
+}
+
+TEST(StepScheduleTest, AFullServerIsLeftAloneForAsLongAsItAsks) {
+  Scheduled feed;
+  feed.Start(1, 100);
+  feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.pushback = absl::Seconds(3)}});
+  EXPECT_THAT(feed.All<AskServer>(), IsEmpty());
+  const std::optional<absl::Duration> asked = feed.WaitFor<AskServer>(absl::Seconds(10));
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_GE(*asked, absl::Seconds(3));
+  EXPECT_LE(*asked, absl::Seconds(3) * 1.25);
+}
+
+TEST(StepScheduleTest, AServerThatFailsAgainAndAgainIsAskedLessOften) {
+  Scheduled feed({.backoff = absl::Milliseconds(50), .max_backoff = absl::Milliseconds(300)});
+  feed.Tell(ServerJoined{.server = 0});
+  std::vector<int64_t> pauses;
+  for (int i = 0; i < 6; ++i) {
+    feed.Tell(AskFailed{.server = 0, .compact = false, .failure = {}});
+    absl::Duration pause = absl::ZeroDuration();
+    if (feed.All<AskServer>().empty()) pause = *feed.WaitFor<AskServer>(absl::Seconds(5));
+    pauses.push_back(pause / absl::Milliseconds(50));  // Rounded down: up to a quarter is chance.
+  }
+  EXPECT_THAT(pauses, ElementsAre(0, 1, testing::AnyOf(2), testing::AnyOf(4, 5),
+                                  testing::AnyOf(6, 7), testing::AnyOf(6, 7)));
+}
+
+TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
+  Scheduled feed;
+  feed.Start(2, 100);
+  const Failure lost = {.kind = FailureKind::kLost};
+  feed.Tell(StreamEnded{.lane = 1, .failure = lost});
+  ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
+  ASSERT_EQ(feed.All<OpenStream>()[0].server, 0);  // Has both lanes now.
+  feed.Tell(StreamEnded{.lane = 0, .failure = lost});
+  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Asked at once, before the other end is seen.
+  feed.Tell(StreamEnded{.lane = 1, .failure = lost});
+  feed.Tell(Answered{.server = 0, .compact = false});
+  EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));
+}
+
+TEST(StepScheduleTest, ThousandsOfFailuresDoNotOverflowThePause) {
+  Scheduled feed({.backoff = absl::Hours(1), .max_backoff = absl::Hours(2)});
+  feed.Tell(ServerJoined{.server = 0});
+  for (int i = 0; i < 100; ++i) {
+    feed.Tell(AskFailed{.server = 0, .compact = false, .failure = {}});
+    if (!feed.All<AskServer>().empty()) continue;
+    const auto pause = feed.WaitFor<AskServer>(absl::Hours(3));
+    ASSERT_TRUE(pause.has_value());
+    ASSERT_GE(*pause, absl::Hours(1));
+  }
+}
+
+TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
+  for (const auto& [kind, most] : {std::pair(FailureKind::kSuspect, kMaxSuspectFailures),
+                                   std::pair(FailureKind::kDamaged, kMaxDamagedFailures)}) {
+    Scheduled feed;
+    feed.Start(1, 100);
+    for (int i = 1; i <= most; ++i) {
+      feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = kind}});
+      EXPECT_EQ(feed.All<GiveUp>().size(), i == most ? 1u : 0u);
+      if (i == most) break;
+      if (feed.All<AskServer>().empty()) {
+        ASSERT_TRUE(feed.WaitFor<AskServer>(absl::Seconds(5)).has_value());
+      }
+      feed.Tell(Answered{.server = 0, .compact = false});
+      ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace systole
