@@ -11,11 +11,11 @@
 #     python    the Python package, installed as pip does it, with NumPy and JAX; its wheel where no
 #               library of Debian's is; and the client that is written from the .proto files alone
 #     torch     the Python package with Debian's PyTorch
-#     clang     the clang build: thread-safety analysis, warnings are errors
-#     headers   each header compiled alone
+#     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
+#               thread-safety analysis, where warnings are errors
 #     tidy      clang-tidy (checks: .clang-tidy)
-#     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything
 #     tsan      ThreadSanitizer over core
+#     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
 #     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 300)
 #
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
@@ -24,7 +24,7 @@
 # SYSTOLE_JOBS is the number of compilers, tests and fuzzers at a time (default: the number of CPUs).
 set -euo pipefail
 
-readonly all_sections=(format release bench python torch clang headers tidy asan tsan fuzz)
+readonly all_sections=(format release chaos bench python torch asan tidy tsan fuzz)
 sections=("$@")
 case "$*" in
   "") sections=(release bench python) ;;
@@ -33,8 +33,8 @@ esac
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | bench | python | torch | frameworks | asan | tsan) ;;
-    format | clang | headers | tidy | fuzz) packages=--checks ;;
+    release | chaos | bench | python | torch | frameworks) ;;
+    format | asan | tidy | tsan | fuzz) packages=--checks ;;
     *)
       echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} frameworks" >&2
       exit 2
@@ -93,6 +93,7 @@ check_tidy() {
 
 section_format() { run check_format; }
 section_release() { build_and_test release; }
+section_chaos() { run tests/chaos/run.sh --quick; }
 section_bench() { run bench/run.sh --smoke; }
 section_python() {
   run tests/client/python/run.sh
@@ -103,18 +104,13 @@ section_python() {
 }
 section_torch() { run tests/client/python/run.sh torch; }
 section_frameworks() { run tests/client/python/run.sh frameworks; }
-section_clang() { build clang; }
-section_headers() {
-  run cmake --preset clang
-  run cmake --build build/clang -j "$jobs" --target all_verify_interface_header_sets
-}
 section_tidy() {
   # The builds make the message headers that the sources include. Tests and benchmarks are left out:
   # gMock's templates would take most of the time.
-  build clang
-  run check_tidy build/clang core proto server client -not -path 'client/python/*'
+  build asan
+  run check_tidy build/asan core proto server client -not -path 'client/python/*'
   run tests/client/python/install.sh jax
-  run check_tidy build/python/objects client/python
+  run check_tidy build/package client/python
 }
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace systole::layers {
 namespace {
@@ -239,7 +241,18 @@ std::vector<std::string> CheckReservedWords(const LayerRules& rules,
 
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
   std::vector<std::string> violations;
+  std::set<absl::string_view> paths;
+  for (const SourceFile& file : sources) paths.insert(file.path);
   for (const SourceFile& file : sources) {
+    if (absl::EndsWith(file.path, ".cc")) {
+      const std::string own = absl::StrCat(absl::StripSuffix(file.path, "cc"), "h");
+      const std::vector<Include> includes = ParseIncludes(file.text);
+      if (paths.contains(own) && (includes.empty() || includes.front().path != own)) {
+        violations.push_back(absl::StrCat(file.path, ":1: does not include ", own,
+                                          " first, so nothing shows that it compiles alone"));
+      }
+      continue;
+    }
     if (!absl::EndsWith(file.path, ".h")) continue;
     const std::string guard = absl::StrCat(
         "SYSTOLE_",

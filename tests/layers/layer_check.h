@@ -46,8 +46,8 @@ std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
-// Header guards spell the path (two equal guards hide a header without a word), and every header
-// says its thread word.
+// Header guards spell the path (two equal guards hide a header without a word), every header says
+// its thread word, and a source includes its own header first, which so compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);
 // The table itself: known names, every include from a higher to a lower level, so no cycle.

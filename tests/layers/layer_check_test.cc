@@ -230,6 +230,18 @@ TEST(CheckHeadersTest, WantsTheTogglingGuardInKernelHeaders) {
               ElementsAre(HasSubstr("SYSTOLE_CORE_IMAGE_RESIZE_INL_H_")));
 }
 
+TEST(CheckHeadersTest, WantsASourcesOwnHeaderFirst) {
+  const std::string header =
+      "// Thread-safe.\n#ifndef SYSTOLE_CORE_ORDER_A_H_\n#define SYSTOLE_CORE_ORDER_A_H_\n#endif\n";
+  const auto check = [&header](const std::string& source) {
+    return CheckHeaders({{"core/order/a.h", header}, {"core/order/a.cc", source}});
+  };
+  EXPECT_THAT(check("#include \"core/order/a.h\"\n\n#include <string>\n"), IsEmpty());
+  EXPECT_THAT(check("#include <string>\n#include \"core/order/a.h\"\n"),
+              ElementsAre(StartsWith("core/order/a.cc:1: does not include core/order/a.h first")));
+  EXPECT_THAT(CheckHeaders({{"core/order/b.cc", "#include <string>\n"}}), IsEmpty());
+}
+
 TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
   const LayerRules rules = SystoleRules();
   Tree tree{.top_level = rules.top_level, .folders = {"core", "core/concurrency"}, .sources = {}};

@@ -35,9 +35,12 @@ std::vector<Room> SystoleRooms() {
       {"proto/systole/v1", 0, {}},
       {"proto/text", 1, status},    // Messages from text that a person wrote.
       {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
+      {"core/json", 1, status},     // For `--json`, reports and the server's log.
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
+      // Secrets that let a client in, by their hashes: for the server and for `systole token`.
+      {"core/token", 1, {"core/status", "core/descriptor"}},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
       {"core/storage", 2, ground},
@@ -59,16 +62,27 @@ std::vector<Room> SystoleRooms() {
       // Memory shared with a peer: needs no gRPC.
       {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
-      {"server", 6,
-       Join({core, messages, {"core/program", "proto/framing", "proto/order", "proto/slots"}})},
+      // Who gets in, and by which certificates: knows nothing of feeds.
+      {"server/door", 5, Join({ground, {"core/concurrency"}})},
+      // Who may what: a configuration and tokens against what a call came with.
+      {"server/access", 6,
+       Join({status, {"core/concurrency", "core/token", "proto/systole/v1", "server/door"}})},
+      {"server", 7,
+       Join({core,
+             messages,
+             {"server/access", "server/door", "core/json", "core/program", "proto/framing",
+              "proto/order", "proto/slots"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
+      // Which server is asked for which steps, as a pure state machine: no gRPC, no thread, no
+      // clock.
+      {"client/schedule", 5, {"core/status", "core/random"}},
       // The library that trainers link.
       {"client/feed", 6,
        Join({ground,
              messages,
-             {"core/concurrency", "core/batch", "core/operations", "core/order", "proto/framing",
-              "proto/order", "proto/slots", "client/infeed"}})},
+             {"core/storage", "core/concurrency", "core/batch", "core/operations", "core/order",
+              "proto/framing", "proto/order", "proto/slots", "client/infeed", "client/schedule"}})},
       // The same steps without a server.
       {"client/local", 7, Join({core, messages, {"client/feed"}})},
       // What a trainer gets, as a page: for `systole look` and for Python.
@@ -77,8 +91,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/batch", "core/operations", "core/order", "core/image", "proto/order",
               "client/html", "client/feed"}})},
-      {"client/html", 6, {}},  // What all pages need.
-      {"client/json", 6, status},
+      {"client/html", 6, {}},         // What all pages need.
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
       // What the emulator keeps on disk, whichever room's it is.
@@ -90,27 +103,27 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/training", 8,
        Join({ground,
              messages,
-             {"core/concurrency", "core/storage", "client/json", "client/emulator/array",
+             {"core/concurrency", "core/storage", "core/json", "client/emulator/array",
               "client/emulator/model", "client/emulator/message_file"}})},
       {"client/emulator/chip", 8,
        Join({ground,
              messages,
-             {"client/json", "client/emulator/array", "client/emulator/shipped",
+             {"core/json", "client/emulator/array", "client/emulator/shipped",
               "client/emulator/model"}})},
       {"client/emulator/timing", 9,
        Join({ground,
-             {"core/concurrency", "core/storage", "core/batch", "proto/systole/v1", "client/json",
+             {"core/concurrency", "core/storage", "core/batch", "proto/systole/v1", "core/json",
               "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 10, Join({ground, {"client/html", "client/json"}, emulator})},
+      {"client/emulator/report", 10, Join({ground, {"client/html", "core/json"}, emulator})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 10,
        Join({ground, {"core/storage", "core/concurrency", "core/image", "client/texture"}})},
       {"client/cli", 11,
        Join({core,
              messages,
-             {"core/program", "proto/framing/grpc_log.h", "proto/order", "client/infeed",
-              "client/feed", "client/look", "client/json", "client/texture", "client/cli/flowers",
-              "client/emulator/report"},
+             {"core/program", "core/token", "proto/framing/grpc_log.h", "proto/order",
+              "client/infeed", "client/feed", "client/look", "core/json", "client/texture",
+              "client/cli/flowers", "client/emulator/report"},
              emulator})},
       // The C++ below the Python package; nothing of C++ stands on it.
       {"client/python/extension", 11,
@@ -142,6 +155,8 @@ std::vector<Library> ForeignLibraries() {
        {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
+      // Hashes tokens, and looks at certificates and keys. TLS itself is gRPC's.
+      {"OpenSSL", {"openssl/"}, {"core/token/token_table.cc", "server/door/tls_files.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.
       {"libjpeg",
