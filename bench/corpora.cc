@@ -23,6 +23,7 @@
 #include "bench/photographs.h"
 #include "bench/rounds.h"
 #include "core/checksum/xxh3.h"
+#include "core/concurrency/processors.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/example/example_builder.h"
 #include "core/random/counter_rng.h"

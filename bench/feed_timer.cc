@@ -37,7 +37,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/feed_flags.h"
 #include "client/feed/feed_client.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/numeric/bf16.h"
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/feed_plan.h"

@@ -13,6 +13,7 @@
 #include "core/image/crop.h"
 #include "core/image/image_transformer.h"
 #include "core/image/paired_decoding.h"
+#include "core/program/allocator.h"
 #include "core/random/counter_rng.h"
 #include "core/status/check.h"
 
@@ -190,4 +191,7 @@ BENCHMARK(BM_ResizeNormalise)->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace systole::bench
 
-int main(int argc, char** argv) { return systole::bench::RunBenchmarks(argc, argv); }
+int main(int argc, char** argv) {
+  systole::KeepFreedMemory();  // As the server does.
+  return systole::bench::RunBenchmarks(argc, argv);
+}

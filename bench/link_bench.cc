@@ -109,8 +109,10 @@ void Serve(int control) {
   dataset.add_shards(folder + "/*.tfrecord");
   absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
   SYSTOLE_CHECK(catalogue.ok());
-  const auto pixels =
-      Server::Start(*std::move(catalogue), {.listen = "0.0.0.0:0", .insecure = true});
+  ServerOptions options;  // Not in the call: g++ 12 takes some of it for uninitialised there.
+  options.listen = "0.0.0.0:0";
+  options.insecure = true;
+  const auto pixels = Server::Start(*std::move(catalogue), options);
   SYSTOLE_CHECK(pixels.ok());
   const ReadySteps ready(kBatch, /*num_cores=*/1);
   ReadyService service(ready);

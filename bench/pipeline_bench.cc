@@ -17,6 +17,7 @@
 #include "bench/photographs.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
+#include "core/concurrency/processors.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/example/example_parser.h"
 #include "core/image/crop.h"

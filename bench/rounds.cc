@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "client/json/json_writer.h"
+#include "core/json/json_writer.h"
 #include "core/numeric/simd_target.h"
 #include "core/status/check.h"
 

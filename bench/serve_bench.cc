@@ -17,7 +17,7 @@
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/feed/feed_client.h"
-#include "core/concurrency/worker_pool.h"
+#include "core/concurrency/processors.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
 #include "core/program/allocator.h"

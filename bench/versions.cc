@@ -2,8 +2,8 @@
 // SIMD target that this CPU gets. bench/run.sh puts it into the results.
 #include <cstdio>
 
-#include "client/json/json_writer.h"
 #include "core/image/jpeg_library.h"
+#include "core/json/json_writer.h"
 #include "core/numeric/simd_target.h"
 #include "grpcpp/grpcpp.h"
 

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "core/example/example_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,7 +26,23 @@ namespace {
 constexpr int kImages = 130;
 constexpr int kCopies = 8;
 
-constexpr char kSteps[] = "2";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSteps = 1;  // Minutes each.
+#else
+constexpr int kSteps = 2;
+#endif
+
+// The lines "STEP CORE DIGEST" of the first kSteps steps.
+std::string FirstSteps(const std::string& golden) {
+  std::string lines;
+  for (const absl::string_view line : absl::StrSplit(golden, '\n', absl::SkipEmpty())) {
+    int step = 0;
+    if (absl::SimpleAtoi(line.substr(0, line.find(' ')), &step) && step < kSteps) {
+      absl::StrAppend(&lines, line, "\n");
+    }
+  }
+  return lines;
+}
 
 std::set<std::string> NamesIn(const std::string& folder, const std::string& extension) {
   std::set<std::string> names;
@@ -109,11 +128,11 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
   for (const std::string& spec : specs) {
     const Finished feed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
                                       Path(absl::StrCat("deploy/specs/", spec, ".textproto")),
-                                      "--digest", "--steps", kSteps});
+                                      "--digest", "--steps", absl::StrCat(kSteps)});
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
     const std::string golden = absl::StrCat("tests/golden/digests/", spec, ".txt");
     const std::string made = absl::StrCat(testing::TempDir(), spec, ".digests.txt");
-    if (feed.out == ReadWholeFile(Path(golden))) continue;
+    if (!feed.out.empty() && feed.out == FirstSteps(ReadWholeFile(Path(golden)))) continue;
     std::ofstream(made) << feed.out;
     ADD_FAILURE() << spec << " gives other bytes than " << golden
                   << ". If that is meant, raise the content version and copy " << made << " there.";

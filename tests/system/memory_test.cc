@@ -2,15 +2,12 @@
 // steps go on.
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/create_channel.h"
@@ -79,19 +76,7 @@ class MemoryTest : public testing::Test {
   }
 
   // The most that the server has had in memory at once.
-  int64_t PeakBytes() const {
-    std::ifstream status(absl::StrCat("/proc/", server_->process().pid(), "/status"));
-    for (std::string line; std::getline(status, line);) {
-      const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipWhitespace());
-      int64_t kib = 0;
-      if (words.size() == 3 && absl::StartsWith(words[0], "VmHWM:") &&
-          absl::SimpleAtoi(words[1], &kib)) {
-        return kib << 10;
-      }
-    }
-    ADD_FAILURE() << "no VmHWM";
-    return 0;
-  }
+  int64_t PeakBytes() const { return server_->process().MemoryBytes("VmHWM"); }
 
   const TempFolder folder_;
   std::unique_ptr<ServerProcess> server_;

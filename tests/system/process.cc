@@ -5,12 +5,19 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/status/check.h"
 #include "gtest/gtest.h"
 
@@ -18,10 +25,14 @@ namespace systole {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::chrono::seconds kStuckAfter(600);  // Decoding is twenty times slower.
+#else
 constexpr std::chrono::seconds kStuckAfter(120);
+#endif
 // The exit code for which tests/CMakeLists.txt asks the sanitizers: their own is one of ours.
 constexpr int kSanitizerReport = 99;
-constexpr char kStuck[] = "is stuck: two minutes were not enough";
+constexpr char kStuck[] = "is stuck: its time was not enough";
 
 std::string ReadMemoryFile(int fd) {
   std::string text;
@@ -69,6 +80,11 @@ Process::Process(const std::vector<std::string>& args, const ProcessOptions& opt
     // Only calls that are safe after a fork of a process with threads.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(126);
+    if (options.open_files > 0) {
+      const rlimit limit = {.rlim_cur = static_cast<rlim_t>(options.open_files),
+                            .rlim_max = static_cast<rlim_t>(options.open_files)};
+      if (setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(126);
+    }
     dup2(null_fd, STDIN_FILENO);
     dup2(child_out, STDOUT_FILENO);
     dup2(err_fd_, STDERR_FILENO);
@@ -139,6 +155,25 @@ bool Process::ReadMore(Deadline deadline) {
   if (got <= 0) return false;
   unread_.append(buffer, static_cast<size_t>(got));
   return true;
+}
+
+int64_t Process::MemoryBytes(const std::string& which) const {
+  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    int64_t kib = 0;
+    if (words.size() == 3 && words[0] == which + ":" && absl::SimpleAtoi(words[1], &kib)) {
+      return kib << 10;
+    }
+  }
+  ADD_FAILURE() << program_ << ": no " << which << " of process " << pid_;
+  return 0;
+}
+
+int Process::OpenFiles() const {
+  const std::filesystem::directory_iterator files(absl::StrCat("/proc/", pid_, "/fd"));
+  return static_cast<int>(std::distance(begin(files), end(files)));
 }
 
 Finished Process::Wait() {

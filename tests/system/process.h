@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct ProcessOptions {
   // 4096) for ReadLine(): a program that has filled it waits, which is how a test stops one in
   // mid-stream.
   int stdout_pipe_bytes = 0;
+  // How many files it may open (RLIMIT_NOFILE, soft and hard); 0: as many as the test.
+  int open_files = 0;
 };
 
 struct Finished {
@@ -52,6 +55,10 @@ class Process {
   std::string ReadLine();
   // What it has written to stderr so far.
   std::string err() const;
+  // What /proc/PID/status says of its memory now: "VmRSS", or "VmHWM", the most of it so far.
+  int64_t MemoryBytes(const std::string& which) const;
+  // How many files it has open now.
+  int OpenFiles() const;
   // Waits for the end. `out` is what ReadLine() has not taken. A process still there after two
   // minutes is stuck: it is killed, and that is a failure.
   Finished Wait();

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -25,7 +28,9 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -147,6 +152,58 @@ TEST_F(ServerLogTest, ThousandsOfBadRequestsWriteAFewLines) {
   EXPECT_LT(Lines(log).size(), 200u);
   EXPECT_LT(log.size(), 200'000u);
   EXPECT_THAT(log, ContainsRegex("[0-9]+ more requests refused within"));
+}
+
+// The lines with all of `parts`.
+std::vector<std::string> LinesWith(const std::vector<std::string>& lines,
+                                   const std::vector<std::string>& parts) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines) {
+    if (absl::c_all_of(parts,
+                       [&](const std::string& part) { return absl::StrContains(line, part); })) {
+      found.push_back(line);
+    }
+  }
+  return found;
+}
+
+TEST_F(ServerLogTest, AsJsonEveryLineIsAnObjectWithWhatItIsAbout) {
+  folder_.Write("raw.tfrecord", WithFlippedBit(RawShard(0, 64, 784), 8 * (5 * 800 + 100)));
+  const auto server = Serve({"--log-format", "json", "--log-level", "debug"});
+  ASSERT_NE(server, nullptr);
+  ASSERT_EQ(Feed(*server, RawSpec(784, 4) + "on_corrupt: MASK").exit_code, 0);
+  ASSERT_NE(
+      Feed(*server, absl::StrReplaceAll(RawSpec(784, 1), {{"\"raw\"", "\"x\\n{\""}})).exit_code, 0);
+  const std::vector<std::string> lines = LinesOf(*server);
+  for (const std::string& line : lines) {
+    // A reader that knows JSON takes it.
+    google::protobuf::Struct object;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok()) << line;
+    for (const char* field : {"time", "level", "cause", "message"}) {
+      EXPECT_TRUE(object.fields().contains(field)) << field << " in " << line;
+    }
+    EXPECT_THAT(line,
+                MatchesRegex(R"(\{"time":"[-0-9]+T[:0-9]+\.[0-9]{3}Z","level":"[a-z]+",.*\})"));
+  }
+  const std::string feed = R"("feed":"[0-9a-f]{16}","client":"ipv4:127.0.0.1:[0-9]+")";
+  EXPECT_THAT(LinesWith(lines, {R"("cause":"stream_opened")"}),
+              Contains(ContainsRegex(feed + R"(,"dataset":"raw","step":0\})")));
+  EXPECT_THAT(LinesWith(lines, {R"("cause":"stream_ended")"}), Contains(ContainsRegex(feed)));
+  EXPECT_THAT(LinesWith(lines, {R"("cause":"damage")", "is masked"}),
+              ElementsAre(HasSubstr(R"("dataset":"raw","shard":"raw.tfrecord","record":5})")));
+  EXPECT_THAT(LinesWith(lines, {R"("cause":"refused")", "ResolveFeed"}),
+              Contains(ContainsRegex(R"("client":"ipv4:127.0.0.1:[0-9]+","dataset":"x\\\\n\{")")));
+  EXPECT_THAT(LinesWith(lines, {R"("cause":"program")", "drained"}), Not(IsEmpty()));
+}
+
+TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
+  const Finished failed = Process({ServerProgram(), "--log-format", "json", "--dataset",
+                                   absl::StrCat("raw=", folder_ / "none-*")})
+                              .Wait();
+  EXPECT_NE(failed.exit_code, 0);
+  const std::vector<std::string> lines = Lines(failed.err);
+  EXPECT_THAT(lines, Not(IsEmpty()));
+  EXPECT_THAT(lines, Each(AllOf(StartsWith(R"({"time":")"), HasSubstr(R"("level":"error")"))));
 }
 
 TEST_F(ServerLogTest, AHangUpDrainsAsATermDoes) {

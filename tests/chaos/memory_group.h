@@ -1,0 +1,38 @@
+// A limit of the kernel on the memory of some processes (cgroup v2 or v1), page cache and socket
+// buffers included: a process that goes beyond it is killed.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CHAOS_MEMORY_GROUP_H_
+#define SYSTOLE_TESTS_CHAOS_MEMORY_GROUP_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+class MemoryGroup {
+ public:
+  // FailedPrecondition where this user may make none; says what the kernel said.
+  static absl::StatusOr<std::unique_ptr<MemoryGroup>> Create(int64_t bytes);
+  // REQUIRES: its processes have ended.
+  ~MemoryGroup();
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+
+  // What it takes from now on counts.
+  absl::Status Add(pid_t process);
+
+ private:
+  explicit MemoryGroup(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string folder_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CHAOS_MEMORY_GROUP_H_

@@ -1,0 +1,180 @@
+// More peers than a server has room for, and a disk without room. Feeds keep their rate and bytes,
+// the server keeps to its memory, and afterwards everything is as before.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/chaos/crowd.h"
+#include "tests/chaos/memory_group.h"
+#include "tests/loopback_socket.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr double kRateKept = 0.8;
+constexpr int kRounds = 3;
+constexpr int kTries = 4;
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class OverloadTest : public ChaosTest {
+ protected:
+  // The server is there and serves what it always served.
+  void TearDown() override {
+    if (num_servers() > 0) {
+      EXPECT_TRUE(server(0).IsRunning());
+      const auto feed = StartFeed(20);
+      ExpectUndisturbed(*feed, 20);
+    }
+    ChaosTest::TearDown();
+  }
+
+  // What a trainer gets that takes 100 MB/s at most: a pace that leaves the server, its crowd and
+  // this machine's other work some time, and that a feed keeps unless it is made to wait.
+  double StepsPerSecond() {
+    proxy(0).Set({.bytes_per_second = 100'000'000});
+    const Finished finished = RunSystole({"feed", "--server", Servers(), "--spec", spec_path_,
+                                          "--steps", "80", "--json", "--connect-timeout", "60"});
+    proxy(0).Set({});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    constexpr char kName[] = "\"steps_per_second\":";
+    const size_t at = finished.out.find(kName);
+    double rate = 0;
+    EXPECT_TRUE(at != std::string::npos &&
+                absl::SimpleAtod(finished.out.substr(
+                                     at + sizeof(kName) - 1,
+                                     finished.out.find_first_of(",}", at) - at - sizeof(kName) + 1),
+                                 &rate))
+        << finished.out;
+    return rate;
+  }
+
+  // A feed has at least kRateKept of its undisturbed rate while what `disturb` returns lives.
+  // Rounds with and without it take turns and their medians are compared, because the machine has
+  // other work, too. For the same reason the best of some tries counts.
+  template <typename Disturb>
+  void ExpectRateIsKept(Disturb disturb) {
+    std::string tries;
+    for (int i = 0; i < kTries; ++i) {
+      std::vector<double> quiet;
+      std::vector<double> loud;
+      for (int round = 0; round < kRounds; ++round) {
+        quiet.push_back(StepsPerSecond());
+        const auto disturbance = disturb();
+        loud.push_back(StepsPerSecond());
+        if (HasFailure()) return;
+      }
+      absl::StrAppend(&tries, " ", Median(loud), " of ", Median(quiet), " steps/s;");
+      if (Median(loud) >= kRateKept * Median(quiet)) {
+        RecordProperty("rate", tries);
+        return;
+      }
+    }
+    ADD_FAILURE() << "want " << kRateKept << " of the undisturbed rate; had" << tries;
+  }
+};
+
+struct Crowds {
+  std::unique_ptr<IdleCrowd> idle;
+  std::unique_ptr<ReaderCrowd> readers;
+};
+
+TEST_F(OverloadTest, CrowdsAtTheDoorOfAServerWithFewDescriptors) {
+  AddServer({}, {.open_files = 128});
+  ExpectRateIsKept([&] {
+    return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
+  });
+  // Those that were too many were turned away by the cap, before descriptors ran out.
+  EXPECT_THAT(server(0).err(), HasSubstr("--max-connections-per-peer"));
+  EXPECT_THAT(server(0).err(), Not(HasSubstr("Too many open files")));
+}
+
+TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
+  AddServer({"--max-connections", "5000", "--max-connections-per-peer", "5000"},
+            {.open_files = 128});
+  const int rounds = Times(2, 10);
+  for (int i = 0; i < rounds; ++i) {
+    IdleCrowd(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
+    const auto feed = StartFeed(5, {"--connect-timeout", "60"});
+    ExpectUndisturbed(*feed, 5);
+  }
+  EXPECT_THAT(server(0).err(), HasSubstr("Too many open files"));
+}
+
+TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirRateAndTheServerItsMemory) {
+  constexpr int64_t kBudget = 128 * kMiB;
+  // What stands beside the budget: gRPC, a plan for each feed, stacks.
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kBeside = 320 * kMiB;  // Shadow memory, and what was freed and is kept.
+#else
+  constexpr int64_t kBeside = 64 * kMiB;
+#endif
+  AddServer({"--memory-budget", absl::StrCat(kBudget)});
+  const absl::StatusOr<std::unique_ptr<MemoryGroup>> group = MemoryGroup::Create(512 * kMiB);
+  if (group.ok()) {
+    EXPECT_THAT((*group)->Add(server(0).pid()), IsOk());
+  } else {
+    // The stricter bound below holds all the same.
+    GTEST_LOG_(WARNING) << "without a limit of the kernel: " << group.status();
+  }
+  const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");
+  v1::FeedSpec spec;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(ChaosSpec(), &spec));
+  ExpectRateIsKept([&] {
+    return Crowds{.idle = std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000,
+                                                      /*each_second=*/200),
+                  .readers = std::make_unique<ReaderCrowd>(address(0), spec, /*slow=*/64,
+                                                           /*silent=*/64)};
+  });
+  const int64_t most_bytes = server(0).MemoryBytes("VmHWM");
+  RecordProperty("mib_beyond_idle", absl::StrCat((most_bytes - idle_bytes) / kMiB));
+  EXPECT_LE(most_bytes - idle_bytes, kBudget + kBeside);
+  // The group goes when its process has.
+  server(0).Signal(SIGTERM);
+  EXPECT_EQ(server(0).Wait().exit_code, 0);
+  Restart(0);
+}
+
+TEST_F(OverloadTest, AFullDiskUnderTheIndexCostsTheIndexAlone) {
+  const std::string orders = folder_.Write("orders", "full .idx");
+  AddServer({}, {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_STORAGE_SHIM),
+                                 absl::StrCat("SYSTOLE_SHIM=", orders)}});
+  const auto indexes = [&] {
+    int count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+      count += file.path().string().find(".idx") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_THAT(server(0).err(), HasSubstr("No space left on device"));
+  EXPECT_EQ(indexes(), 0);  // No half of one either.
+  const int steps = Times(20, 200);
+  const auto feed = StartFeed(steps);
+  ExpectUndisturbed(*feed, steps);
+  // With room, the next start leaves its indexes.
+  folder_.Write("orders", "work normally");
+  server(0).Signal(SIGTERM);
+  EXPECT_EQ(server(0).Wait().exit_code, 0);
+  Restart(0);
+  EXPECT_GT(indexes(), 0);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Breaks servers, networks, storage and peers on purpose and holds every feed against the undisturbed
+# run. Builds what it needs. What each scenario does: tests/chaos/README.md.
+#
+#   tests/chaos/run.sh                   everything but the soak, under 10 minutes; as root
+#   tests/chaos/run.sh --quick           a part of it, under 3 minutes; without `partition`
+#   tests/chaos/run.sh --soak [SECONDS]  faults at random for so long (600): memory must not grow
+#   tests/chaos/run.sh --seed N [..]     repeats what a failure named
+#   tests/chaos/run.sh [..] SCENARIO..   only these: peers, security, storage, network, servers,
+#                                        overload, partition
+#
+# SYSTOLE_CHAOS_PRESET is the build to use (default: release; asan is another).
+set -euo pipefail
+
+amount=full
+scenarios=()
+while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --quick) amount=quick ;;
+    --soak)
+      scenarios+=(soak)
+      if [[ ${2:-} =~ ^[0-9]+$ ]]; then
+        export SYSTOLE_CHAOS_SOAK=$2
+        shift
+      fi
+      ;;
+    --seed)
+      export SYSTOLE_CHAOS_SEED=${2:?--seed wants a number}
+      shift
+      ;;
+    peers | security | storage | network | servers | overload | partition) scenarios+=("$1") ;;
+    *)
+      sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+if [[ ${#scenarios[@]} -eq 0 ]]; then
+  scenarios=(peers security storage network servers overload)
+  [[ $amount == quick ]] || scenarios+=(partition)
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+readonly preset=${SYSTOLE_CHAOS_PRESET:-release}
+export SYSTOLE_CHAOS=$amount
+export SYSTOLE_CHAOS_SEED=${SYSTOLE_CHAOS_SEED:-$((RANDOM << 15 | RANDOM))}
+# As tests/CMakeLists.txt has it: a sanitizer's report is told from what our programs return.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1:exitcode=99}
+
+cmake --preset "$preset" >/dev/null </dev/null
+cmake --build "build/$preset" -j "${SYSTOLE_JOBS:-$(nproc)}" --target "${scenarios[@]/#/chaos_}" </dev/null
+echo "seed $SYSTOLE_CHAOS_SEED"
+for scenario in "${scenarios[@]}"; do
+  if ! "build/$preset/tests/chaos_$scenario" --gtest_brief=1 </dev/null; then
+    words=" $scenario"
+    [[ $amount == full ]] || words=" --$amount$words"
+    [[ $scenario != soak ]] || words=" --soak ${SYSTOLE_CHAOS_SOAK:-}"
+    echo "=== repeat it with: tests/chaos/run.sh --seed $SYSTOLE_CHAOS_SEED$words" >&2
+    exit 1
+  fi
+done

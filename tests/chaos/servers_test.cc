@@ -1,0 +1,220 @@
+// Servers and trainers that are killed, stopped, restarted: the feed goes on, and its bytes are the
+// same.
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/order/resume_token.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+class ServersTest : public ChaosTest {
+ protected:
+  // Until `feed` ends: kills `victims` servers, drawn anew each time, and starts them again.
+  void KillWhileRunning(Process& feed, int victims) {
+    while (feed.IsRunning()) {
+      const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
+      for (int i = 0; i < victims; ++i) {
+        server((first + i) % num_servers()).Signal(SIGKILL);
+      }
+      absl::SleepFor(absl::Milliseconds(300));
+      for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
+      absl::SleepFor(absl::Milliseconds(Draw(Times(700, 2000))));
+    }
+  }
+
+  // `systole feed` over `steps` steps (0: without end) from `first_step` on, with the token that a
+  // trainer has saved before it.
+  std::vector<std::string> TrainerArgs(const std::string& servers, int first_step, int steps) {
+    std::vector<std::string> args = {SystoleProgram(), "feed",     "--server",        servers,
+                                     "--spec",         spec_path_, "--digest=example"};
+    args.insert(args.end(), {"--steps", absl::StrCat(steps)});
+    if (first_step == 0) return args;
+    if (!token_.has_value()) {
+      // All tokens of a feed are alike but for the step.
+      const Finished finished =
+          RunSystole({"feed", "--server", servers, "--spec", spec_path_, "--steps", "1"});
+      const size_t at = finished.err.rfind("--resume ");
+      EXPECT_NE(at, std::string::npos) << finished.err;
+      if (at == std::string::npos) return args;
+      const absl::StatusOr<ResumeToken> token =
+          ResumeToken::Decode(finished.err.substr(at + 9, finished.err.find('\n', at) - at - 9));
+      EXPECT_THAT(token, IsOk());
+      if (!token.ok()) return args;
+      token_ = *token;
+    }
+    token_->next_step = first_step;
+    args.insert(args.end(), {"--resume", token_->Encode()});
+    return args;
+  }
+
+  std::optional<ResumeToken> token_;
+};
+
+TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) AddServer();
+  SetAll({.bytes_per_second = 60 << 20});  // So that there is something to be killed.
+  const int steps = Times(120, 1000);
+  const auto feed = StartFeed(steps);
+  KillWhileRunning(*feed, 1);
+  ExpectUndisturbed(*feed, steps);
+}
+
+TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) AddServer();
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(120, 1000);
+  const auto feed = StartFeed(steps);
+  KillWhileRunning(*feed, 2);
+  ExpectUndisturbed(*feed, steps);
+}
+
+TEST_F(ServersTest, AServerThatIsStoppedForAWhileComesBack) {
+  for (int i = 0; i < 2; ++i) AddServer();
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(120, 1500);
+  const auto feed = StartFeed(steps);
+  absl::SleepFor(absl::Milliseconds(500));
+  server(0).Signal(SIGSTOP);
+  absl::SleepFor(absl::Seconds(Times(2, 10)));
+  server(0).Signal(SIGCONT);
+  ExpectUndisturbed(*feed, steps);
+}
+
+TEST_F(ServersTest, ATrainerThatIsStoppedForAWhileGoesOn) {
+  for (int i = 0; i < 2; ++i) AddServer();
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(120, 500);
+  const auto feed = StartFeed(steps);
+  absl::SleepFor(absl::Milliseconds(500));
+  feed->Signal(SIGSTOP);
+  absl::SleepFor(absl::Seconds(Times(3, 35)));
+  feed->Signal(SIGCONT);
+  ExpectUndisturbed(*feed, steps);
+}
+
+TEST_F(ServersTest, ARollingRestartIsNotSeen) {
+  for (int i = 0; i < 3; ++i) AddServer({"--drain-timeout", "5"});
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(150, 1000);
+  const auto feed = StartFeed(steps);
+  for (int round = 0; feed->IsRunning(); ++round) {
+    const int i = round % num_servers();
+    server(i).Signal(SIGTERM);
+    EXPECT_EQ(server(i).Wait().exit_code, 0);
+    Restart(i);
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+  ExpectUndisturbed(*feed, steps);
+}
+
+TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
+  for (int i = 0; i < 3; ++i) AddServer();
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(120, 600);
+  const auto feed = StartFeed(steps);
+  absl::SleepFor(absl::Milliseconds(500));
+  for (int i = 0; i < num_servers(); ++i) server(i).Signal(SIGKILL);
+  absl::SleepFor(absl::Seconds(Times(2, 10)));
+  EXPECT_TRUE(feed->IsRunning());
+  for (int i = 0; i < num_servers(); ++i) Restart(i);
+  ExpectUndisturbed(*feed, steps);
+}
+
+// Each life takes some steps, drawn, and is killed in the middle of one.
+TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
+  for (int i = 0; i < 2; ++i) AddServer();
+  std::string lines;
+  int done = 0;
+  for (int life = 0; life < Times(20, 100); ++life) {
+    // Another number of servers each time.
+    Process trainer(TrainerArgs(life % 2 == 0 ? Servers() : proxy(0).address(), done, 0),
+                    {.stdout_pipe_bytes = 4096});
+    const int steps = static_cast<int>(Draw(6));
+    const int lines_of_next = static_cast<int>(Draw(kChaosRecords));
+    for (int line = 0; line < steps * kChaosRecords; ++line) lines += trainer.ReadLine();
+    for (int line = 0; line < lines_of_next; ++line) trainer.ReadLine();
+    trainer.Signal(SIGKILL);
+    EXPECT_EQ(trainer.Wait().signal, SIGKILL);
+    done += steps;
+  }
+  ExpectUndisturbed(lines, done);
+}
+
+// Eight cores are one host's, or four hosts' of two, and change hands at any step.
+TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
+  for (int i = 0; i < 3; ++i) AddServer();
+  std::string lines;
+  int done = 0;
+  for (int life = 0; life < Times(4, 20); ++life) {
+    const int steps = 1 + static_cast<int>(Draw(12));
+    const std::string servers = Draw(2) == 0 ? Servers() : proxy(life % 3).address();
+    const int cores_of_host = life % 2 == 0 ? 8 : 2;
+    std::vector<std::unique_ptr<Process>> hosts;
+    for (int core = 0; core < 8; core += cores_of_host) {
+      std::vector<std::string> args = TrainerArgs(servers, done, steps);
+      args.insert(args.end(), {"--cores", absl::StrCat(core, ":", core + cores_of_host)});
+      hosts.push_back(std::make_unique<Process>(args));
+    }
+    std::string together;
+    for (const std::unique_ptr<Process>& host : hosts) {
+      const Finished finished = host->Wait();
+      ASSERT_EQ(finished.exit_code, 0) << finished.err;
+      together += finished.out;
+    }
+    lines += SortedByStepAndCore(together);
+    done += steps;
+  }
+  ExpectUndisturbed(lines, done);
+}
+
+// A list of servers that is replaced again and again: which of four are in it is drawn. Those that
+// are not are killed, and started again when they are wanted.
+TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
+  for (int i = 0; i < 4; ++i) AddServer();
+  SetAll({.bytes_per_second = 40 << 20});
+  const std::string list = folder_ / "servers";
+  const auto publish = [&](uint64_t members) {
+    std::string text;
+    for (int i = 0; i < num_servers(); ++i) {
+      if ((members >> i & 1) != 0) absl::StrAppend(&text, proxy(i).address(), "\n");
+    }
+    std::filesystem::rename(folder_.Write("servers.draft", text), list);
+  };
+  publish(0b0011);
+  const int steps = Times(200, 1000);
+  Process feed(TrainerArgs("file:" + list, 0, steps));
+  std::vector<bool> runs(4, true);
+  int changes = 0;
+  for (; feed.IsRunning(); ++changes) {
+    const uint64_t members = 1 + Draw(15);
+    for (int i = 0; i < num_servers(); ++i) {
+      if ((members >> i & 1) != 0 && !runs[static_cast<size_t>(i)]) Restart(i);
+    }
+    publish(members);
+    // Long enough for the list to be read again, which it is each second.
+    absl::SleepFor(absl::Milliseconds(1200 + Draw(800)));
+    for (int i = 0; i < num_servers(); ++i) {
+      const bool wanted = (members >> i & 1) != 0;
+      if (!wanted && runs[static_cast<size_t>(i)]) server(i).Signal(SIGKILL);
+      runs[static_cast<size_t>(i)] = wanted;
+    }
+  }
+  EXPECT_GT(changes, 1);
+  ExpectUndisturbed(feed, steps);
+}
+
+}  // namespace
+}  // namespace systole

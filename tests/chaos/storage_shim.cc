@@ -1,0 +1,119 @@
+// Preloaded into a server, makes reads and writes of some files fail or hang, as a dying disk, a
+// full one and a dead network file system do. What it does stands in the file that SYSTOLE_SHIM
+// names, so that a test can change it while the server runs:
+//   eio PART     reads of files whose path has PART in it fail with EIO
+//   hang PART    they wait, without waking up, for the lock on that file with ".gate" behind its name
+//   full PART    writes to such files find half of the room they want, and in the end none (ENOSPC)
+// Anything else, or no file: nothing.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+using Read = ssize_t (*)(int, void*, size_t, off_t);
+using Write = ssize_t (*)(int, const void*, size_t);
+
+// The orders, split at the blank. Reads them anew each time: this is no place to be fast.
+bool Orders(char* verb, char* part) {
+  const char* const path = std::getenv("SYSTOLE_SHIM");
+  if (path == nullptr) return false;
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char text[256] = {};
+  const ssize_t got = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  return got > 0 && std::sscanf(text, "%15s %200s", verb, part) == 2;
+}
+
+bool IsMeant(int fd, const char* part) {
+  char link[64];
+  char path[1024] = {};
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  return ::readlink(link, path, sizeof(path) - 1) > 0 && std::strstr(path, part) != nullptr;
+}
+
+void WaitAtGate() {
+  char gate[1024];
+  std::snprintf(gate, sizeof(gate), "%s.gate", std::getenv("SYSTOLE_SHIM"));
+  const int fd = ::open(gate, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::flock(fd, LOCK_SH);
+  ::close(fd);
+}
+
+// 0, or the error with which the read fails.
+int Fate(int fd) {
+  char verb[16];
+  char part[201];
+  while (Orders(verb, part) && IsMeant(fd, part)) {
+    if (std::strcmp(verb, "eio") == 0) return EIO;
+    if (std::strcmp(verb, "hang") != 0) return 0;
+    WaitAtGate();
+  }
+  return 0;
+}
+
+// Mapped files would be read past pread: no shard can be mapped.
+void* Map(const char* name, void* where, size_t size, int protection, int flags, int fd,
+          off_t offset) {
+  using Real = void* (*)(void*, size_t, int, int, int, off_t);
+  if (fd >= 0 && IsMeant(fd, ".tfrecord")) {
+    errno = ENODEV;
+    return reinterpret_cast<void*>(-1);
+  }
+  return reinterpret_cast<Real>(::dlsym(RTLD_NEXT, name))(where, size, protection, flags, fd,
+                                                          offset);
+}
+
+}  // namespace
+
+// Seen from outside, unlike everything else here.
+#pragma GCC visibility push(default)
+extern "C" {
+
+ssize_t pread(int fd, void* to, size_t size, off_t offset) {
+  static const auto real = reinterpret_cast<Read>(::dlsym(RTLD_NEXT, "pread"));
+  errno = Fate(fd);
+  return errno != 0 ? -1 : real(fd, to, size, offset);
+}
+
+ssize_t pread64(int fd, void* to, size_t size, off_t offset) {
+  static const auto real = reinterpret_cast<Read>(::dlsym(RTLD_NEXT, "pread64"));
+  errno = Fate(fd);
+  return errno != 0 ? -1 : real(fd, to, size, offset);
+}
+
+ssize_t write(int fd, const void* from, size_t size) {
+  static const auto real = reinterpret_cast<Write>(::dlsym(RTLD_NEXT, "write"));
+  char verb[16];
+  char part[201];
+  const int before = errno;
+  struct stat file = {};
+  if (size > 0 && ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && Orders(verb, part) &&
+      std::strcmp(verb, "full") == 0 && IsMeant(fd, part)) {
+    size /= 2;
+    errno = ENOSPC;
+    if (size == 0) return -1;
+  }
+  errno = before;
+  return real(fd, from, size);
+}
+
+void* mmap(void* where, size_t size, int protection, int flags, int fd, off_t offset) {
+  return Map("mmap", where, size, protection, flags, fd, offset);
+}
+
+void* mmap64(void* where, size_t size, int protection, int flags, int fd, off_t offset) {
+  return Map("mmap64", where, size, protection, flags, fd, offset);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

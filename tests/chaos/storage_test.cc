@@ -1,0 +1,133 @@
+// Shards that change, vanish, cannot be read or do not answer while they are served.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/descriptor/owned_fd.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class StorageTest : public ChaosTest {
+ protected:
+  // A server whose shards are its own, beside a dataset "other" that nothing happens to.
+  void SetUp() override {
+    ChaosTest::SetUp();
+    other_.Write("raw-0.tfrecord", RawShard(0, 64, kChaosRecordBytes));
+    orders_ = folder_ / "orders";
+    Order("work normally");
+    AddServer(
+        {"--dataset", absl::StrCat("other=", other_ / "raw-*.tfrecord"), "--read-timeout", "1"},
+        {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_STORAGE_SHIM),
+                         absl::StrCat("SYSTOLE_SHIM=", orders_)}});
+    other_spec_ = folder_.Write("other.textproto", ChaosSpec("other"));
+  }
+
+  // What the shim does from now on.
+  void Order(const std::string& order) {
+    if (!gate_.ok())
+      gate_ = OwnedFd(::open(folder_.Write("orders.gate", "").c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(gate_.get(), LOCK_EX), 0);
+    // Renamed into place: nobody reads half an order.
+    const std::string draft = folder_.Write("draft", order);
+    std::filesystem::rename(draft, orders_);
+    if (order.find("hang") != std::string::npos) return;
+    ASSERT_EQ(::flock(gate_.get(), LOCK_UN), 0);
+  }
+
+  // The feed of the other dataset gives what it always gives.
+  void ExpectOtherUnharmed() {
+    const Finished finished = RunSystole(
+        {"feed", "--server", Servers(), "--spec", other_spec_, "--digest", "--steps", "5"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(Lines(finished.out).size(), 40u);
+  }
+
+  // A feed that goes on until something happens.
+  Finished Broken(const std::function<void()>& happens) {
+    const auto feed = StartFeed(100'000'000, {"--retry-for", "3"});
+    absl::SleepFor(absl::Milliseconds(500));
+    EXPECT_TRUE(feed->IsRunning());
+    happens();
+    return feed->Wait();
+  }
+
+  const TempFolder other_;
+  std::string orders_;
+  OwnedFd gate_;  // Locked while reads are to hang.
+  std::string other_spec_;
+};
+
+TEST_F(StorageTest, AShardThatIsReplacedEndsTheFeedAndSaysSo) {
+  const Finished finished =
+      Broken([&] { std::ofstream(folder_ / "raw-1.tfrecord", std::ios::app) << "more"; });
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("raw-1.tfrecord"), HasSubstr("was resized")));
+  ExpectOtherUnharmed();
+}
+
+TEST_F(StorageTest, AShardThatIsCutEndsTheFeedAndSaysSo) {
+  const Finished finished =
+      Broken([&] { std::filesystem::resize_file(folder_ / "raw-1.tfrecord", 100'000); });
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("raw-1.tfrecord"));
+  ExpectOtherUnharmed();
+}
+
+TEST_F(StorageTest, AShardThatIsDeletedEndsTheFeedAndSaysSo) {
+  const Finished finished = Broken([&] { std::filesystem::remove(folder_ / "raw-1.tfrecord"); });
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("raw-1.tfrecord"));
+  ExpectOtherUnharmed();
+}
+
+TEST_F(StorageTest, AShardThatCannotBeReadEndsTheFeedAndIsNotMasked) {
+  const Finished finished = Broken([&] { Order("eio raw-1"); });
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("raw-1.tfrecord"), HasSubstr("Input/output error")));
+  ExpectOtherUnharmed();
+}
+
+TEST_F(StorageTest, AShardThatDoesNotAnswerFailsTheFeedAndNoOther) {
+  const Finished finished = Broken([&] { Order(absl::StrCat("hang ", folder_ / "raw")); });
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("has not returned for 1s"));
+  ExpectOtherUnharmed();
+  // It answers again, and so does the feed.
+  Order("work normally");
+  const auto feed = StartFeed(20);
+  ExpectUndisturbed(*feed, 20);
+}
+
+TEST_F(StorageTest, AServerWhoseStorageDoesNotAnswerIsReplacedByAnother) {
+  AddServer();
+  SetAll({.bytes_per_second = 60 << 20});
+  const int steps = Times(200, 600);
+  const auto feed = StartFeed(steps);
+  absl::SleepFor(absl::Milliseconds(500));
+  Order(absl::StrCat("hang ", folder_ / "raw"));
+  ExpectUndisturbed(*feed, steps);
+  // A read that hangs holds no server's end.
+  server(0).Signal(SIGTERM);
+  EXPECT_EQ(server(0).Wait().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace systole

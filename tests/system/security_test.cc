@@ -1,0 +1,246 @@
+// TLS, certificates and tokens, with the real programs: who gets a feed, who does not, and what
+// each is told.
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kRecordBytes = 16 << 10;
+constexpr int kSteps = 10;
+
+class SecurityTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("raw-0.tfrecord", RawShard(0, 64, kRecordBytes));
+    spec_ = folder_.Write("spec.textproto", RawSpec(kRecordBytes, /*epochs=*/0));
+  }
+
+  static void MakeCertificates(const std::string& folder) {
+    const std::string command =
+        absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+
+  std::string CertificatePath(const std::string& name) const { return folder_ / "tls/" + name; }
+
+  absl::StatusOr<std::unique_ptr<ServerProcess>> Serve(std::vector<std::string> args = {}) {
+    args.insert(args.end(), {"--dataset", absl::StrCat("raw=", folder_ / "raw-*.tfrecord")});
+    return ServerProcess::Start(args);
+  }
+  absl::StatusOr<std::unique_ptr<ServerProcess>> ServeTls(bool verify_clients) {
+    MakeCertificates(folder_ / "tls");
+    std::vector<std::string> args = {"--tls-certificate", CertificatePath("server.pem"),
+                                     "--tls-key", CertificatePath("server.key")};
+    if (verify_clients) args.insert(args.end(), {"--tls-client-ca", CertificatePath("ca.pem")});
+    return Serve(args);
+  }
+  // A server that gives the dataset to the identity "trainer" and the token file to `tokens_`.
+  absl::StatusOr<std::unique_ptr<ServerProcess>> ServeToTokens() {
+    tokens_ = folder_ / "tokens";
+    NewToken("trainer");
+    const std::string config =
+        folder_.Write("config.textproto",
+                      absl::StrCat("datasets { name: 'raw' shards: '", folder_ / "raw-*.tfrecord",
+                                   "' }\n", "access {\n  token_file: '", tokens_,
+                                   "'\n  identities { name: 'trainer' token_names: 'trainer' "
+                                   "may { read: 'raw' status: true } }\n}\n"));
+    return ServerProcess::Start({"--config", config});
+  }
+  // A file with a token of `name`, which the server knows.
+  std::string NewToken(const std::string& name) {
+    const Finished drawn = RunSystole({"token", "--name", name, "--file", tokens_});
+    EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
+    const std::string path = folder_.Write(name + ".token", drawn.out);
+    EXPECT_EQ(std::system(("chmod 600 " + path).c_str()), 0);
+    return path;
+  }
+
+  Finished Feed(const ServerProcess& server, const std::vector<std::string>& more,
+                const ProcessOptions& options = {}) const {
+    std::vector<std::string> args = {
+        "feed",    "--server",           server.address(),    "--spec", spec_, "--digest",
+        "--steps", absl::StrCat(kSteps), "--connect-timeout", "5"};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunSystole(args, options);
+  }
+  std::string PlainDigest() {
+    const absl::StatusOr<std::unique_ptr<ServerProcess>> server = Serve();
+    EXPECT_THAT(server, IsOk());
+    return server.ok() ? Feed(**server, {}).out : "";
+  }
+
+  const TempFolder folder_;
+  std::string spec_;
+  std::string tokens_;
+};
+
+TEST_F(SecurityTest, AFeedOverTlsIsTheFeed) {
+  const auto server = ServeTls(/*verify_clients=*/false);
+  ASSERT_THAT(server, IsOk());
+  const Finished finished = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, PlainDigest());
+  // Other commands go the same way.
+  for (const char* command : {"datasets", "status"}) {
+    const Finished asked = RunSystole({command, "--server", (*server)->address(), "--tls",
+                                       "--tls-ca", CertificatePath("ca.pem")});
+    EXPECT_EQ(asked.exit_code, 0) << asked.err;
+    EXPECT_THAT(asked.out, HasSubstr("raw"));
+  }
+}
+
+TEST_F(SecurityTest, AServerThatNobodyVouchesForIsNotBelieved) {
+  const auto server = ServeTls(/*verify_clients=*/false);
+  ASSERT_THAT(server, IsOk());
+  MakeCertificates(folder_ / "others");
+  for (const std::vector<std::string>& trusts :
+       {std::vector<std::string>{"--tls"},  // Whom the system trusts.
+        std::vector<std::string>{"--tls", "--tls-ca", folder_ / "others/ca.pem"},
+        std::vector<std::string>{"--tls", "--tls-ca", CertificatePath("ca.pem"),
+                                 "--tls-server-name", "elsewhere.example.com"}}) {
+    const Finished finished = Feed(**server, trusts);
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_EQ(finished.out, "");
+    EXPECT_THAT(finished.err, HasSubstr((*server)->address()));
+  }
+}
+
+TEST_F(SecurityTest, WhoHasToShowACertificateAndHasNoneIsNotServed) {
+  const auto server = ServeTls(/*verify_clients=*/true);
+  ASSERT_THAT(server, IsOk());
+  const std::vector<std::string> trusts = {"--tls", "--tls-ca", CertificatePath("ca.pem")};
+  EXPECT_NE(Feed(**server, trusts).exit_code, 0);
+  std::vector<std::string> shows = trusts;
+  shows.insert(shows.end(), {"--tls-certificate", CertificatePath("client.pem"), "--tls-key",
+                             CertificatePath("client.key")});
+  const Finished finished = Feed(**server, shows);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, PlainDigest());
+}
+
+TEST_F(SecurityTest, NeitherSideFallsBackToPlainText) {
+  const auto tls = ServeTls(/*verify_clients=*/false);
+  ASSERT_THAT(tls, IsOk());
+  EXPECT_NE(Feed(**tls, {}).exit_code, 0);
+  const auto plain = Serve();
+  ASSERT_THAT(plain, IsOk());
+  const Finished finished = Feed(**plain, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_EQ(finished.out, "");
+  const Finished asked =
+      RunSystole({"datasets", "--server", (*plain)->address(), "--tls", "--connect-timeout", "2"});
+  EXPECT_NE(asked.exit_code, 0);
+  EXPECT_THAT(asked.err, HasSubstr("certificate"));
+}
+
+TEST_F(SecurityTest, AStreamGoesOnOverACertificateThatIsReplaced) {
+  const auto server = ServeTls(/*verify_clients=*/false);
+  ASSERT_THAT(server, IsOk());
+  std::vector<std::string> args = {SystoleProgram(),
+                                   "feed",
+                                   "--server",
+                                   (*server)->address(),
+                                   "--spec",
+                                   spec_,
+                                   "--digest",
+                                   "--steps",
+                                   "400",
+                                   "--tls",
+                                   "--tls-ca",
+                                   CertificatePath("ca.pem")};
+  Process feed(args, {.stdout_pipe_bytes = 4096});
+  ASSERT_NE(feed.ReadLine(), "");
+  MakeCertificates(folder_ / "tls");  // The same authority, another pair.
+  const Finished other = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  const Finished finished = feed.Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(Lines(finished.out).size(), 400u * 8 - 1);
+}
+
+TEST_F(SecurityTest, ATokenOpensWhatItMay) {
+  const auto server = ServeToTokens();
+  ASSERT_THAT(server, IsOk());
+  const Finished without = Feed(**server, {});
+  EXPECT_NE(without.exit_code, 0);
+  EXPECT_THAT(without.err, HasSubstr("--token-file"));
+  const std::string token = folder_ / "trainer.token";
+  const Finished with = Feed(**server, {"--token-file", token});
+  EXPECT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_EQ(with.out, PlainDigest());
+  EXPECT_EQ(
+      Feed(**server, {}, {.environment = {absl::StrCat("SYSTOLE_TOKEN_FILE=", token)}}).exit_code,
+      0);
+  std::string secret = ReadWholeFile(token);
+  secret = secret.substr(0, secret.find('\n'));
+  EXPECT_EQ(Feed(**server, {}, {.environment = {absl::StrCat("SYSTOLE_TOKEN=", secret)}}).exit_code,
+            0);
+  // Nobody wrote it down.
+  EXPECT_EQ((*server)->process().err().find(secret), std::string::npos);
+  EXPECT_EQ(with.err.find(secret), std::string::npos);
+}
+
+TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
+  const auto server = ServeToTokens();
+  ASSERT_THAT(server, IsOk());
+  Process feed({SystoleProgram(), "feed", "--server", (*server)->address(), "--spec", spec_,
+                "--digest", "--steps", "100000000", "--token-file", folder_ / "trainer.token"},
+               {.stdout_pipe_bytes = 4096});
+  ASSERT_NE(feed.ReadLine(), "");
+  NewToken("somebody");
+  // All lines but the trainer's.
+  std::string kept;
+  for (const std::string& line : Lines(ReadWholeFile(tokens_))) {
+    if (line.find("trainer") == std::string::npos) kept += line + "\n";
+  }
+  const std::string draft = folder_.Write("draft", kept);
+  ASSERT_EQ(std::system(absl::StrCat("chmod 600 ", draft, " && mv ", draft, " ", tokens_).c_str()),
+            0);
+  const Finished finished = feed.Wait();
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("the token is unknown here or has ended"));
+}
+
+TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
+  tokens_ = folder_ / "tokens";
+  const std::string token = NewToken("trainer");
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"feed", "--spec", spec_, "--steps", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunSystole(args);
+  };
+  // In plain text to another machine. Nobody is asked: the address is none that answers.
+  Finished finished = run({"--server", "192.0.2.1:8470", "--token-file", token});
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("in plain text"));
+  // A file that others can read.
+  ASSERT_EQ(std::system(("chmod 644 " + token).c_str()), 0);
+  finished = run({"--server", "127.0.0.1:1", "--token-file", token});
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("chmod 600"));
+  // Half of what TLS takes.
+  finished = run({"--server", "127.0.0.1:1", "--tls-ca", token});
+  EXPECT_THAT(finished.err, HasSubstr("say --tls as well"));
+  finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-key", token});
+  EXPECT_THAT(finished.err, HasSubstr("go together"));
+  finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-ca", spec_});
+  EXPECT_THAT(finished.err, HasSubstr("is no PEM file"));
+  finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-ca", folder_ / "none.pem"});
+  EXPECT_THAT(finished.err, HasSubstr("none.pem"));
+  finished = run({"--server", "dns:///localhost:1,127.0.0.1:1", "--tls"});
+  EXPECT_THAT(finished.err, HasSubstr("--tls-server-name"));
+}
+
+}  // namespace
+}  // namespace systole

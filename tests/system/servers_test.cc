@@ -1,0 +1,136 @@
+// Servers that hang, join and leave while a feed runs: the trainer sees the same steps.
+#include <signal.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+constexpr int kRecordBytes = 64 << 10;
+// 4 MiB each, 640 MiB in all: more than a client prefetches, so that a feed that nobody reads is
+// still in mid-stream.
+constexpr int kSteps = 160;
+
+class ServersTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder;
+    folder_->Write("raw-0.tfrecord", RawShard(0, 32, kRecordBytes));
+    folder_->Write("raw-1.tfrecord", RawShard(32, 32, kRecordBytes));
+    spec_ = folder_->Write("spec.textproto", RawSpec(kRecordBytes, /*epochs=*/kSteps));
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::unique_ptr<ServerProcess> MustServe() {
+    auto server =
+        ServerProcess::Start({"--dataset", absl::StrCat("raw=", *folder_ / "raw-*.tfrecord")});
+    EXPECT_THAT(server, IsOk());
+    return server.ok() ? *std::move(server) : nullptr;
+  }
+
+  static std::vector<std::string> FeedArgs(const std::string& servers) {
+    return {"feed", "--server", servers,   "--spec",
+            spec_,  "--digest", "--steps", absl::StrCat(kSteps)};
+  }
+
+  // A feed that has begun to print and then waits for a reader.
+  static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
+    std::vector<std::string> args = FeedArgs(servers);
+    args.insert(args.begin(), SystoleProgram());
+    auto feed = std::make_unique<Process>(args, ProcessOptions{.stdout_pipe_bytes = 4096});
+    *line = feed->ReadLine();
+    return feed;
+  }
+
+  static TempFolder* folder_;
+  static std::string spec_;
+};
+TempFolder* ServersTest::folder_ = nullptr;
+std::string ServersTest::spec_;
+
+TEST_F(ServersTest, AServerThatIsStoppedCostsSeconds) {
+  const auto goes_on = MustServe();
+  const auto stops = MustServe();
+  ASSERT_NE(goes_on, nullptr);
+  ASSERT_NE(stops, nullptr);
+  const std::string reference = RunSystole(FeedArgs(goes_on->address())).out;
+  ASSERT_EQ(Lines(reference).size(), 8u * kSteps);
+  std::string line;
+  const std::unique_ptr<Process> feed =
+      FeedInMidStream(absl::StrCat(goes_on->address(), ",", stops->address()), &line);
+  stops->process().Signal(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, reference);
+  // Far less than the silence_timeout of 60 s. Generous, for a busy machine.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST_F(ServersTest, ATrainerThatIsStoppedLosesNeitherStepsNorPatience) {
+  const auto server = MustServe();
+  ASSERT_NE(server, nullptr);
+  const std::string reference = RunSystole(FeedArgs(server->address())).out;
+  std::vector<std::string> args = FeedArgs(server->address());
+  args.insert(args.begin(), SystoleProgram());
+  args.insert(args.end(), {"--retry-for", "3", "--silence-timeout", "3"});
+  Process feed(args, ProcessOptions{.stdout_pipe_bytes = 4096});
+  const std::string line = feed.ReadLine();
+  feed.Signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(6));  // Longer than both.
+  feed.Signal(SIGCONT);
+  const Finished finished = feed.Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, reference);
+}
+
+TEST_F(ServersTest, AFeedMovesToTheServersThatItsFileNames) {
+  auto leaves = MustServe();
+  ASSERT_NE(leaves, nullptr);
+  const std::string reference = RunSystole(FeedArgs(leaves->address())).out;
+  const std::string list = folder_->Write("servers", leaves->address() + "\n");
+  std::string line;
+  const std::unique_ptr<Process> feed = FeedInMidStream("file:" + list, &line);
+  const auto joins = MustServe();
+  ASSERT_NE(joins, nullptr);
+  folder_->Write("servers", joins->address() + "  # the other one has gone\n");
+  leaves->process().Signal(SIGKILL);
+  EXPECT_EQ(leaves->process().Wait().signal, SIGKILL);
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(line + finished.out, reference);
+}
+
+TEST_F(ServersTest, ANameIsLookedUp) {
+  const auto server = MustServe();
+  ASSERT_NE(server, nullptr);
+  const Finished plain = RunSystole(FeedArgs(server->address()));
+  const Finished named = RunSystole(FeedArgs("dns:///" + server->address()));
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(named.out, plain.out);
+}
+
+TEST_F(ServersTest, WhatBecameOfServersIsCounted) {
+  const auto server = MustServe();
+  ASSERT_NE(server, nullptr);
+  const Finished finished = RunSystole(
+      {"feed", "--server", server->address(), "--spec", spec_, "--steps", "3", "--json"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  for (const char* field : {"retries", "hedges_won", "hedges_lost", "relieved_steps", "probes",
+                            "membership_changes", "bad_server_lists"}) {
+    EXPECT_THAT(finished.out, testing::HasSubstr(absl::StrCat("\"", field, "\""))) << field;
+  }
+}
+
+}  // namespace
+}  // namespace systole
