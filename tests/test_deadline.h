@@ -9,15 +9,12 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/sanitizers.h"
 
 namespace systole {
 
 // Longer than any test takes, on a busy machine and under a sanitizer too.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kTestSeconds = 900;  // Training is six times slower.
-#else
-constexpr unsigned kTestSeconds = 150;
-#endif
+constexpr unsigned kTestSeconds = kSanitized ? 900 : 150;
 
 // From now on the program has `seconds`; then it writes "FAILED: `what` is still running .." and
 // ends with code 1. Replaces the deadline before. By a signal (SIGALRM) rather than by a thread:

@@ -16,6 +16,7 @@
 #include "tests/chaos/crowd.h"
 #include "tests/chaos/memory_group.h"
 #include "tests/loopback_socket.h"
+#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -121,11 +122,7 @@ TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
 TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirRateAndTheServerItsMemory) {
   constexpr int64_t kBudget = 128 * kMiB;
   // What stands beside the budget: gRPC, a plan for each feed, stacks.
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr int64_t kBeside = 320 * kMiB;  // Shadow memory, and what was freed and is kept.
-#else
-  constexpr int64_t kBeside = 64 * kMiB;
-#endif
+  constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
   AddServer({"--memory-budget", absl::StrCat(kBudget)});
   const absl::StatusOr<std::unique_ptr<MemoryGroup>> group = MemoryGroup::Create(512 * kMiB);
   if (group.ok()) {

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/shard_builder.h"
+#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 
@@ -26,11 +27,7 @@ namespace {
 constexpr int kImages = 130;
 constexpr int kCopies = 8;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSteps = 1;  // Minutes each.
-#else
-constexpr int kSteps = 2;
-#endif
+constexpr int kSteps = kSanitized ? 1 : 2;  // There, a step takes minutes.
 
 // The lines "STEP CORE DIGEST" of the first kSteps steps.
 std::string FirstSteps(const std::string& golden) {

@@ -13,6 +13,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
+#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 
@@ -22,11 +23,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 512 * kMiB;
 // What the server may take beside its budget; gRPC, plans, stacks and the program are in it.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kBeside = 320 * kMiB;  // Shadow memory, and what was freed and is kept.
-#else
-constexpr int64_t kBeside = 64 * kMiB;
-#endif
+constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
 constexpr int kRecordBytes = 300;
 
 class MemoryTest : public testing::Test {

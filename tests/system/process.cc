@@ -20,16 +20,13 @@
 #include "absl/strings/str_split.h"
 #include "core/status/check.h"
 #include "gtest/gtest.h"
+#include "tests/sanitizers.h"
 
 namespace systole {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::chrono::seconds kStuckAfter(600);  // Decoding is twenty times slower.
-#else
-constexpr std::chrono::seconds kStuckAfter(120);
-#endif
+constexpr std::chrono::seconds kStuckAfter(kSanitized ? 600 : 120);
 // The exit code for which tests/CMakeLists.txt asks the sanitizers: their own is one of ours.
 constexpr int kSanitizerReport = 99;
 constexpr char kStuck[] = "is stuck: its time was not enough";

@@ -8,12 +8,13 @@
 
 #include "absl/strings/numbers.h"
 #include "gtest/gtest.h"
+#include "tests/sanitizers.h"
 
 namespace systole {
 namespace {
 
-// A few seconds; under a sanitizer about a minute.
-constexpr uint64_t kSeeds = 10'000;
+// A few seconds.
+constexpr uint64_t kSeeds = kSanitized ? 1'000 : 10'000;
 constexpr uint64_t kSeedsForABug = 1'000;
 
 TEST(SimulationTest, WhateverHappensEveryStepComesOnceInOrderAndInTime) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/sanitizers.h"
 
 namespace systole {
 namespace {
@@ -28,13 +29,6 @@ int CountArenas() {
   for (size_t at = 0; (at = info.find("<heap nr=", at)) != std::string::npos; ++at) ++arenas;
   return arenas;
 }
-
-constexpr bool kSanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
 
 // All at once, so that no thread takes over the arena of one that has ended.
 TEST(AllocatorTest, ThreadsShareAtMostSoManyArenas) {
