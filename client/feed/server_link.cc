@@ -107,11 +107,21 @@ ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurit
                        bool share_memory)
     : address_(std::move(address)),
       security_(std::move(security)),
-      channel_(grpc::CreateCustomChannel(Target(address_), security_->ChannelCredentials(),
-                                         ChannelArgs(security_->server_name()))),
-      stub_(v1::Systole::NewStub(channel_)),
       share_memory_(share_memory),
       not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {}
+
+std::shared_ptr<grpc::Channel> ServerLink::channel() {
+  std::shared_ptr<grpc::ChannelCredentials> credentials = security_->ChannelCredentials();
+  std::shared_ptr<grpc::Channel> last;  // Ends without the lock: it waits for callbacks.
+  MutexLock lock(mu_);
+  if (credentials != credentials_) {
+    credentials_ = std::move(credentials);
+    last =
+        std::exchange(channel_, grpc::CreateCustomChannel(Target(address_), credentials_,
+                                                          ChannelArgs(security_->server_name())));
+  }
+  return channel_;
+}
 
 std::unique_ptr<SlotReader> ServerLink::OpenSlots() {
   MutexLock lock(mu_);

@@ -19,9 +19,9 @@
 #include "core/concurrency/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/framing/guarded_message.h"
-#include "systole/v1/service.grpc.pb.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -43,8 +43,9 @@ class ServerLink {
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  v1::Systole::Stub& stub() { return *stub_; }
+  // For a call that begins now: another one than before if the files of TLS, which are read, have
+  // changed. Calls that run keep theirs. Not in a gRPC callback either.
+  std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
@@ -59,9 +60,9 @@ class ServerLink {
  private:
   const std::string address_;
   const std::shared_ptr<const ChannelSecurity> security_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::Systole::Stub> stub_;
   mutable Mutex mu_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // Made with credentials_.
   bool share_memory_ ABSL_GUARDED_BY(mu_);
   std::string not_shared_ ABSL_GUARDED_BY(mu_);
 };

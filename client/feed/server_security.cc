@@ -41,6 +41,15 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
   return std::move(file.bytes);
 }
 
+absl::StatusOr<TlsTexts> ReadTlsTexts(const ServerSecurity& security) {
+  SYSTOLE_RETURN_IF_ERROR(CheckSecret(security.key_file));
+  TlsTexts texts;
+  SYSTOLE_ASSIGN_OR_RETURN(texts.ca, ReadPem(security.ca_file));
+  SYSTOLE_ASSIGN_OR_RETURN(texts.certificate, ReadPem(security.certificate_file));
+  SYSTOLE_ASSIGN_OR_RETURN(texts.key, ReadPem(security.key_file));
+  return texts;
+}
+
 // The token in `text`. `where` says in a message where it stood.
 absl::StatusOr<std::string> TokenIn(absl::string_view text, absl::string_view where) {
   const absl::string_view token = absl::StripAsciiWhitespace(text);
@@ -116,15 +125,11 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
         absl::StrCat("the token would go to ", server,
                      " in plain text, for all on the way to read: use TLS (--tls)"));
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckSecret(security.key_file));
-  SYSTOLE_ASSIGN_OR_RETURN(open->ca_, ReadPem(security.ca_file));
-  SYSTOLE_ASSIGN_OR_RETURN(open->certificate_, ReadPem(security.certificate_file));
-  SYSTOLE_ASSIGN_OR_RETURN(open->key_, ReadPem(security.key_file));
-
+  MutexLock lock(open->mu_);
+  SYSTOLE_ASSIGN_OR_RETURN(open->texts_, ReadTlsTexts(security));
   std::string& token_file = open->security_.token_file;
   if (token_file.empty()) token_file = Environment("SYSTOLE_TOKEN_FILE");
   const std::string given = Environment("SYSTOLE_TOKEN");
-  MutexLock lock(open->mu_);
   if (!token_file.empty()) {
     SYSTOLE_ASSIGN_OR_RETURN(open->token_, ReadToken(token_file));
   } else if (!given.empty()) {
@@ -134,9 +139,17 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelSecurity::ChannelCredentials() const {
-  if (!security_.tls) return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials(
-      {.pem_root_certs = ca_, .pem_private_key = key_, .pem_cert_chain = certificate_});
+  absl::StatusOr<TlsTexts> texts = ReadTlsTexts(security_);
+  MutexLock lock(mu_);
+  const bool changed = texts.ok() && *texts != texts_;
+  if (changed) texts_ = *std::move(texts);
+  if (changed || credentials_ == nullptr) {
+    credentials_ = security_.tls ? grpc::SslCredentials({.pem_root_certs = texts_.ca,
+                                                         .pem_private_key = texts_.key,
+                                                         .pem_cert_chain = texts_.certificate})
+                                 : grpc::InsecureChannelCredentials();
+  }
+  return credentials_;
 }
 
 void ChannelSecurity::AddToken(absl::string_view address, grpc::ClientContext& context) const {

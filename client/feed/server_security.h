@@ -35,6 +35,15 @@ struct ServerSecurity {
   std::string token_file;
 };
 
+// What the PEM files of a ServerSecurity hold; empty where none is named.
+struct TlsTexts {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+
+  friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
+};
+
 // What a connection is made with: the files of a ServerSecurity, read and checked.
 //
 // Thread-safe.
@@ -52,9 +61,9 @@ class ChannelSecurity {
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(
       const ServerSecurity& security, const std::vector<std::string>& servers);
 
-  bool tls() const { return security_.tls; }
-  // For a channel to `address`.
-  std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const;
+  // For connections that begin now. The files are read again: while they hold the same, the same
+  // object is returned. One that cannot be read any more leaves what was read last.
+  std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const ABSL_LOCKS_EXCLUDED(mu_);
   // The name to check instead of the address's; empty: none.
   const std::string& server_name() const { return security_.server_name; }
 
@@ -65,10 +74,9 @@ class ChannelSecurity {
 
  private:
   ServerSecurity security_;
-  std::string ca_;
-  std::string certificate_;
-  std::string key_;
   mutable Mutex mu_;
+  mutable TlsTexts texts_ ABSL_GUARDED_BY(mu_);
+  mutable std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mu_);
   mutable std::string token_ ABSL_GUARDED_BY(mu_);  // Empty: none.
 };
 

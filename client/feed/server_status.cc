@@ -9,6 +9,7 @@
 #include "client/feed/server_link.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/status_bridge.h"
+#include "systole/v1/service.grpc.pb.h"
 
 namespace systole {
 namespace {
@@ -32,7 +33,8 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   context.set_wait_for_ready(true);  // A first attempt that fails is not the answer.
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   Response response;
-  absl::Status status = FromGrpcStatus((link.stub().*call)(&context, request, &response));
+  absl::Status status = FromGrpcStatus(
+      (v1::Systole::NewStub(link.channel()).get()->*call)(&context, request, &response));
   if (status.ok()) status = CleanAnswer(response);
   if (status.ok()) return response;
   if (status.message() == kDeadlineText) {
