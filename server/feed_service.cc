@@ -497,7 +497,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
     return Refuse(
         *context,
-        MarkedAs(Trouble::kNoPlace, absl::UnavailableError(absl::StrCat(
+        MarkedAs(Trouble::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
                                         "this server serves ", options_.max_streams,
                                         " streams, the most it may; ask another, or later"))),
         about);

@@ -90,6 +90,21 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
   return config;
 }
 
+absl::StatusOr<TlsOptions> TlsOf(const Flags& flags, const v1::ServerConfig& config) {
+  if (!config.has_tls()) return flags.tls;
+  if (flags.tls.on()) {
+    return absl::InvalidArgumentError(
+        "TLS is set by flags (--tls-certificate, --tls-key, --tls-client-ca) and by `tls` in the "
+        "config file: leave one of them out");
+  }
+  TlsOptions tls = {.certificate = config.tls().certificate(),
+                    .key = config.tls().key(),
+                    .client_ca = config.tls().client_ca()};
+  if (tls.on()) return tls;
+  return absl::InvalidArgumentError(
+      "`tls` in the config file is empty: give it certificate and key, or leave it out");
+}
+
 // A descriptor stays open for each shard; the usual soft limit is 1,024.
 void RaiseFileLimit() {
   rlimit limit = {};
@@ -149,6 +164,7 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
 absl::Status Run(const Flags& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
+  SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(flags, config));
   SYSTOLE_ASSIGN_OR_RETURN(
       Catalogue catalogue,
       Catalogue::Open(config, {.index_dir = flags.index_dir,
@@ -178,7 +194,7 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   ServerOptions options;
   options.listen = flags.listen;
   options.insecure = flags.insecure;
-  options.tls = flags.tls;
+  options.tls = tls;
   options.share_memory = flags.share_memory;
   options.max_connections = flags.max_connections;
   options.max_connections_per_peer = flags.max_connections_per_peer;
@@ -203,7 +219,7 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   };
   tell(LogLevel::kInfo,
        absl::StrCat("serving on ", server->address(), " with ", flags.threads, " threads"));
-  if (flags.insecure && !flags.tls.on() && server->port() != 0) {
+  if (flags.insecure && !tls.on() && server->port() != 0) {
     tell(LogLevel::kWarn,
          "--insecure: whoever reaches this address can read every dataset, and batches cross the "
          "network unencrypted");

@@ -24,6 +24,7 @@
 #include "proto/slots/slot_socket.h"
 #include "server/door/listening_sockets.h"
 #include "server/door/tls_credentials.h"
+#include "server/door/user_credentials.h"
 #include "server/open_files.h"
 
 namespace systole {
@@ -185,9 +186,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                sharing.ok() ? *std::move(slots) : nullptr),
                  std::move(socket_lock), options.listen, sharing, open_files));
   grpc::ServerBuilder builder;
-  server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-  server->credentials_ = std::move(credentials);
+  const auto accept = [&](std::shared_ptr<grpc::ServerCredentials> with) {
+    server->credentials_.push_back(with);
+    return builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(with));
+  };
+  server->acceptor_ = accept(std::move(credentials));
+  if (IsUnix(options.listen) && !options.tls.on() && options.service.access != nullptr) {
+    for (const uid_t user : options.service.access->policy()->unix_users()) {
+      server->acceptors_by_user_[user] = accept(CredentialsOfUser(user));
+    }
+  }
   builder.RegisterService(server->service_.get());
   server->reflection_ = std::make_unique<ReflectionService>(
       options.service.access, server->service_->refusals(), options.service.clock);
@@ -209,29 +218,34 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                              true);
   SYSTOLE_ASSIGN_OR_RETURN(
       server->door_,
-      Door::Open(
-          std::move(listeners),
-          {.max_connections = max_connections,
-           .max_connections_per_peer = options.max_connections_per_peer > 0
-                                           ? options.max_connections_per_peer
-                                           : std::max<int64_t>(1, max_connections / 2),
-           .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
-           .turned_away =
-               [events](absl::string_view peer, absl::string_view why) {
-                 if (events == nullptr) return;
-                 events->Add(LogCause::kDoor, LogLevel::kWarn, why, {.client = std::string(peer)});
-               }},
-          [acceptor = server->acceptor_.get()](int connection) {
-            grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-            parameters.fd = connection;
-            acceptor->HandleNewConnection(&parameters);
-          }));
+      Door::Open(std::move(listeners),
+                 {.max_connections = max_connections,
+                  .max_connections_per_peer = options.max_connections_per_peer > 0
+                                                  ? options.max_connections_per_peer
+                                                  : std::max<int64_t>(1, max_connections / 2),
+                  .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
+                  .turned_away =
+                      [events](absl::string_view peer, absl::string_view why) {
+                        if (events == nullptr) return;
+                        events->Add(LogCause::kDoor, LogLevel::kWarn, why,
+                                    {.client = std::string(peer)});
+                      }},
+                 [server = server.get()](int connection, std::optional<uid_t> user) {
+                   Acceptor::NewConnectionParameters parameters;
+                   parameters.fd = connection;
+                   server->AcceptorFor(user).HandleNewConnection(&parameters);
+                 }));
   server->service_->TellOfConnections(*server->door_);
   if (!IsUnix(options.listen)) {
     server->port_ = port;
     server->address_ = absl::StrCat(where.host, ":", port);
   }
   return server;
+}
+
+Server::Acceptor& Server::AcceptorFor(std::optional<uid_t> user) const {
+  const auto known = user.has_value() ? acceptors_by_user_.find(*user) : acceptors_by_user_.end();
+  return known == acceptors_by_user_.end() ? *acceptor_ : *known->second;
 }
 
 Server::~Server() {

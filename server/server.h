@@ -4,10 +4,14 @@
 #ifndef SYSTOLE_SERVER_SERVER_H_
 #define SYSTOLE_SERVER_SERVER_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -92,8 +96,11 @@ class Server {
   DoorCounters connections() const { return door_->counters(); }
 
  private:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
   Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
          std::string listen, absl::Status sharing, absl::Status open_files);
+  Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
   // First, so destroyed last: the door and the slots remove their socket files before that.
   const std::optional<SocketLock> socket_lock_;
@@ -103,9 +110,11 @@ class Server {
   const absl::Status open_files_;
   std::string address_;
   int port_ = 0;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Must outlive `server_`.
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  // Who lets connections in: of the users that are recognised, and of all others.
+  std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Door> door_;
   std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). Last: it uses what is above.
 };

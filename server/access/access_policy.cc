@@ -1,7 +1,10 @@
 #include "server/access/access_policy.h"
 
+#include <pwd.h>
+
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status/did_you_mean.h"
@@ -37,19 +40,28 @@ absl::Status AddNames(const google::protobuf::RepeatedPtrField<std::string>& ent
   return absl::OkStatus();
 }
 
-// Notes that `identity` is recognised by each of `names`.
-absl::Status AddCredentials(const google::protobuf::RepeatedPtrField<std::string>& names,
-                            const std::string& field, const std::string& identity,
-                            std::map<std::string, std::string, std::less<>>& to) {
-  for (const std::string& name : names) {
-    if (name.empty()) return BadField(field, "is empty");
-    const auto [known, added] = to.emplace(name, identity);
-    if (!added) {
-      return BadField(field, absl::StrCat("'", ForeignName(name), "' is identity '", known->second,
-                                          "' already; remove one"));
-    }
-  }
-  return absl::OkStatus();
+// Notes that `identity` is recognised by `credential`, which the config calls `name`.
+template <typename Map, typename Credential>
+absl::Status AddCredential(const std::string& name, const std::string& field,
+                           const std::string& identity, const Credential& credential, Map& to) {
+  if (name.empty()) return BadField(field, "is empty");
+  const auto [known, added] = to.emplace(credential, identity);
+  if (added) return absl::OkStatus();
+  return BadField(field, absl::StrCat("'", ForeignName(name), "' is identity '", known->second,
+                                      "' already; remove one"));
+}
+
+// The number of a user, who is named by it or by a name of this machine.
+absl::StatusOr<uid_t> UserNamed(const std::string& name, const std::string& field) {
+  uid_t number = 0;
+  if (absl::SimpleAtoi(name, &number)) return number;
+  passwd entry = {};
+  passwd* found = nullptr;
+  std::vector<char> texts(16384);  // Enough for every entry that is a person's (sysconf(3)).
+  ::getpwnam_r(name.c_str(), &entry, texts.data(), texts.size(), &found);
+  if (found != nullptr) return found->pw_uid;
+  return BadField(field, absl::StrCat("this machine knows no user '", ForeignName(name),
+                                      "'; want a name of /etc/passwd or a number"));
 }
 
 }  // namespace
@@ -87,10 +99,11 @@ absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config
       return BadField(absl::StrCat(field, ".name"),
                       absl::StrCat("'", identity.name(), "' is there twice; rename one"));
     }
-    if (identity.token_names().empty() && identity.certificate_names().empty()) {
+    if (identity.token_names().empty() && identity.certificate_names().empty() &&
+        identity.unix_users().empty()) {
       return BadField(field, absl::StrCat("'", identity.name(),
-                                          "' cannot be recognised; give token_names or "
-                                          "certificate_names"));
+                                          "' cannot be recognised; give token_names, "
+                                          "certificate_names or unix_users"));
     }
     if (!identity.token_names().empty() && config.token_file().empty()) {
       return BadField(absl::StrCat(field, ".token_names"),
@@ -102,12 +115,20 @@ absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config
     }
     SYSTOLE_ASSIGN_OR_RETURN(policy.permissions_[identity.name()],
                              PermissionsOf(identity.may(), absl::StrCat(field, ".may"), datasets));
-    SYSTOLE_RETURN_IF_ERROR(AddCredentials(identity.token_names(),
-                                           absl::StrCat(field, ".token_names"), identity.name(),
-                                           policy.by_token_name_));
-    SYSTOLE_RETURN_IF_ERROR(AddCredentials(identity.certificate_names(),
-                                           absl::StrCat(field, ".certificate_names"),
-                                           identity.name(), policy.by_certificate_name_));
+    for (const std::string& name : identity.token_names()) {
+      SYSTOLE_RETURN_IF_ERROR(AddCredential(name, absl::StrCat(field, ".token_names"),
+                                            identity.name(), name, policy.by_token_name_));
+    }
+    for (const std::string& name : identity.certificate_names()) {
+      SYSTOLE_RETURN_IF_ERROR(AddCredential(name, absl::StrCat(field, ".certificate_names"),
+                                            identity.name(), name, policy.by_certificate_name_));
+    }
+    for (const std::string& name : identity.unix_users()) {
+      const std::string list = absl::StrCat(field, ".unix_users");
+      SYSTOLE_ASSIGN_OR_RETURN(const uid_t user, UserNamed(name, list));
+      SYSTOLE_RETURN_IF_ERROR(
+          AddCredential(name, list, identity.name(), user, policy.by_unix_user_));
+    }
   }
   if (!config.token_file().empty() && policy.by_token_name_.empty()) {
     return BadField("access.token_file", "no identity has token_names; give some, or leave it out");
@@ -130,7 +151,17 @@ absl::StatusOr<Caller> AccessPolicy::Identify(const Credentials& credentials,
     const auto found = by_certificate_name_.find(name);
     if (found != by_certificate_name_.end()) return Caller{.identity = found->second};
   }
+  if (credentials.unix_user.has_value()) {
+    const auto found = by_unix_user_.find(*credentials.unix_user);
+    if (found != by_unix_user_.end()) return Caller{.identity = found->second};
+  }
   return Caller();
+}
+
+std::set<uid_t> AccessPolicy::unix_users() const {
+  std::set<uid_t> users;
+  for (const auto& [user, identity] : by_unix_user_) users.insert(user);
+  return users;
 }
 
 const AccessPolicy::Permissions& AccessPolicy::Of(const Caller& caller) const {

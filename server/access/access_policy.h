@@ -5,6 +5,8 @@
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
 #define SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +29,8 @@ struct Credentials {
   // DNS and URI names of the client's certificate, if the connection proved that it is the
   // client's.
   std::vector<std::string> certificate_names;
+  // The user at the other end of a Unix socket, if one of unix_users().
+  std::optional<uid_t> unix_user;
 };
 
 struct Caller {
@@ -44,7 +48,7 @@ class AccessPolicy {
                                              TokenTable tokens);
 
   // Who calls. A token decides, if there is one; else the certificate, if one of its names is
-  // known.
+  // known; else the user.
   //   Unauthenticated  the token is unknown or has ended. It is never taken for no token at all.
   absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;
 
@@ -55,6 +59,9 @@ class AccessPolicy {
   bool MayReflect(const Caller& caller) const;
   // Whether the caller may list at least one dataset.
   bool MayListAny(const Caller& caller) const;
+
+  // By whom an identity is recognised on a Unix socket.
+  std::set<uid_t> unix_users() const;
 
  private:
   struct Permissions {
@@ -77,6 +84,7 @@ class AccessPolicy {
   // Identities by what they are recognised by.
   std::map<std::string, std::string, std::less<>> by_token_name_;
   std::map<std::string, std::string, std::less<>> by_certificate_name_;
+  std::map<uid_t, std::string> by_unix_user_;
 };
 
 // What a caller is told that needs a credential and came without one.

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/door/tls_credentials.h"
+#include "server/door/user_credentials.h"
 
 namespace systole {
 
@@ -22,7 +23,10 @@ absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& con
     credentials.token = HashOfToken(value);
   }
   const std::shared_ptr<const grpc::AuthContext> connection = context.auth_context();
-  if (connection != nullptr) credentials.certificate_names = AuthenticatedNames(*connection);
+  if (connection != nullptr) {
+    credentials.certificate_names = AuthenticatedNames(*connection);
+    credentials.unix_user = UserOf(*connection);
+  }
   return credentials;
 }
 

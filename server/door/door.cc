@@ -51,25 +51,30 @@ std::string AddressText(int family, const void* address) {
   return text;
 }
 
-// Who is at the other end, as one that may be counted: a user, or a machine's address. Empty if the
-// peer has gone.
-std::string PeerOf(int fd) {
+// Who is at the other end.
+struct Peer {
+  std::string name;           // One that may be counted: a user, or a machine's address.
+  std::optional<uid_t> user;  // On a Unix socket.
+};
+
+// The name is empty if the peer has gone.
+Peer PeerOf(int fd) {
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
   if (address.ss_family == AF_UNIX) {
     ucred user = {};
     length = sizeof(user);
-    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &length) != 0) return "";
-    return absl::StrCat("user ", user.uid);
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &length) != 0) return {};
+    return {.name = absl::StrCat("user ", user.uid), .user = user.uid};
   }
   if (address.ss_family == AF_INET) {
-    return AddressText(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr);
+    return {.name = AddressText(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr)};
   }
   const in6_addr& sixteen = reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
   // An IPv4 peer is the same one, whichever listener it came by.
-  if (IN6_IS_ADDR_V4MAPPED(&sixteen)) return AddressText(AF_INET, &sixteen.s6_addr[12]);
-  return AddressText(AF_INET6, &sixteen);
+  if (IN6_IS_ADDR_V4MAPPED(&sixteen)) return {.name = AddressText(AF_INET, &sixteen.s6_addr[12])};
+  return {.name = AddressText(AF_INET6, &sixteen)};
 }
 
 // What cannot be set, as on a Unix socket, is left.
@@ -195,7 +200,7 @@ bool Door::TurnAway(int listener) {
 }
 
 void Door::LetIn(OwnedFd connection) {
-  const std::string peer = PeerOf(connection.get());
+  const auto [peer, user] = PeerOf(connection.get());
   if (peer.empty() || !HasRoomFor(peer)) return;
   SetTcpOptions(connection.get(), options_.silence_timeout);
   const int own = connection.get();
@@ -214,7 +219,7 @@ void Door::LetIn(OwnedFd connection) {
     ::close(duplicate);
     return Forget(own);
   }
-  hand_over_(duplicate);
+  hand_over_(duplicate, user);
 }
 
 bool Door::HasRoomFor(const std::string& peer) {

@@ -12,10 +12,13 @@
 #ifndef SYSTOLE_SERVER_DOOR_DOOR_H_
 #define SYSTOLE_SERVER_DOOR_DOOR_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -54,9 +57,10 @@ struct DoorCounters {
 
 class Door {
  public:
-  // Gets a descriptor of each connection, which it must close: non-blocking, and closed on exec.
-  // Called on the door's thread. Must not call the door.
-  using HandOver = std::function<void(int connection)>;
+  // Gets a descriptor of each connection, which it must close: non-blocking, and closed on exec;
+  // and on a Unix socket the peer's user, as the kernel knows it. Called on the door's thread. Must
+  // not call the door.
+  using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
   // InvalidArgument if a cap is below 1; another code if the system refuses a descriptor.
   static absl::StatusOr<std::unique_ptr<Door>> Open(ListeningSockets listeners, DoorOptions options,

@@ -40,7 +40,8 @@ class AccessTest : public testing::Test {
   }
 
   // `access` as text; "": no such block. TOKENS stands for the token file.
-  void Start(const std::string& access, FeedServiceOptions options = {}) {
+  void Start(const std::string& access, FeedServiceOptions options = {},
+             const std::string& listen = "127.0.0.1:0") {
     if (!access.empty()) {
       v1::AccessConfig config;
       ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(access, &config));
@@ -65,7 +66,7 @@ class AccessTest : public testing::Test {
     absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0", .service = options});
+        Server::Start(*std::move(catalogue), {.listen = listen, .service = options});
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     stub_ = v1::Systole::NewStub(
@@ -270,12 +271,32 @@ TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
 }
 
+TEST_F(AccessTest, OnAUnixSocketTheKernelTellsWhoseACallIs) {
+  const auto access_of = [](uid_t user) {
+    return absl::StrCat("identities { name: 'me' unix_users: '", user, "' may { read: 'cats' } }");
+  };
+  const std::string socket = "unix:" + folder_ / "s";
+  Start(access_of(getuid()), {}, socket);
+  EXPECT_TRUE(Open("cats", "")->ReadOne());
+  EXPECT_EQ(Open("dogs", "")->End().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(Log(), HasSubstr("identity 'me'"));
+  // A token that is not good is not made good by its user.
+  EXPECT_EQ(Open("cats", "no-token")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+
+  server_.reset();
+  Start(access_of(getuid() + 1), {}, socket);
+  EXPECT_EQ(Open("cats", "")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  server_.reset();
+  Start(access_of(getuid()));
+  EXPECT_EQ(Open("cats", "")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
 TEST_F(AccessTest, AClientWithoutAPlaceIsToldWhenToAskAgain) {
   Start("", {.max_streams = 1});
   const std::unique_ptr<Reader> first = Open("cats", "");
   ASSERT_TRUE(first->ReadOne());
   const std::unique_ptr<Reader> second = Open("cats", "");
-  EXPECT_EQ(second->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(second->End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   const auto& metadata = second->context.GetServerTrailingMetadata();
   const auto pushback = metadata.find("grpc-retry-pushback-ms");
   ASSERT_NE(pushback, metadata.end());
@@ -298,7 +319,7 @@ TEST_F(AccessTest, AnIdentityCannotKeepAnotherOut) {
   EXPECT_TRUE(other->ReadOne());
   EXPECT_EQ(newest->End().error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_TRUE(oldest->ReadOne());
-  EXPECT_EQ(Open("cats", token_)->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Open("cats", token_)->End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(other->ReadOne());
 }
 

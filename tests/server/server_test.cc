@@ -526,7 +526,7 @@ TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
   Restart({.max_streams = 0});
   Digests digests;
   const grpc::Status status = Read(Request(Spec(), 0, 1), digests);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("0 streams"));
 }
 

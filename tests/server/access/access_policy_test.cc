@@ -13,6 +13,7 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<AccessPolicy> PolicyOf(const std::string& text) {
@@ -49,10 +50,12 @@ TEST(AccessPolicyTest, EachIdentityMayWhatItsBlockSays) {
   EXPECT_FALSE(policy->MaySeeStatus(anybody));
 }
 
-TEST(AccessPolicyTest, ATokenComesBeforeACertificateAndABadOneIsNotNone) {
+TEST(AccessPolicyTest, ATokenComesBeforeACertificateAndAUserAndABadOneIsNotNone) {
   const absl::StatusOr<AccessPolicy> policy = PolicyOf(
       "token_file: 'tokens' identities { name: 'a' token_names: 'a' token_names: 'b' may {} } "
-      "identities { name: 'c' certificate_names: 'c.example' may {} } anonymous { read: '*' }");
+      "identities { name: 'c' certificate_names: 'c.example' may {} } "
+      "identities { name: 'r' unix_users: 'root' unix_users: '12345' may {} } "
+      "anonymous { read: '*' }");
   ASSERT_THAT(policy, IsOk());
   const absl::Time now = absl::UnixEpoch();
   const auto identity = [&](Credentials credentials, absl::Time at) -> absl::StatusOr<std::string> {
@@ -66,10 +69,19 @@ TEST(AccessPolicyTest, ATokenComesBeforeACertificateAndABadOneIsNotNone) {
   EXPECT_THAT(identity({.token = HashOfToken("a's"), .certificate_names = {"c.example"}}, now),
               IsOkAndHolds("a"));
   EXPECT_THAT(identity({.token = HashOfToken("b's")}, now), IsOkAndHolds("a"));
+  EXPECT_THAT(policy->unix_users(), ElementsAre(0, 12345));
+  EXPECT_THAT(identity({.unix_user = 0}, now), IsOkAndHolds("r"));
+  EXPECT_THAT(identity({.unix_user = 12345}, now), IsOkAndHolds("r"));
+  EXPECT_THAT(identity({.unix_user = 1}, now), IsOkAndHolds(""));
+  EXPECT_THAT(identity({.certificate_names = {"c.example"}, .unix_user = 0}, now),
+              IsOkAndHolds("c"));
+  EXPECT_THAT(identity({.token = HashOfToken("a's"), .unix_user = 0}, now), IsOkAndHolds("a"));
   for (const auto& [token, at] :
        {std::pair("b's", now + absl::Hours(24)), {"none", now}, {"nobody's", now}}) {
-    EXPECT_THAT(identity({.token = HashOfToken(token), .certificate_names = {"c.example"}}, at),
-                StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("token")))
+    EXPECT_THAT(
+        identity({.token = HashOfToken(token), .certificate_names = {"c.example"}, .unix_user = 0},
+                 at),
+        StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("token")))
         << token;
   }
 }
@@ -92,6 +104,12 @@ TEST(AccessPolicyTest, FaultsAreRefusedByTheirField) {
            {"identities { name: 'a' certificate_names: 'x' may {} } "
             "identities { name: 'b' certificate_names: 'x' may {} }",
             "access.identities[1].certificate_names"},
+           {"identities { name: 'a' unix_users: 'root' may {} } "
+            "identities { name: 'b' unix_users: '0' may {} }",
+            "access.identities[1].unix_users"},
+           {"identities { name: 'a' unix_users: 'no such user' may {} }",
+            "access.identities[0].unix_users"},
+           {"identities { name: 'a' unix_users: '-1' may {} }", "access.identities[0].unix_users"},
            {"identities { name: 'a' certificate_names: 'x' may {} } "
             "identities { name: 'a' certificate_names: 'y' may {} }",
             "access.identities[1].name"},

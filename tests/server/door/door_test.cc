@@ -63,8 +63,8 @@ class DoorTest : public testing::Test {
       MutexLock lock(mu_);
       told_.emplace_back(why);
     };
-    absl::StatusOr<std::unique_ptr<Door>> door =
-        Door::Open(std::move(listeners), std::move(options), [this](int connection) {
+    absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(
+        std::move(listeners), std::move(options), [this](int connection, std::optional<uid_t>) {
           MutexLock lock(mu_);
           taken_.emplace_back(connection);
         });
@@ -223,8 +223,9 @@ TEST_F(DoorTest, OnAUnixSocketThePeerIsTheUserAndTheFileGoesWithTheDoor) {
 TEST_F(DoorTest, CapsBelowOneAreRefused) {
   absl::StatusOr<ListeningSockets> listeners = ListenOnTcp("127.0.0.1", 0);
   ASSERT_THAT(listeners, IsOk());
-  EXPECT_THAT(Door::Open(*std::move(listeners), {.max_connections = 0}, [](int) {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
+  EXPECT_THAT(
+      Door::Open(*std::move(listeners), {.max_connections = 0}, [](int, std::optional<uid_t>) {}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
 }
 
 TEST(ListeningSocketsTest, ATakenPortIsUnavailable) {
