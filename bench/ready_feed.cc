@@ -109,9 +109,11 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::Stream(
   return new ReadyWriter(ready_, request);
 }
 
-RunningServer::RunningServer(grpc::Service& service, const std::string& listen) : address(listen) {
+RunningServer::RunningServer(grpc::Service& service, const std::string& listen,
+                             const std::shared_ptr<grpc::ServerCredentials>& credentials)
+    : address(listen) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen, credentials, &port);
   builder.RegisterService(&service);
   server = builder.BuildAndStart();
   SYSTOLE_CHECK(server != nullptr);
@@ -119,9 +121,11 @@ RunningServer::RunningServer(grpc::Service& service, const std::string& listen) 
   if (absl::ConsumeSuffix(&host, ":0")) address = absl::StrCat(host, ":", port);
 }
 
-Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps) {
-  absl::StatusOr<std::unique_ptr<FeedClient>> client =
-      FeedClient::Create(ready.spec, {.servers = {address}, .prefetch_bytes = 3 * ready.bytes()});
+Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps,
+                         const ServerSecurity& security) {
+  absl::StatusOr<std::unique_ptr<FeedClient>> client = FeedClient::Create(
+      ready.spec,
+      {.servers = {address}, .security = security, .prefetch_bytes = 3 * ready.bytes()});
   SYSTOLE_CHECK(client.ok());
   // The steady state is measured: afterwards the connection is there and every buffer was used.
   for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());

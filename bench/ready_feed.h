@@ -9,8 +9,10 @@
 #include <string>
 
 #include "bench/rounds.h"
+#include "client/feed/server_security.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/aligned_buffer.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "systole/v1/service.grpc.pb.h"
 
@@ -53,7 +55,9 @@ class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
 
 // `service` at `listen`, "HOST:0" (any free port) or "unix:PATH", until destroyed.
 struct RunningServer {
-  explicit RunningServer(grpc::Service& service, const std::string& listen = "127.0.0.1:0");
+  explicit RunningServer(grpc::Service& service, const std::string& listen = "127.0.0.1:0",
+                         const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                             grpc::InsecureServerCredentials());
 
   std::string address;
   int port = 0;  // None on a Unix socket.
@@ -61,7 +65,8 @@ struct RunningServer {
 };
 
 // `steps` steps taken by a FeedClient from the server of `ready` at `address`, in bytes.
-Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps);
+Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps,
+                         const ServerSecurity& security = {});
 
 }  // namespace systole::bench
 

@@ -1,8 +1,6 @@
 // The wire alone: ready batches from a C++ server over loopback into the client's aligned memory,
 // against a raw TCP socket that moves the same bytes and against generated protobuf code. The
 // generated way runs in a process of its own, because ours tunes the allocator (KeepFreedMemory).
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "bench/ready_feed.h"
 #include "bench/rounds.h"
+#include "bench/tcp_pair.h"
 #include "benchmark/benchmark.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
@@ -91,28 +90,10 @@ bench::Sample MeasureGenerated(const std::string& address, const ReadySteps& rea
   return sample;
 }
 
-// A connected pair of TCP sockets over loopback.
-std::pair<int, int> TcpPair() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  SYSTOLE_CHECK(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  SYSTOLE_CHECK(listen(listener, 1) == 0);
-  SYSTOLE_CHECK(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const int sender = socket(AF_INET, SOCK_STREAM, 0);
-  SYSTOLE_CHECK(connect(sender, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  const int receiver = accept(listener, nullptr, nullptr);
-  SYSTOLE_CHECK(receiver >= 0);
-  close(listener);
-  return {sender, receiver};
-}
-
 // The ceiling: 1 MiB writes, each received straight into its place in one of two aligned steps.
 bench::Sample MeasureSocket(const ReadySteps& ready, int64_t steps,
                             AlignedBuffer (&destination)[2]) {
-  const auto [sender, receiver] = TcpPair();
+  const auto [sender, receiver] = bench::TcpPair();
   const int64_t bytes = ready.bytes();
   const bench::Sample sample =
       bench::Measure(BytesOf(ready, steps), [&, sender = sender, receiver = receiver] {

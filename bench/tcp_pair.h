@@ -1,0 +1,18 @@
+// A connected pair of TCP sockets over loopback, the ceiling of whatever goes through one.
+//
+// Thread-safe. What cannot be made ends the program.
+#ifndef SYSTOLE_BENCH_TCP_PAIR_H_
+#define SYSTOLE_BENCH_TCP_PAIR_H_
+
+#include <utility>
+
+namespace systole::bench {
+
+// {sender, receiver}: descriptors, which are the caller's to close.
+std::pair<int, int> TcpPair();
+// Another end of `port` of this machine.
+int ConnectTo(int port);
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_TCP_PAIR_H_
