@@ -110,8 +110,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadyService::Stream(
 }
 
 RunningServer::RunningServer(grpc::Service& service, const std::string& listen,
-                             const std::shared_ptr<grpc::ServerCredentials>& credentials)
-    : address(listen) {
+                             std::shared_ptr<grpc::ServerCredentials> own)
+    : address(listen), credentials(std::move(own)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(listen, credentials, &port);
   builder.RegisterService(&service);

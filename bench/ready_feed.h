@@ -55,12 +55,13 @@ class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
 
 // `service` at `listen`, "HOST:0" (any free port) or "unix:PATH", until destroyed.
 struct RunningServer {
-  explicit RunningServer(grpc::Service& service, const std::string& listen = "127.0.0.1:0",
-                         const std::shared_ptr<grpc::ServerCredentials>& credentials =
-                             grpc::InsecureServerCredentials());
+  explicit RunningServer(
+      grpc::Service& service, const std::string& listen = "127.0.0.1:0",
+      std::shared_ptr<grpc::ServerCredentials> own = grpc::InsecureServerCredentials());
 
   std::string address;
-  int port = 0;  // None on a Unix socket.
+  int port = 0;                                          // None on a Unix socket.
+  std::shared_ptr<grpc::ServerCredentials> credentials;  // Must outlive `server`.
   std::unique_ptr<grpc::Server> server;
 };
 

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -63,18 +65,22 @@ std::vector<fs::path> AllReadmes() {
   return readmes;
 }
 
-TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
-  const TempFolder folder;
-  // A server ends with the shell, whatever ends that. A client waits for a server that still
-  // starts.
-  std::string script = absl::StrCat(
-      "set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(), R"sh(:$PATH
+// How a script begins that runs what a README shows. A server ends with the shell, whatever ends
+// that. A client waits for a server that still starts.
+std::string ShellWithPrograms() {
+  return absl::StrCat("set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(),
+                      R"sh(:$PATH
 systole-server() { exec setpriv --pdeathsig KILL systole-server "$@"; }
 systole() {
   if [[ $1 == feed ]]; then set -- "$@" --connect-timeout 100; fi
   command systole "$@"
 }
 )sh");
+}
+
+TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
+  const TempFolder folder;
+  std::string script = ShellWithPrograms();
   std::map<std::string, std::string> wanted;  // What the block whose stdout goes to a file prints.
   std::string output;
   for (const Block& block : BlocksOf(kTree / "README.md")) {
@@ -105,6 +111,36 @@ systole() {
   for (const auto& [file, text] : wanted) EXPECT_EQ(ReadWholeFile(file), text);
 }
 
+// Its blocks in order: a config, a token, certificates, a server and a feed. What another machine
+// would reach is a Unix socket here, of the same name in the certificate.
+TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
+  const TempFolder folder;
+  fs::create_directory(folder / "data");
+  for (const std::string name : {"data/flowers-0.tfrecord", "data/faces-0.tfrecord"}) {
+    folder.Write(name, RawShard(0, 64, 16));
+  }
+  folder.Write("feed.textproto",
+               absl::StrReplaceAll(RawSpec(16, /*epochs=*/1), {{"\"raw\"", "\"flowers\""}}));
+  std::string script = absl::StrCat(ShellWithPrograms(), "cd ", folder.path(), "\n");
+  for (const Block& block : BlocksOf(kTree / "server/README.md")) {
+    const std::string text = absl::StrReplaceAll(
+        TextOf(block.lines),
+        {{"/etc/systole", folder.path()},
+         {"deploy/", (kTree / "deploy/").string()},
+         {"0.0.0.0:8470", "unix:s"},
+         {"feeds.example.com:8470", "unix:s --tls-server-name feeds.example.com"}});
+    if (absl::StrContains(text, "access {")) folder.Write("server.textproto", text);
+    if (block.language != "sh") continue;
+    if (!absl::StrContains(text, "trainer-a.token")) continue;
+    for (const std::string& line : Lines(text)) {
+      absl::StrAppend(&script, line, absl::StartsWith(line, "systole-server ") ? " &\n" : "\n");
+    }
+  }
+  const Finished finished = Process({"/bin/bash", folder.Write("commands.sh", script)}).Wait();
+  EXPECT_EQ(finished.exit_code, 0) << script << finished.err;
+  EXPECT_THAT(finished.out, testing::HasSubstr("step"));
+}
+
 TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
   const std::string example = ReadWholeFile(kTree / "tests/install/example/main.cc");
   const std::vector<std::string> after = absl::StrSplit(example, "// [README]\n");
@@ -127,6 +163,53 @@ TEST(ReadmeTest, EveryLinkLeadsToAFile) {
       EXPECT_TRUE(fs::exists(readme.parent_path() / link)) << readme << ": " << link;
     }
   }
+}
+
+// The tests of this tree: "Suite" and "Suite.Name".
+std::set<std::string> TestNames() {
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kTree / "tests")) {
+    if (entry.path().extension() != ".cc") continue;
+    const std::string text = absl::StrCat("\n", ReadWholeFile(entry.path()));
+    for (const absl::string_view piece : absl::StrSplit(text, "\nTEST")) {
+      // "_F(Suite, Name) {", perhaps on two lines.
+      const std::vector<std::string> words = absl::StrSplit(
+          piece.substr(0, piece.find(')')), absl::ByAnyChar("(, \n"), absl::SkipEmpty());
+      const size_t first = !words.empty() && (words[0] == "_F" || words[0] == "_P") ? 1 : 0;
+      if (words.size() != first + 2) continue;
+      names.insert(words[first]);
+      names.insert(absl::StrCat(words[first], ".", words[first + 1]));
+    }
+  }
+  return names;
+}
+
+// `Suite`, `Suite.Name`, `.Name` of the suite before it, or a file's path.
+TEST(ReadmeTest, EveryTestThatAReadmeNamesExists) {
+  const std::set<std::string> names = TestNames();
+  int checked = 0;
+  for (const fs::path& readme : AllReadmes()) {
+    std::string suite;
+    bool inside = true;
+    for (const absl::string_view span : absl::StrSplit(ReadWholeFile(readme), '`')) {
+      inside = !inside;
+      if (!inside || span.empty() || span.find_first_of(" \n<*") != span.npos) continue;
+      if (absl::StartsWith(span, "tests/")) {
+        EXPECT_TRUE(fs::exists(kTree / std::string(span))) << readme << ": " << span;
+        ++checked;
+        continue;
+      }
+      const absl::string_view before_dot = span.substr(0, span.find('.'));
+      const bool names_suite = absl::EndsWith(before_dot, "Test");
+      const bool of_last = before_dot.empty() && span.size() > 1 && absl::ascii_isupper(span[1]);
+      if (!names_suite && !of_last) continue;
+      if (names_suite) suite = std::string(before_dot);
+      EXPECT_EQ(names.count(of_last ? absl::StrCat(suite, span) : std::string(span)), 1u)
+          << readme << ": " << span << " after " << suite;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 50);
 }
 
 // What `systole COMMAND --help` lists; `systole-server --help` for the command "".

@@ -38,24 +38,39 @@ class SecurityTest : public testing::Test {
     args.insert(args.end(), {"--dataset", absl::StrCat("raw=", folder_ / "raw-*.tfrecord")});
     return ServerProcess::Start(args);
   }
-  absl::StatusOr<std::unique_ptr<ServerProcess>> ServeTls(bool verify_clients) {
+  absl::StatusOr<std::unique_ptr<ServerProcess>> ServeTls(bool verify_clients,
+                                                          std::vector<std::string> args = {}) {
     MakeCertificates(folder_ / "tls");
-    std::vector<std::string> args = {"--tls-certificate", CertificatePath("server.pem"),
-                                     "--tls-key", CertificatePath("server.key")};
+    args.insert(args.end(), {"--tls-certificate", CertificatePath("server.pem"), "--tls-key",
+                             CertificatePath("server.key")});
     if (verify_clients) args.insert(args.end(), {"--tls-client-ca", CertificatePath("ca.pem")});
     return Serve(args);
+  }
+  // What a client says to a server of ServeTls(/*verify_clients=*/true).
+  std::vector<std::string> ShowsItsCertificate() const {
+    return {"--tls",
+            "--tls-ca",
+            CertificatePath("ca.pem"),
+            "--tls-certificate",
+            CertificatePath("client.pem"),
+            "--tls-key",
+            CertificatePath("client.key")};
+  }
+  // A config file with the dataset and `more`.
+  std::string WriteConfig(const std::string& more) const {
+    return folder_.Write("config.textproto",
+                         absl::StrCat("datasets { name: 'raw' shards: '",
+                                      folder_ / "raw-*.tfrecord", "' }\n", more));
   }
   // A server that gives the dataset to the identity "trainer" and the token file to `tokens_`.
   absl::StatusOr<std::unique_ptr<ServerProcess>> ServeToTokens() {
     tokens_ = folder_ / "tokens";
     NewToken("trainer");
-    const std::string config =
-        folder_.Write("config.textproto",
-                      absl::StrCat("datasets { name: 'raw' shards: '", folder_ / "raw-*.tfrecord",
-                                   "' }\n", "access {\n  token_file: '", tokens_,
-                                   "'\n  identities { name: 'trainer' token_names: 'trainer' "
-                                   "may { read: 'raw' status: true } }\n}\n"));
-    return ServerProcess::Start({"--config", config});
+    return ServerProcess::Start(
+        {"--config",
+         WriteConfig(absl::StrCat("access {\n  token_file: '", tokens_,
+                                  "'\n  identities { name: 'trainer' token_names: 'trainer' "
+                                  "may { read: 'raw' status: true } }\n}\n"))});
   }
   // A file with a token of `name`, which the server knows.
   std::string NewToken(const std::string& name) {
@@ -121,12 +136,68 @@ TEST_F(SecurityTest, WhoHasToShowACertificateAndHasNoneIsNotServed) {
   ASSERT_THAT(server, IsOk());
   const std::vector<std::string> trusts = {"--tls", "--tls-ca", CertificatePath("ca.pem")};
   EXPECT_NE(Feed(**server, trusts).exit_code, 0);
-  std::vector<std::string> shows = trusts;
-  shows.insert(shows.end(), {"--tls-certificate", CertificatePath("client.pem"), "--tls-key",
-                             CertificatePath("client.key")});
-  const Finished finished = Feed(**server, shows);
+  const Finished finished = Feed(**server, ShowsItsCertificate());
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(finished.out, PlainDigest());
+}
+
+TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
+  MakeCertificates(folder_ / "tls");
+  const std::string tls = absl::StrCat("certificate: '", CertificatePath("server.pem"), "' key: '",
+                                       CertificatePath("server.key"), "'");
+  const std::string config =
+      WriteConfig(absl::StrCat("tls { ", tls, " client_ca: '", CertificatePath("ca.pem"), "' }\n"));
+  const auto server = ServerProcess::Start({"--config", config});
+  ASSERT_THAT(server, IsOk());
+  const Finished finished = Feed(**server, ShowsItsCertificate());
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")}).exit_code, 0);
+  EXPECT_NE(Feed(**server, {}).exit_code, 0);
+
+  EXPECT_THAT(ServerProcess::Start({"--config", config, "--tls-key", CertificatePath("server.key")})
+                  .status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("leave one of them out")));
+  EXPECT_THAT(ServerProcess::Start({"--config", WriteConfig("tls {}")}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("`tls` in the config file")));
+}
+
+TEST_F(SecurityTest, OnlyTls12AndTls13AreSpoken) {
+  const auto server = ServeTls(/*verify_clients=*/false);
+  ASSERT_THAT(server, IsOk());
+  // SECLEVEL=0: so that openssl(1) itself would speak the old versions.
+  const auto shakes_hands = [&](const std::string& version) {
+    return std::system(absl::StrCat("openssl s_client -connect ", (*server)->address(), " -",
+                                    version, " -alpn h2 -cipher DEFAULT@SECLEVEL=0 -CAfile ",
+                                    CertificatePath("ca.pem"),
+                                    " -verify_return_error </dev/null >/dev/null 2>&1")
+                           .c_str()) == 0;
+  };
+  EXPECT_TRUE(shakes_hands("tls1_3"));
+  EXPECT_TRUE(shakes_hands("tls1_2"));
+  EXPECT_FALSE(shakes_hands("tls1_1"));
+  EXPECT_FALSE(shakes_hands("tls1"));
+}
+
+TEST_F(SecurityTest, AFeedOutlivesTheAuthorityAndItsOwnCertificate) {
+  auto server = ServeTls(/*verify_clients=*/true);
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address();
+  std::vector<std::string> args = {
+      SystoleProgram(), "feed", "--server", address, "--spec", spec_, "--digest", "--steps", "400"};
+  for (const std::string& word : ShowsItsCertificate()) args.push_back(word);
+  Process feed(args, {.stdout_pipe_bytes = 4096});
+  ASSERT_NE(feed.ReadLine(), "");
+  MakeCertificates(folder_ / "others");
+  server->reset();
+  ASSERT_EQ(std::system(absl::StrCat("rm -r ", folder_ / "tls", " && mv ", folder_ / "others", " ",
+                                     folder_ / "tls")
+                            .c_str()),
+            0);
+  server = ServeTls(/*verify_clients=*/true, {"--listen", address});
+  ASSERT_THAT(server, IsOk());
+  const Finished finished = feed.Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(Lines(finished.out).size(), 400u * 8 - 1);
 }
 
 TEST_F(SecurityTest, NeitherSideFallsBackToPlainText) {
