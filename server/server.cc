@@ -18,7 +18,6 @@
 #include "core/memory/sealed_memory.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/slots/slot_socket.h"
@@ -171,7 +170,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                            ListeningCredentials(options.tls, events));
   SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners, Listen(options.listen, where));
   const int port = listeners.port;
-  grpc::EnableDefaultHealthCheckService(true);
 
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
   const absl::Status sharing = slots.status();
@@ -201,6 +199,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   server->reflection_ = std::make_unique<ReflectionService>(
       options.service.access, server->service_->refusals(), options.service.clock);
   builder.RegisterService(server->reflection_.get());
+  server->health_ = std::make_unique<HealthService>(
+      options.service.access, server->service_->refusals(), options.service.clock);
+  builder.RegisterService(server->health_.get());
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
@@ -213,9 +214,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(options.idle_timeout));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("gRPC does not start its server");
-  // A probe may name the service that it means.
-  server->server_->GetHealthCheckService()->SetServingStatus(v1::Systole::service_full_name(),
-                                                             true);
   SYSTOLE_ASSIGN_OR_RETURN(
       server->door_,
       Door::Open(std::move(listeners),
@@ -262,7 +260,7 @@ bool Server::Drain(absl::Duration timeout) {
   };
   // gRPC would leave a connection that comes after Shutdown() open and unserved.
   if (door_ != nullptr) door_->StopListening();
-  server_->GetHealthCheckService()->SetServingStatus(false);
+  health_->StartDraining();
   service_->StartDraining();
   reflection_->StartDraining();
   // Shutdown() holds its caller, whatever the deadline says, while a client does not read. So it

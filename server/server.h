@@ -24,6 +24,7 @@
 #include "server/door/door.h"
 #include "server/door/tls_files.h"
 #include "server/feed_service.h"
+#include "server/health_service.h"
 #include "server/reflection_service.h"
 #include "server/socket_lock.h"
 
@@ -85,6 +86,7 @@ class Server {
   void Tick() {
     service_->Tick();
     reflection_->Tick();
+    health_->Tick();
   }
 
   // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
@@ -106,6 +108,7 @@ class Server {
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::unique_ptr<ReflectionService> reflection_;
+  std::unique_ptr<HealthService> health_;
   const absl::Status sharing_;
   const absl::Status open_files_;
   std::string address_;

@@ -69,7 +69,8 @@ absl::StatusOr<uid_t> UserNamed(const std::string& name, const std::string& fiel
 absl::StatusOr<AccessPolicy::Permissions> AccessPolicy::PermissionsOf(
     const v1::PermissionsConfig& config, const std::string& field,
     const std::set<std::string>& datasets) {
-  Permissions permissions = {.status = config.status(), .reflection = config.reflection()};
+  Permissions permissions = {
+      .status = config.status(), .reflection = config.reflection(), .health = config.health()};
   SYSTOLE_RETURN_IF_ERROR(AddNames(config.read(), absl::StrCat(field, ".read"), datasets,
                                    permissions.read_all, permissions.read));
   SYSTOLE_RETURN_IF_ERROR(AddNames(config.list(), absl::StrCat(field, ".list"), datasets,
@@ -181,6 +182,8 @@ bool AccessPolicy::MayList(const Caller& caller, absl::string_view dataset) cons
 bool AccessPolicy::MaySeeStatus(const Caller& caller) const { return Of(caller).status; }
 
 bool AccessPolicy::MayReflect(const Caller& caller) const { return Of(caller).reflection; }
+
+bool AccessPolicy::MaySeeHealth(const Caller& caller) const { return Of(caller).health; }
 
 bool AccessPolicy::MayListAny(const Caller& caller) const {
   const Permissions& may = Of(caller);

@@ -57,6 +57,7 @@ class AccessPolicy {
   bool MayList(const Caller& caller, absl::string_view dataset) const;
   bool MaySeeStatus(const Caller& caller) const;
   bool MayReflect(const Caller& caller) const;
+  bool MaySeeHealth(const Caller& caller) const;
   // Whether the caller may list at least one dataset.
   bool MayListAny(const Caller& caller) const;
 
@@ -69,6 +70,7 @@ class AccessPolicy {
     bool list_all = false;
     bool status = false;
     bool reflection = false;
+    bool health = false;
     std::set<std::string, std::less<>> read;
     std::set<std::string, std::less<>> list;
   };

@@ -29,6 +29,7 @@ struct Asker {
     return policy == nullptr || policy->MayList(caller, dataset);
   }
   bool MayReflect() const { return policy == nullptr || policy->MayReflect(caller); }
+  bool MaySeeHealth() const { return policy == nullptr || policy->MaySeeHealth(caller); }
   bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }
 };
 

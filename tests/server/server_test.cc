@@ -20,7 +20,6 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "proto/framing/guarded_message.h"
@@ -245,35 +244,6 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
   EXPECT_EQ(complete, kStreams);
 }
 
-// Sends `request` to a method by name and returns the first bytes that come back.
-std::string CallByName(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                       const std::string& request) {
-  grpc::GenericStub generic(channel);
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call = generic.PrepareCall(&context, method, &queue);
-  const auto wait = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    EXPECT_TRUE(queue.Next(&tag, &ok));
-    return ok;
-  };
-  call->StartCall(nullptr);
-  EXPECT_TRUE(wait());
-  const grpc::Slice slice(request);
-  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-  EXPECT_TRUE(wait());
-  grpc::ByteBuffer response;
-  call->Read(&response, nullptr);
-  EXPECT_TRUE(wait());
-  grpc::Slice bytes;
-  EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  wait();
-  return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-}
-
 TEST_F(ServerTest, ConnectionsAreCounted) {
   stub_ = nullptr;
   server_ = nullptr;
@@ -306,14 +276,6 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
   ASSERT_TRUE(v1::Systole::NewStub(channels_[0])->ServerStatus(&context, {}, &status).ok());
   EXPECT_EQ(status.connections().open(), 2);
   EXPECT_GE(status.connections().over_total(), 1);
-}
-
-TEST_F(ServerTest, HealthSaysServing) {
-  // HealthCheckResponse { status: SERVING }, of grpc.health.v1.
-  EXPECT_EQ(CallByName(channel_, "/grpc.health.v1.Health/Check", ""), "\x08\x01");
-  // HealthCheckRequest { service: "systole.v1.Systole" }.
-  EXPECT_EQ(CallByName(channel_, "/grpc.health.v1.Health/Check", "\x0a\x12systole.v1.Systole"),
-            "\x08\x01");
 }
 
 // Error paths.
