@@ -16,7 +16,7 @@
 #     tidy      clang-tidy (checks: .clang-tidy)
 #     tsan      ThreadSanitizer over core
 #     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
-#     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 300)
+#     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 120)
 #
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
@@ -114,7 +114,7 @@ section_tidy() {
 }
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }
-section_fuzz() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-300}"; }
+section_fuzz() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-120}"; }
 
 for section in packages "${sections[@]}"; do
   begin=$SECONDS

@@ -2,15 +2,15 @@
 # Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them, each for an equal share of
 # the time. Fails if one finds something, and says how to repeat it.
 #
-#   tests/fuzz/run.sh [SECONDS [NAME..]]   SECONDS of fuzzing in all (default 300) for every fuzzer, or
+#   tests/fuzz/run.sh [SECONDS [NAME..]]   SECONDS of fuzzing in all (default 120) for every fuzzer, or
 #                                          for those named (`jpeg` for jpeg_fuzzer.cc)
 #
 # Each starts from tests/fuzz/corpus/NAME, which stays as it is; what it adds to it is dropped at the
-# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs), so that on two CPUs 300
-# seconds are over in 150. Reproducers and logs are kept in build/asan/found/.
+# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs), so that on two CPUs 120
+# seconds are over in some 130. Reproducers and logs are kept in build/asan/found/.
 set -euo pipefail
 
-seconds=${1:-300}
+seconds=${1:-120}
 if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
   echo "usage: $0 [SECONDS [NAME..]]" >&2
   exit 2
