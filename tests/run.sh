@@ -21,7 +21,7 @@
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
-# SYSTOLE_JOBS is the number of compilers, tests and fuzzers at a time (default: the number of CPUs).
+# SYSTOLE_JOBS is the number of compilers, tests (and one) and fuzzers at a time (default: the number of CPUs).
 set -euo pipefail
 
 readonly all_sections=(format release chaos bench python torch asan tidy tsan fuzz)
@@ -68,7 +68,8 @@ build() {
 
 build_and_test() {
   build "$1"
-  run ctest --preset "$1" -j "$jobs" --no-tests=error
+  # One more than there are processors: many tests wait.
+  run ctest --preset "$1" -j "$((jobs + 1))" --no-tests=error
 }
 
 # Every C++ file of these folders, NUL-separated. Tests of find(1) may follow the folders.

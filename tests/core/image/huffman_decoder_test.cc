@@ -657,10 +657,10 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
     return end;
   };
   EXPECT_EQ(end(std::string("\x0f\xff\xd9", 3)), 1u);
-  EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);          // Fill before it.
-  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);    // A byte too many,
-  EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);    // two blocks,
-  EXPECT_EQ(end(std::string(9000, '\0') + "\xff\xd9"), std::nullopt);  // a buffer.
+  EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);        // Fill before it.
+  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);  // A byte too many,
+  EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);  // two blocks,
+  EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // a buffer.
 }
 
 TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {
