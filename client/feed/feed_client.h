@@ -53,7 +53,7 @@ class FeedClient final : public Feed {
 
   // Feed. The errors of Next():
   //   DataLoss            a record is damaged and the spec says FAIL, or a chunk of one step, or
-  //                       the request for it, was damaged on the way three times in a row.
+  //                       the request for it, was damaged on the way eight times in a row.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
   //   Unavailable         the trainer waited for retry_for, and no step came.
   //   Internal            a server broke the protocol; names the server and the field.

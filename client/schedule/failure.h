@@ -18,7 +18,8 @@ enum class FailureKind {
   kLeaving,
   // A torn connection looks like this, but a bug in the server does too: few attempts.
   kSuspect,
-  // A request, an answer or a chunk was damaged on the way: few attempts.
+  // A request, an answer or a chunk was damaged on the way: few attempts, but more than chance uses
+  // up on a bad path. Where every eighth step is damaged, eight in a row come once in 2^24 steps.
   kDamaged,
   // No other attempt can help.
   kFinal,
@@ -26,7 +27,7 @@ enum class FailureKind {
 
 // After this many failures of one kind, with no complete step between them, the feed ends.
 inline constexpr int kMaxSuspectFailures = 5;
-inline constexpr int kMaxDamagedFailures = 3;
+inline constexpr int kMaxDamagedFailures = 8;
 
 // The longest pause that a server can ask for. Its number is not to be trusted further.
 inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);

@@ -16,7 +16,7 @@ using NetworkTest = ChaosTest;
 TEST_F(NetworkTest, ConnectionsAreCutAtAnyByte) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_cut = 12 << 20});
-  const int wanted = Times(60, 1000);
+  const int wanted = Times(40, 1000);
   const int steps = Times(400, 6600);  // 2 MiB each.
   const auto feed = StartFeed(steps);
   ExpectUndisturbed(*feed, steps);

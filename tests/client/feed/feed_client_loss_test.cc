@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/schedule/failure.h"
@@ -356,7 +357,8 @@ TEST(FeedClientLossTest, ARequestDamagedOnTheWayIsSentAgain) {
   });
   EXPECT_EQ(drained.steps, Range(0, 4));
   EXPECT_THAT(drained.end,
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("3 attempts in a row were damaged")));
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr(absl::StrCat(kMaxDamagedFailures, " attempts in a row"))));
 }
 
 TEST(FeedClientLossTest, AnAnswerDamagedOnTheWayIsAskedForAgain) {
@@ -380,7 +382,7 @@ TEST(FeedClientLossTest, AnAnswerDamagedOnTheWayIsAskedForAgain) {
                        AllOf(HasSubstr("answer to ResolveFeed"), HasSubstr("[server 127.0.0.1:"))));
 }
 
-TEST(FeedClientLossTest, AStepDamagedThreeTimesIsDataLoss) {
+TEST(FeedClientLossTest, AStepDamagedOverAndOverIsDataLoss) {
   FeedClientStats stats;
   const DrainedFeed drained = DrainSpoiled(
       [](int, int, FakeChunk& piece) {
@@ -391,8 +393,8 @@ TEST(FeedClientLossTest, AStepDamagedThreeTimesIsDataLoss) {
   EXPECT_THAT(drained.end, StatusIs(absl::StatusCode::kDataLoss,
                                     AllOf(HasSubstr("step 4, core 0"), HasSubstr("CRC-32C"),
                                           HasSubstr("[server 127.0.0.1:"))));
-  EXPECT_EQ(stats.streams_lost, 3);
-  EXPECT_EQ(stats.damaged_chunks, 3);
+  EXPECT_EQ(stats.streams_lost, kMaxDamagedFailures);
+  EXPECT_EQ(stats.damaged_chunks, kMaxDamagedFailures);
 }
 
 TEST(FeedClientLossTest, AChunkInTheWrongPlaceEndsTheFeed) {
