@@ -28,7 +28,7 @@
 #include "server/access/asker.h"
 #include "server/catalogue.h"
 #include "server/door/door.h"
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 #include "server/not_shared_log.h"
 #include "server/refusal_log.h"
 #include "server/running_streams.h"

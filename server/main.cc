@@ -30,7 +30,7 @@
 #include "core/storage/file_sink.h"
 #include "proto/framing/grpc_log.h"
 #include "proto/text/message_text.h"
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 #include "server/server.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"

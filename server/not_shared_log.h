@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 #include "systole/v1/slots.pb.h"
 
 namespace systole {

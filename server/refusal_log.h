@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 #include "server/service_counters.h"
 
 namespace systole {

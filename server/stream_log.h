@@ -13,7 +13,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 
 namespace systole {
 

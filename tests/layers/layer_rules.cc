@@ -35,7 +35,7 @@ std::vector<Room> SystoleRooms() {
       {"proto/systole/v1", 0, {}},
       {"proto/text", 1, status},    // Messages from text that a person wrote.
       {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
-      {"core/json", 1, status},     // For `--json`, reports and the server's log.
+      {"core/json", 1, status},     // For `--json`, reports and logs.
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
@@ -45,6 +45,8 @@ std::vector<Room> SystoleRooms() {
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
+      // What servers and feeds tell the person who runs them.
+      {"core/log", 3, {"core/status", "core/json", "core/concurrency"}},
       // Values by key, in memory and on disk: knows no images.
       {"core/cache", 3, Join({ground, {"core/storage", "core/concurrency"}})},
       {"core/compression", 3, Join({ground, {"core/storage", "core/concurrency"}})},
@@ -70,7 +72,7 @@ std::vector<Room> SystoleRooms() {
       {"server", 7,
        Join({core,
              messages,
-             {"server/access", "server/door", "core/json", "core/program", "proto/framing",
+             {"server/access", "server/door", "core/log", "core/program", "proto/framing",
               "proto/order", "proto/slots"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
@@ -81,8 +83,9 @@ std::vector<Room> SystoleRooms() {
       {"client/feed", 6,
        Join({ground,
              messages,
-             {"core/storage", "core/concurrency", "core/batch", "core/operations", "core/order",
-              "proto/framing", "proto/order", "proto/slots", "client/infeed", "client/schedule"}})},
+             {"core/storage", "core/concurrency", "core/log", "core/batch", "core/operations",
+              "core/order", "proto/framing", "proto/order", "proto/slots", "client/infeed",
+              "client/schedule"}})},
       // The same steps without a server.
       {"client/local", 7, Join({core, messages, {"client/feed"}})},
       // What a trainer gets, as a page: for `systole look` and for Python.
@@ -121,7 +124,7 @@ std::vector<Room> SystoleRooms() {
       {"client/cli", 11,
        Join({core,
              messages,
-             {"core/program", "core/token", "proto/framing/grpc_log.h", "proto/order",
+             {"core/program", "core/token", "core/log", "proto/framing/grpc_log.h", "proto/order",
               "client/infeed", "client/feed", "client/look", "core/json", "client/texture",
               "client/cli/flowers", "client/emulator/report"},
              emulator})},
@@ -129,8 +132,8 @@ std::vector<Room> SystoleRooms() {
       {"client/python/extension", 11,
        Join({core,
              messages,
-             {"core/program/allocator.h", "proto/framing/grpc_log.h", "client/feed", "client/local",
-              "client/look"}})},
+             {"core/program/allocator.h", "core/log", "proto/framing/grpc_log.h", "client/feed",
+              "client/local", "client/look"}})},
   };
 }
 
@@ -192,7 +195,7 @@ std::vector<ReservedWord> ReservedWords() {
       {R"(#\s*include\s*[<"](chrono|absl/time/clock\.h)[>"]|\babsl::(Now|SleepFor)\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))",
        "a stage has no clock",
        {"core/"},
-       {"core/concurrency/"}},
+       {"core/concurrency/", "core/log/"}},  // A line of a log has a time of day.
       {R"(\bstd::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|)"
        R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
        "libm's transcendentals differ between CPUs; core/numeric has ours",

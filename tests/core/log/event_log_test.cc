@@ -1,4 +1,4 @@
-#include "server/event_log.h"
+#include "core/log/event_log.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/log_line.h"
+#include "core/log/log_line.h"
 
 #include <iterator>
 
@@ -24,6 +24,9 @@ constexpr CauseNames kCauses[] = {
     {"not_shared", "reasons not to share memory"},
     {"door", "connections turned away"},
     {"grpc", "lines of gRPC"},
+    {"server_lost", "losses of servers"},
+    {"step_late", "late steps"},
+    {"server_list", "changes of the servers"},
 };
 static_assert(std::size(kCauses) == kNumLogCauses);
 
@@ -51,6 +54,7 @@ std::string JsonOf(const LogLine& line, absl::Time time) {
   if (fields.feed.has_value()) json.Field("feed", absl::StrFormat("%016x", *fields.feed));
   AppendName("client", fields.client, json);
   AppendName("identity", fields.identity, json);
+  AppendName("server", fields.server, json);
   AppendName("dataset", fields.dataset, json);
   AppendNumber("step", fields.step, json);
   AppendName("shard", fields.shard, json);

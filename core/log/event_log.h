@@ -1,11 +1,11 @@
-// What a server tells the person who runs it, line by line. Every line is made fit to be read here,
-// and only here: what a peer or a file put into it is escaped and bounded (server/log_line.h). The
-// number of lines that one cause may write in an interval is limited, so peers cannot flood the
-// log.
+// What a server or a feed tells the person who runs it, line by line. Every line is made fit to be
+// read here, and only here: what a peer or a file put into it is escaped and bounded
+// (core/log/log_line.h). The number of lines that one cause may write in an interval is limited, so
+// peers cannot flood the log.
 //
 // Thread-safe.
-#ifndef SYSTOLE_SERVER_EVENT_LOG_H_
-#define SYSTOLE_SERVER_EVENT_LOG_H_
+#ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
+#define SYSTOLE_CORE_LOG_EVENT_LOG_H_
 
 #include <array>
 #include <cstdint>
@@ -20,13 +20,13 @@
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
-#include "server/log_line.h"
+#include "core/log/log_line.h"
 
 namespace systole {
 
 enum class LogFormat {
   kText,
-  kJson,  // One object a line (server/log_line.h).
+  kJson,  // One object a line (core/log/log_line.h).
 };
 
 // Where lines go, as text or JSON. Called on any thread, without a lock.
@@ -85,4 +85,4 @@ class EventLog {
 
 }  // namespace systole
 
-#endif  // SYSTOLE_SERVER_EVENT_LOG_H_
+#endif  // SYSTOLE_CORE_LOG_EVENT_LOG_H_
