@@ -14,6 +14,7 @@
 #include "client/feed/feed_watch.h"
 #include "client/feed/server_security.h"
 #include "client/feed/step.h"
+#include "core/log/event_log.h"
 
 namespace systole {
 
@@ -90,6 +91,12 @@ struct FeedClientOptions {
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
   // one. Shared with the caller, because the feed or the caller may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
+
+  // Told of servers that fail and come back, late steps, changes of the servers and masked
+  // examples, at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
+  // Several feeds may use the same one. Its sink is called by threads of the feed, and must not
+  // wait for the feed or for a thread that does.
+  std::shared_ptr<EventLog> log;
 };
 
 }  // namespace systole

@@ -51,7 +51,8 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options,
       list_(std::move(list)),
       security_(std::move(security)),
       clock_(SteadyClock()),
-      schedule_(ScheduleOptionsOf(options, clock_())) {
+      schedule_(ScheduleOptionsOf(options, clock_())),
+      log_(options.log != nullptr, spec) {
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });
   if (list_.period() == absl::InfiniteDuration()) {
@@ -75,6 +76,7 @@ FeedLanes::~FeedLanes() {
   watcher_.reset();
   keeper_.reset();
   MutexLock lock(mu_);
+  if (options_.log != nullptr) options_.log->Flush();
   if (shelf_ != nullptr) shelf_->StopKeeping();
 }
 
@@ -82,7 +84,11 @@ void FeedLanes::ReadServers() {
   const absl::StatusOr<std::vector<std::string>> addresses = list_.Read();
   MutexLock lock(mu_);
   if (Stopped()) return;
-  if (!addresses.ok() && addresses.status() != list_error_) ++stats_.bad_server_lists;
+  if (!addresses.ok() && addresses.status() != list_error_) {
+    ++stats_.bad_server_lists;
+    if (shape_ != nullptr) log_.ListIsUnreadable(addresses.status());
+    keeper_wakes_.SignalAll();
+  }
   list_error_ = addresses.status();
   if (addresses.ok()) SetServers(*addresses);
   trainer_wakes_.SignalAll();
@@ -114,10 +120,12 @@ void FeedLanes::SetServers(const std::vector<std::string>& addresses) {
     KnownServer& server = servers_[number];
     server.link =
         std::make_unique<ServerLink>(address, security_, options_.same_host == SameHost::kAuto);
+    if (shape_ != nullptr) log_.ServerJoined(address);
     Tell(ServerJoined{.server = number, .travels = !server.link->is_same_host()});
   }
   for (const int number : left) {
     servers_.at(number).left = true;
+    log_.ServerLeft(AddressOf(number));
     Tell(ServerLeft{.server = number});
   }
 }
@@ -131,7 +139,7 @@ ReadVerdict FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& caus
     std::visit([this](const auto& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { Note(what); }, action);
   }
   actions_.clear();
-  if (!work_.empty()) keeper_wakes_.SignalAll();
+  if (!work_.empty() || !log_.empty()) keeper_wakes_.SignalAll();
   return verdict_;
 }
 
@@ -179,10 +187,11 @@ void FeedLanes::Note(const StopStream& action) {
   FeedLane& lane = lanes_.at(action.lane);
   lane.stopping = true;
   if (action.silent) {
-    ++stats_.streams_lost;
-    servers_.at(lane.server)
-        .Failed(absl::UnavailableError(absl::StrCat(
-            "the server has sent nothing for ", absl::FormatDuration(options_.silence_timeout))));
+    StreamLost(
+        lane,
+        {.failure = {.kind = FailureKind::kLost},
+         .status = absl::UnavailableError(absl::StrCat(
+             "the server has sent nothing for ", absl::FormatDuration(options_.silence_timeout)))});
   }
   if (action.lane == reading_) {
     verdict_ = ReadVerdict::kStop;
@@ -226,6 +235,16 @@ void FeedLanes::Note(const GiveUp& action) {
                                           absl::FormatDuration(action.waited)),
                              servers_);
   trainer_wakes_.SignalAll();
+}
+
+void FeedLanes::Note(const StepLate& action) {
+  log_.StepIsLate(action.step, AddressOf(action.server),
+                  action.second.has_value() ? AddressOf(*action.second) : "");
+}
+
+std::string FeedLanes::AddressOf(int server) const {
+  const auto found = servers_.find(server);
+  return found == servers_.end() ? "that left" : found->second.link->address();
 }
 
 ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& received,
@@ -314,18 +333,25 @@ void FeedLanes::OnStreamEnd(int index, StreamEnd end) {
 void FeedLanes::Keep() {
   while (true) {
     KeeperWork work;
+    std::vector<LogLine> lines;
     {
       MutexLock lock(mu_);
       while (true) {
         EndWhatHasEnded();
         Tell(Tick());
         std::swap(work, work_);
-        if (!work.empty()) break;
+        lines = log_.Take();
+        if (!work.empty() || !lines.empty()) break;
         if (stopping_ && AllIdle()) return;
         keeper_wakes_.WaitFor(mu_, std::max(absl::ZeroDuration(), schedule_.wake_at() - clock_()));
       }
     }
     work.Do();
+    if (options_.log == nullptr) continue;
+    for (const LogLine& line : lines) {
+      options_.log->Add(line.cause, line.level, line.text, line.fields);
+    }
+    options_.log->Tick();
   }
 }
 
@@ -364,6 +390,7 @@ void FeedLanes::EndQuestion(int number, bool compact) {
     failure = {.kind = FailureKind::kFinal};
     if (status.ok()) {
       (compact ? server.compact_identity : server.identity) = question.call->response().identity();
+      if (!std::exchange(server.told, "").empty()) log_.AnswersAgain(AddressOf(number));
       trainer_wakes_.SignalAll();
     }
   } else if (absl::IsAborted(status)) {
@@ -377,6 +404,13 @@ void FeedLanes::EndQuestion(int number, bool compact) {
   if (!Stopped()) {
     ++stats_.streams_lost;
     server.Failed(status);
+    // Until there is an answer, and if this is final, it is in the error that the trainer gets. The
+    // same error over and over is no news.
+    if (answer_.has_value() && failure.kind != FailureKind::kFinal &&
+        status.message() != server.told) {
+      server.told = std::string(status.message());
+      log_.NoAnswer(AddressOf(number), status);
+    }
   }
   Tell(AskFailed{.server = number, .compact = compact, .failure = failure}, server.Named(status));
 }
@@ -385,6 +419,7 @@ absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool 
   SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, compact ? finisher_->spec() : spec_));
   if (!answer_.has_value()) {
     answer_ = answer;
+    log_.SetFeed(answer.identity().spec_fingerprint());
     return absl::OkStatus();
   }
   SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout first, LayoutOf(*answer_));
@@ -398,17 +433,25 @@ void FeedLanes::EndStream(int number) {
   // One that we have cancelled says nothing of its server.
   if (!lane.stopping) ending = lane.Ending();
   const int server = lane.server;
+  if (ending.has_value()) StreamLost(lane, *ending);
   work_.ended_streams.push_back(lane.TakeStream());
   if (!ending.has_value()) {
     Tell(StreamEnded{.lane = number});
     return;
   }
   lane.retries = true;
-  ++stats_.streams_lost;
   if (absl::IsAborted(ending->status)) ++stats_.damaged_requests;
-  servers_.at(server).Failed(ending->status);
   Tell(StreamEnded{.lane = number, .failure = ending->failure},
        servers_.at(server).Named(ending->status));
+}
+
+void FeedLanes::StreamLost(const FeedLane& lane, const LaneEnding& ending) {
+  ++stats_.streams_lost;
+  KnownServer& server = servers_.at(lane.server);
+  server.Failed(ending.status);
+  if (ending.failure.kind == FailureKind::kFinal) return;  // The feed's error tells it.
+  server.told = std::string(ending.status.message());
+  log_.StreamLost(AddressOf(lane.server), lane.cursor->step(), ending.status);
 }
 
 void FeedLanes::UseServer(FeedLane& lane, int server) {

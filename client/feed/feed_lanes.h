@@ -28,6 +28,7 @@
 #include "client/feed/feed_client_options.h"
 #include "client/feed/feed_client_stats.h"
 #include "client/feed/feed_lane.h"
+#include "client/feed/feed_log.h"
 #include "client/feed/feed_watch.h"
 #include "client/feed/keeper_work.h"
 #include "client/feed/known_server.h"
@@ -105,17 +106,23 @@ class FeedLanes : public ChunkListener {
   void Note(const DeliverStep& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Note(const CloseLane& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Note(const GiveUp& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(const StepLate& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The keeper's loop and its parts.
   void Keep() ABSL_LOCKS_EXCLUDED(mu_);
   void EndWhatHasEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndQuestion(int number, bool compact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStream(int number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Counts and tells it. The lane still has its cursor.
+  void StreamLost(const FeedLane& lane, const LaneEnding& ending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The lane goes on with `server`. It chooses the form anew, because the way there is another one.
   void UseServer(FeedLane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What the stream does after a complete step of lane `index`.
   ReadVerdict StepComplete(int index, FeedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How a line of the log names the server.
+  std::string AddressOf(int server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const v1::FeedSpec& SpecOf(bool compact) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return compact ? finisher_->spec() : spec_;
   }
@@ -158,6 +165,7 @@ class FeedLanes : public ChunkListener {
   // What the schedule wants of gRPC: for the keeper, and reads for whoever told the schedule.
   KeeperWork work_ ABSL_GUARDED_BY(mu_);
   std::vector<ChunkStream*> resumed_ ABSL_GUARDED_BY(mu_);
+  FeedLog log_ ABSL_GUARDED_BY(mu_);  // Its lines are written by the keeper.
   std::optional<v1::ResolveFeedResponse> answer_ ABSL_GUARDED_BY(mu_);
   // Set by Start().
   std::shared_ptr<const StepShape> shape_ ABSL_GUARDED_BY(mu_);

@@ -93,6 +93,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   if (!missing.empty()) {
     MutexLock lock(mu_);
     AddMissing(missing, stats_);
+    log_.Masked(step->number(), missing);
+    if (!log_.empty()) keeper_wakes_.SignalAll();
   }
   return step;
 }

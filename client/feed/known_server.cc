@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace systole {
+
 void KnownServer::Failed(const absl::Status& error) {
   identity.reset();
   compact_identity.reset();

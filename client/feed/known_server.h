@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +24,7 @@ struct KnownServer {
   // The same for the compact form. The client asks for it when it first needs it.
   std::optional<v1::FeedIdentity> compact_identity;
   absl::Status last_error;
+  std::string told;   // Its last error that the log was told, since its last answer.
   bool left = false;  // It is not in the list any more.
 
   // A question under way, and its status once its callback has run.

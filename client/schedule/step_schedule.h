@@ -167,8 +167,15 @@ struct GiveUp {
   std::optional<FailureKind> failure;
   absl::Duration waited;
 };
+// Only to be told: `server` is late with `step`. `second`: the server that is asked for it as well;
+// nullopt: what `server` was to send now comes from others.
+struct StepLate {
+  int64_t step;
+  int server;
+  std::optional<int> second;
+};
 using ScheduleAction = std::variant<AskServer, ForgetServer, OpenStream, StopStream, PauseStream,
-                                    ResumeStream, DeliverStep, CloseLane, GiveUp>;
+                                    ResumeStream, DeliverStep, CloseLane, GiveUp, StepLate>;
 using ScheduleActions = std::vector<ScheduleAction>;
 
 // Counted since the beginning.

@@ -292,6 +292,7 @@ void StepSchedule::Relieve(int number, Lane& lane) {
           .since = now_, .pause = absl::ZeroDuration(), .pause_if_others = LagPause(server)};
     }
   }
+  Do(StepLate{.step = lane.step, .server = lane.server, .second = std::nullopt});
   Stop(number, lane);
 }
 
@@ -315,6 +316,7 @@ void StepSchedule::Hedge() {
   if (!other.has_value()) return;
   ++counts_.hedges;
   hedged_ = next_;
+  Do(StepLate{.step = next_, .server = owner->second.server, .second = other});
   AddLane(next_, /*stride=*/1, next_ + 1, *other, /*hedge=*/true);
 }
 

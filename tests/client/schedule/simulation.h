@@ -87,6 +87,7 @@ class Simulation {
   void Carry(const DeliverStep& action);
   void Carry(const CloseLane& action);
   void Carry(const GiveUp& action);
+  void Carry(const StepLate&) {}
   void CheckState();
   void NextStep(int lane);
   void Trouble();

@@ -111,6 +111,10 @@ TEST(StepScheduleTest, ALateLaneMovesAfterASecondAndTwoSteps) {
   EXPECT_LT(*late, absl::Seconds(1.3));
   EXPECT_EQ(feed.All<StopStream>()[0].lane, 1);
   EXPECT_EQ(feed.counts().relieved_steps, 50);
+  ASSERT_EQ(feed.All<StepLate>().size(), 1u);
+  EXPECT_EQ(feed.All<StepLate>()[0].step, 1);
+  EXPECT_EQ(feed.All<StepLate>()[0].server, 1);
+  EXPECT_EQ(feed.All<StepLate>()[0].second, std::nullopt);
   feed.Tell(StreamEnded{.lane = 1});
   ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
   EXPECT_EQ(feed.All<OpenStream>()[0].server, 0);
@@ -157,6 +161,9 @@ TEST(StepScheduleTest, ALateStepThatIsWaitedForIsHedgedOnce) {
   EXPECT_EQ(hedge.server, 1);
   EXPECT_EQ(hedge.first_step, 0);
   EXPECT_EQ(hedge.count, 1);
+  ASSERT_EQ(feed.All<StepLate>().size(), 1u);
+  EXPECT_EQ(feed.All<StepLate>()[0].server, 0);
+  EXPECT_EQ(feed.All<StepLate>()[0].second, 1);
   feed.Arrive(hedge.lane);
   ASSERT_EQ(feed.All<DeliverStep>().size(), 1u);
   // The other copy comes too, and is not delivered.
