@@ -263,7 +263,7 @@ class ClientCommand final : public TimerCommand {
   }
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, Spec());
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              FeedClient::Create(spec, std::move(options)));
     std::optional<Step> step;

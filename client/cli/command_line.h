@@ -70,6 +70,8 @@ struct Console {
   // How wide the terminal is now, in columns; null: 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.
+  // Takes a line of a log, for the same reader as `err`, from any thread. May be null.
+  std::function<void(const std::string& line)> log;
 
   int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
 };

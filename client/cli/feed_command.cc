@@ -200,7 +200,7 @@ class FeedCommand final : public Command {
           "--json does not go with --digest or --print: each wants stdout for itself");
     }
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              Connect(spec, options, console));
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,

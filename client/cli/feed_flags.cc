@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_watch.h"
+#include "core/log/event_log.h"
 #include "core/status/status_macros.h"
 #include "proto/text/message_text.h"
 
@@ -28,6 +29,23 @@ absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
         absl::StrCat(name, " ", seconds, ": want seconds, more than 0 and at most a year"));
   }
   return absl::Seconds(seconds);
+}
+
+// Null if nothing takes lines.
+absl::StatusOr<std::shared_ptr<EventLog>> LogTo(const Console& console, absl::string_view format) {
+  if (format != "text" && format != "json" && format != "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--log-format ", format, ": want text, json or none"));
+  }
+  if (format == "none" || console.log == nullptr) return nullptr;
+  if (format == "json") {
+    return std::make_shared<EventLog>(
+        [log = console.log](LogLevel, const std::string& line) { log(line); },
+        EventLogOptions{.format = LogFormat::kJson});
+  }
+  return std::make_shared<EventLog>([log = console.log](LogLevel level, const std::string& line) {
+    log(absl::StrCat(level >= LogLevel::kWarn ? "warning: " : "note: ", line));
+  });
 }
 
 }  // namespace
@@ -64,10 +82,15 @@ void FeedFlags::DeclareRest(OptionList& options) {
   options.Flag(
       "--allow-mixed-content", &allow_mixed_content_,
       "Accept servers of different content versions, whose steps may differ in a few bits");
+  options.Optional(
+      "--log-format", "FORMAT", &log_format_,
+      "How stderr tells of servers that are lost, late steps and masked examples: "
+      "text, json (each line an object with time, level, cause, message, feed, server, "
+      "dataset, step) or none");
   security_.Declare(options);
 }
 
-absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
+absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions(const Console& console) const {
   FeedClientOptions options;
   options.servers = absl::StrSplit(servers_, ',');
   SYSTOLE_ASSIGN_OR_RETURN(options.connect_timeout,
@@ -94,6 +117,7 @@ absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions() const {
   options.allow_mixed_content = allow_mixed_content_;
   options.security = security_.security();
   options.watch = std::make_shared<FeedWatch>();
+  SYSTOLE_ASSIGN_OR_RETURN(options.log, LogTo(console, log_format_));
   return options;
 }
 

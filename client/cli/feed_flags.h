@@ -20,15 +20,16 @@ namespace systole {
 class FeedFlags {
  public:
   // --server, --connect-timeout, --retry-for, --hedge-fraction, --silence-timeout,
-  // --prefetch-bytes, --max-step-bytes, --no-shared-memory, --allow-mixed-content, and those of
-  // SecurityFlags.
+  // --prefetch-bytes, --max-step-bytes, --no-shared-memory, --allow-mixed-content, --log-format,
+  // and those of SecurityFlags.
   void Declare(OptionList& options);
   // The same options, for a command that also works without servers.
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 
-  // The options, each time with a new watch. InvalidArgument if a value is out of range.
-  absl::StatusOr<FeedClientOptions> ToOptions() const;
+  // The options, each time with a new watch and a new log, whose lines `console` takes.
+  // InvalidArgument if a value is out of range.
+  absl::StatusOr<FeedClientOptions> ToOptions(const Console& console) const;
 
  private:
   void DeclareRest(OptionList& options);
@@ -42,6 +43,7 @@ class FeedFlags {
   int64_t max_step_bytes_ = FeedClientOptions().max_step_bytes;
   bool no_shared_memory_ = false;
   bool allow_mixed_content_ = false;
+  std::string log_format_ = "text";
   SecurityFlags security_;
 };
 

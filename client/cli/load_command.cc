@@ -58,7 +58,7 @@ class LoadCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options.duration, ParsePositiveDuration("--duration", duration_));
     SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
     options.spec.set_epochs(0);
-    SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options, console));
     if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
       return absl::InvalidArgumentError(

@@ -58,7 +58,7 @@ class LookCommand final : public Command {
     }
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
     SYSTOLE_RETURN_IF_ERROR(CheckWritable(out_));
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     options.first_step = first_step_;
     // A server refuses a spec without a batch.
     const int64_t batch = std::max<int64_t>(spec.global_batch(), 1);

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -24,6 +25,12 @@ int TerminalColumns() {
   winsize size;
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
   return size.ws_col;
+}
+
+// A line of a log, from any thread. It takes the place of a progress bar, which draws itself again.
+void PutLogLine(const std::string& line) {
+  // One call, so that threads do not mix their lines.
+  std::fputs(((isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + "\n").c_str(), stderr);
 }
 
 // Without the destructors, which other threads would not expect.
@@ -72,5 +79,6 @@ int main(int argc, char** argv) {
                                   .err = std::cerr,
                                   .err_is_terminal = isatty(STDERR_FILENO) == 1,
                                   .terminal_columns = TerminalColumns,
-                                  .interrupt = &interrupt});
+                                  .interrupt = &interrupt,
+                                  .log = PutLogLine});
 }

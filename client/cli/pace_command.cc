@@ -67,7 +67,7 @@ class PaceCommand final : public Command {
     if (!save_arrivals_.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
     spec.set_epochs(0);
-    SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
                              OpenFeed(spec, client_options, console));
     emulator::Arrivals arrivals = {

@@ -94,7 +94,7 @@ class ReplayCommand final : public Command {
     SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
     spec.set_epochs(0);
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     options.steps = steps;
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, OpenFeed(spec, options, console));
     emulator::Arrivals arrivals = {.origin = OriginOf(spec_, spec, options.servers, client->info()),

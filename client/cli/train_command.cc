@@ -78,7 +78,7 @@ class TrainCommand final : public Command {
       SYSTOLE_ASSIGN_OR_RETURN(eval_spec, EvaluationSpec(spec));
     }
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
-    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions());
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(const std::optional<ResumedRun> resumed, checkpoints_.Load());
     SYSTOLE_RETURN_IF_ERROR(report_.Check());
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,

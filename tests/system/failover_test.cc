@@ -15,6 +15,10 @@
 namespace systole {
 namespace {
 
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
 constexpr int kRecordBytes = 64 << 10;
 // 4 MiB each, 640 MiB in all: more than a client prefetches, so that a feed that nobody reads is
 // still in mid-stream.
@@ -81,6 +85,36 @@ TEST_F(FailoverTest, AnotherServerTakesOverFromAKilledOne) {
   const Finished finished = feed->Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(line + finished.out, Reference());
+}
+
+TEST_F(FailoverTest, ALostServerIsToldOnStderrAsTextOrJson) {
+  for (const std::string format : {"text", "json", "none"}) {
+    const auto doomed = Serve();
+    const auto other = Serve();
+    ASSERT_THAT(doomed, IsOk());
+    ASSERT_THAT(other, IsOk());
+    const std::string lost = (*doomed)->address();
+    std::vector<std::string> args = FeedArgs(absl::StrCat(lost, ",", (*other)->address()));
+    args.insert(args.begin(), SystoleProgram());
+    args.insert(args.end(), {"--log-format", format});
+    Process feed(args, ProcessOptions{.stdout_pipe_bytes = 4096});
+    feed.ReadLine();
+    (*doomed)->process().Signal(SIGKILL);
+    const Finished finished = feed.Wait();
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const std::string text = absl::StrCat("server ", lost, " was lost at step ");
+    if (format == "text") {
+      EXPECT_THAT(finished.err, HasSubstr("warning: " + text));
+    } else if (format == "json") {
+      EXPECT_THAT(finished.err,
+                  ContainsRegex(absl::StrCat(
+                      R"(\{"time":"[^"]*","level":"warn","cause":"server_lost",)", R"("message":")",
+                      text, R"([0-9]+: [^"]*","feed":"[0-9a-f]{16}",)", R"("server":")", lost,
+                      R"(","dataset":"raw","step":[0-9]+\})")));
+    } else {
+      EXPECT_THAT(finished.err, Not(HasSubstr(lost)));
+    }
+  }
 }
 
 TEST_F(FailoverTest, AServerThatDrainsHandsItsStreamsOver) {

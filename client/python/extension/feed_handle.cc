@@ -12,6 +12,7 @@
 #include "client/feed/feed_client.h"
 #include "client/feed/step.h"
 #include "client/local/local_feed.h"
+#include "client/python/extension/log_lines.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
 #include "core/compression/compression.h"
@@ -63,6 +64,7 @@ std::unique_ptr<FeedHandle> OpenClient(
     std::string token_file) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
+  auto lines = std::make_shared<LogLines>();
   const FeedClientOptions options = {
       .servers = std::move(servers),
       .security = {.tls = tls,
@@ -87,12 +89,14 @@ std::unique_ptr<FeedHandle> OpenClient(
       .start_at_once = false,
       .interrupted = SignalRaised,
       .allow_mixed_content = allow_mixed_content,
+      .log = LogInto(lines),
   };
   auto client = WithoutGil([&] {
     return resumed.has_value() ? FeedClient::Resume(spec, *resumed, options)
                                : FeedClient::Create(spec, options);
   });
-  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)));
+  lines->HandOn();
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)), std::move(lines));
 }
 
 std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
@@ -179,8 +183,9 @@ nb::list DamageOf(const Dataset& dataset) {
 
 }  // namespace
 
-FeedHandle::FeedHandle(std::unique_ptr<Feed> feed)
+FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines)
     : process_(getpid()),
+      lines_(std::move(lines)),
       shape_(std::make_shared<const StepShape>(feed->shape())),
       end_step_(feed->has_end() ? std::make_optional(feed->end_step()) : std::nullopt),
       steps_per_epoch_(feed->steps_per_epoch()),
@@ -220,6 +225,7 @@ void FeedHandle::Start() {
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
   CheckProcess();
   while (true) {
+    HandOnLines();  // Before the wait: a handler that raises must not cost a step.
     const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
       const MutexLock lock(mu_);
       if (feed_ == nullptr) return Closed();
@@ -227,6 +233,7 @@ std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
       return feed_->Next();
     });
     if (next.has_value()) {
+      if (!next->ok()) HandOnLines();
       RaiseIfError(next->status());
       const std::optional<Step>& step = **next;
       if (!step.has_value()) return std::nullopt;

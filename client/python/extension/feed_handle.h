@@ -18,6 +18,7 @@
 #include "client/feed/feed_client_stats.h"
 #include "client/feed/step.h"
 #include "client/python/extension/contact_sheets.h"
+#include "client/python/extension/log_lines.h"
 #include "client/python/extension/memory.h"
 #include "core/concurrency/mutex.h"
 #include "nanobind/nanobind.h"
@@ -26,7 +27,8 @@ namespace systole::python {
 
 class FeedHandle {
  public:
-  explicit FeedHandle(std::unique_ptr<Feed> feed);
+  // `lines` are those of the feed's log; null if it has none. Next() hands them on.
+  explicit FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines = nullptr);
   // In a child of fork() the feed is left alone: its threads are the parent's.
   ~FeedHandle();
   FeedHandle(const FeedHandle&) = delete;
@@ -54,8 +56,12 @@ class FeedHandle {
  private:
   // RuntimeError in a child of fork().
   void CheckProcess() const;
+  void HandOnLines() const {
+    if (lines_ != nullptr) lines_->HandOn();
+  }
 
   const pid_t process_;
+  const std::shared_ptr<LogLines> lines_;
   const std::shared_ptr<const StepShape> shape_;
   const std::optional<int64_t> end_step_;
   const int64_t steps_per_epoch_;

@@ -105,7 +105,9 @@ def whole(server, write_spec):
         return ids(feed)
 
 
-def test_a_killed_server_is_replaced_by_the_other(server, start_server, write_spec):
+def test_a_killed_server_is_replaced_by_the_other_and_logged(
+    server, start_server, write_spec, caplog
+):
     first, second = start_server(), start_server()
     spec = write_spec(spec_text(more="epochs: 0 tail: PAD"))
     with (
@@ -119,6 +121,10 @@ def test_a_killed_server_is_replaced_by_the_other(server, start_server, write_sp
             got += ids_of(feed, 1)
         got += ids_of(feed, 6)
         assert got == ids_of(calm, len(got))
+    lost = [entry for entry in caplog.records if first.address in entry.getMessage()]
+    assert lost[0].name == "systole"
+    assert lost[0].levelname == "WARNING"
+    assert f"server {first.address} was lost at step " in lost[0].getMessage()
 
 
 def test_a_drained_server_is_replaced_by_the_other(whole, start_server, write_spec):
