@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/feed_flags.h"
 #include "client/cli/interrupt.h"
@@ -81,9 +82,11 @@ struct FeedReport {
     }
     return absl::StrFormat(
         "servers: %d retries, %d probes, %d late steps asked for twice (%d won), %d steps moved to "
-        "another server, %d servers joined or left, list unreadable %d times\n",
+        "another server, %d servers joined or left, list unreadable %d times; longest wait %.2f s, "
+        "for step %d\n",
         client.retries, client.probes, hedges, client.hedges_won, client.relieved_steps,
-        client.membership_changes, client.bad_server_lists);
+        client.membership_changes, client.bad_server_lists,
+        absl::ToDoubleSeconds(client.longest_wait), client.longest_wait_step);
   }
   // Nothing if no server is on this machine.
   std::string SharedText() const {
@@ -141,6 +144,8 @@ struct FeedReport {
     json.Field("relieved_steps", client.relieved_steps).Field("probes", client.probes);
     json.Field("membership_changes", client.membership_changes);
     json.Field("bad_server_lists", client.bad_server_lists);
+    json.Field("longest_wait_seconds", absl::ToDoubleSeconds(client.longest_wait));
+    json.Field("longest_wait_step", client.longest_wait_step);
     json.Field("damaged_chunks", client.damaged_chunks);
     json.Field("damaged_requests", client.damaged_requests);
     json.Field("damaged_answers", client.damaged_answers).Field("token", token);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace systole {
 
 // The largest number of masked records that are listed.
@@ -37,6 +39,10 @@ struct FeedClientStats {
   // those that did not.
   int64_t hedges_won = 0;
   int64_t hedges_lost = 0;
+  // The longest that Next() and WaitForNext() waited for a step, and which step that was. The first
+  // one, which waits for servers to begin, is left out.
+  absl::Duration longest_wait = absl::ZeroDuration();
+  int64_t longest_wait_step = 0;
   // Steps that went to another server because theirs lagged behind.
   int64_t relieved_steps = 0;
   // Servers that joined or left the list since the first step was asked for.

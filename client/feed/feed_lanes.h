@@ -137,6 +137,8 @@ class FeedLanes : public ChunkListener {
   // spec cannot yield it. `compact`: `answer` is about what travels compactly.
   absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The trainer has taken `step`.
+  void CountWait(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether Next() has an answer.
   bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Steps from here on are not wanted.
@@ -178,6 +180,7 @@ class FeedLanes : public ChunkListener {
   int64_t error_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mu_);
+  absl::Duration waited_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();  // For the next step.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
 

@@ -75,13 +75,16 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
       const int64_t number = window_->next_step();
       if (std::optional<StepBuffer> buffer = window_->TakeNext()) {
         step.emplace(number, shape_, *std::move(buffer));
+        CountWait(number);
         order = order_;
         break;
       }
       if (number >= end_step_) return std::optional<Step>();
       if (number >= error_step_) return error_;
       Tell(StepWanted());
+      const absl::Duration begin = clock_();
       trainer_wakes_.Wait(mu_);
+      waited_ += clock_() - begin;
     }
     Tell(StepTaken());
     resumed.swap(resumed_);
@@ -99,18 +102,27 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   return step;
 }
 
+void FeedLanes::CountWait(int64_t step) {
+  const absl::Duration waited = std::exchange(waited_, absl::ZeroDuration());
+  if (step == options_.first_step || waited <= stats_.longest_wait) return;
+  stats_.longest_wait = waited;
+  stats_.longest_wait_step = step;
+}
+
 bool FeedLanes::HasNext() const {
   return !cancelled_.ok() || window_->HasNext() || window_->next_step() >= limit();
 }
 
 bool FeedLanes::WaitForNext(absl::Duration timeout) {
-  const absl::Duration end = clock_() + timeout;
+  absl::Duration now = clock_();
+  const absl::Duration end = now + timeout;
   MutexLock lock(mu_);
   while (!HasNext()) {
     Tell(StepWanted());
-    const absl::Duration left = end - clock_();
-    if (left <= absl::ZeroDuration()) return false;
-    trainer_wakes_.WaitFor(mu_, left);
+    if (now >= end) return false;
+    trainer_wakes_.WaitFor(mu_, end - now);
+    const absl::Duration woken = clock_();
+    waited_ += woken - std::exchange(now, woken);
   }
   return true;
 }

@@ -127,7 +127,7 @@ TEST_F(ServersTest, WhatBecameOfServersIsCounted) {
       {"feed", "--server", server->address(), "--spec", spec_, "--steps", "3", "--json"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   for (const char* field : {"retries", "hedges_won", "hedges_lost", "relieved_steps", "probes",
-                            "membership_changes", "bad_server_lists"}) {
+                            "membership_changes", "bad_server_lists", "longest_wait_seconds"}) {
     EXPECT_THAT(finished.out, testing::HasSubstr(absl::StrCat("\"", field, "\""))) << field;
   }
 }

@@ -289,6 +289,8 @@ nb::dict FeedHandle::Stats() {
   dict["relieved_steps"] = stats.relieved_steps;
   dict["membership_changes"] = stats.membership_changes;
   dict["bad_server_lists"] = stats.bad_server_lists;
+  dict["longest_wait_seconds"] = absl::ToDoubleSeconds(stats.longest_wait);
+  dict["longest_wait_step"] = stats.longest_wait_step;
   dict["probes"] = stats.probes;
   dict["masked_examples"] = stats.masked_examples;
   dict["padded_examples"] = stats.padded_examples;

@@ -82,6 +82,23 @@ TEST(FeedClientServersTest, AServerThatDripsIsGivenUpAfterRetryFor) {
   EXPECT_EQ(client->stats().streams_lost, 0);
 }
 
+TEST(FeedClientServersTest, TheLongestWaitIsThatForTheSlowestStep) {
+  FakeFeed feed = {.spoil = [](int, int chunk, FakeChunk& piece) {
+    if (piece.header.step == 7 && chunk % 10 == 0) Pause(absl::Seconds(2));
+  }};
+  const FakeServer server(feed);
+  for (const bool polls : {false, true}) {
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    for (int step = 0; step < 20; ++step) {
+      while (polls && !client->WaitForNext(absl::Milliseconds(50))) continue;
+      ASSERT_THAT(client->Next(), IsOk());
+    }
+    EXPECT_EQ(client->stats().longest_wait_step, 7);
+    EXPECT_GT(client->stats().longest_wait, absl::Seconds(1));
+  }
+}
+
 TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
   const FakeFeed feed = {.total_steps = 400};
   auto server = std::make_unique<FakeServer>(feed);
