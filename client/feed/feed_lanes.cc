@@ -451,7 +451,12 @@ void FeedLanes::StreamLost(const FeedLane& lane, const LaneEnding& ending) {
   server.Failed(ending.status);
   if (ending.failure.kind == FailureKind::kFinal) return;  // The feed's error tells it.
   server.told = std::string(ending.status.message());
-  log_.StreamLost(AddressOf(lane.server), lane.cursor->step(), ending.status);
+  const std::string address = AddressOf(lane.server);
+  if (ending.failure.kind == FailureKind::kLeaving) {
+    log_.ServerDrains(address, lane.cursor->step());
+  } else {
+    log_.StreamLost(address, lane.cursor->step(), ending.status);
+  }
 }
 
 void FeedLanes::UseServer(FeedLane& lane, int server) {

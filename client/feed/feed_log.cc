@@ -33,6 +33,12 @@ void FeedLog::StreamLost(absl::string_view server, int64_t step, const absl::Sta
       step);
 }
 
+void FeedLog::ServerDrains(absl::string_view server, int64_t step) {
+  if (!wanted_) return;
+  Add(LogCause::kServerLost, LogLevel::kInfo,
+      absl::StrCat("server ", server, " drains; its stream ended at step ", step), server, step);
+}
+
 void FeedLog::NoAnswer(absl::string_view server, const absl::Status& error) {
   if (!wanted_) return;
   Add(LogCause::kServerLost, LogLevel::kWarn,

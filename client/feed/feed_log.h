@@ -34,6 +34,8 @@ class FeedLog {
 
   // A stream of `server` ended before `step` was complete.
   void StreamLost(absl::string_view server, int64_t step, const absl::Status& error);
+  // It drains, and ended a stream at `step` for that.
+  void ServerDrains(absl::string_view server, int64_t step);
   // A question to `server` failed; one is answered that had failed before.
   void NoAnswer(absl::string_view server, const absl::Status& error);
   void AnswersAgain(absl::string_view server);

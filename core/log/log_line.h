@@ -32,7 +32,7 @@ enum class LogCause {
   kDoor,  // Connections that are turned away.
   kGrpc,
   // Of a client.
-  kServerLost,  // A server that gives no answer or broke off a stream, and its return.
+  kServerLost,  // A server that gives no answer, broke off a stream or drains, and its return.
   kStepLate,
   kServerList,  // Servers that join or leave; a list that cannot be read.
 };

@@ -157,13 +157,15 @@ TEST(FeedLogTest, AServerThatLagsIsTold) {
                                                    "; others go on with its steps")));
 }
 
-TEST(FeedLogTest, SaysWhichServersJoinAndLeaveAndWhyAListIsNotTaken) {
+TEST(FeedLogTest, SaysWhichServersJoinDrainAndLeaveAndWhyAListIsNotTaken) {
   FeedLog log(/*wanted=*/true, v1::FeedSpec());
   log.ServerJoined("a:1");
+  log.ServerDrains("b:2", 5);
   log.ServerLeft("b:2");
   log.ListIsUnreadable(absl::NotFoundError("servers.txt: no such file"));
   EXPECT_THAT(TextsOf(log),
-              ElementsAre("server a:1 joined", "server b:2 left the list",
+              ElementsAre("server a:1 joined", "server b:2 drains; its stream ended at step 5",
+                          "server b:2 left the list",
                           "the servers stay as they were: servers.txt: no such file"));
   EXPECT_TRUE(log.empty());
 }
