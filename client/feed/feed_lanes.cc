@@ -75,8 +75,8 @@ FeedLanes::~FeedLanes() {
   }
   watcher_.reset();
   keeper_.reset();
-  MutexLock lock(mu_);
   if (options_.log != nullptr) options_.log->Flush();
+  MutexLock lock(mu_);
   if (shelf_ != nullptr) shelf_->StopKeeping();
 }
 
