@@ -5,8 +5,8 @@
 #define SYSTOLE_SERVER_REFUSAL_LOG_H_
 
 #include "absl/status/status.h"
-#include "grpcpp/server_context.h"
 #include "core/log/event_log.h"
+#include "grpcpp/server_context.h"
 #include "server/service_counters.h"
 
 namespace systole {

@@ -11,9 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/log/event_log.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
-#include "core/log/event_log.h"
 
 namespace systole {
 
