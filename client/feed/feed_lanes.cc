@@ -176,7 +176,10 @@ void FeedLanes::Note(const OpenStream& action) {
   request.set_stride(action.stride);
   request.set_core_begin(shape_->core_begin);
   request.set_core_end(shape_->core_end);
-  *request.mutable_expected() = action.compact ? *server.compact_identity : *server.identity;
+  const std::optional<v1::FeedIdentity>& identity =
+      action.compact ? server.compact_identity : server.identity;
+  SYSTOLE_CHECK(identity.has_value());  // Only a server that answered gets steps.
+  *request.mutable_expected() = *identity;
   lane.cursor.emplace(action.compact ? finisher_->shape() : shape_, action.first_step,
                       action.first_step + action.count * action.stride, action.stride);
   lane.stream = std::make_unique<ChunkStream>(std::move(request), action.lane, *this);

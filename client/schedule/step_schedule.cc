@@ -90,6 +90,7 @@ void StepSchedule::On(const AskFailed& event) {
   if (found == servers_.end()) return;
   Server& server = found->second;
   server.asking[event.compact ? 1 : 0] = false;
+  server.knows_compact = false;
   if (stopped_ || server.left) return;
   const bool was_serving = server.serves();
   if (std::holds_alternative<Resting>(server.state)) return;  // It failed in between.
@@ -150,13 +151,16 @@ void StepSchedule::On(const StreamEnded& event) {
   const bool was_stopped = std::holds_alternative<Stopping>(lane.state);
   lane.state = Seeking();
   lane.since = now_;
-  if (was_stopped || stopped_ || IsOver(lane) || !event.failure.has_value()) return;
+  if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
-  // Streams that shared a connection end together, and that is one failure of their server.
-  if (const auto server = servers_.find(lane.server);
-      server != servers_.end() && server->second.serves()) {
-    FailServer(server->second, *event.failure);
+  // Another process may listen there now: whoever it is has to answer before it gets steps, in each
+  // form, also if the stream had sent all. Streams that shared a connection end together, and that
+  // is one failure of their server.
+  if (const auto server = servers_.find(lane.server); server != servers_.end()) {
+    server->second.knows_compact = false;
+    if (server->second.serves()) FailServer(server->second, *event.failure);
   }
+  if (IsOver(lane)) return;
   Lost(lane);
   if (lane.extra) {  // The lane whose step it is says what is wrong, if anything is.
     lane.end = lane.step;

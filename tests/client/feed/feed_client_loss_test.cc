@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/schedule/failure.h"
@@ -54,6 +55,29 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
     EXPECT_EQ(stats.streams_lost, 1);
     EXPECT_EQ(stats.steps_received, 20);
   }
+}
+
+TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItGetsOthers) {
+  // The first server has the even steps and loses its connection behind the last of them. Then the
+  // other one fails, and its last step goes to the first.
+  const FakeFeed feed;
+  std::atomic<bool> first_broke = false;
+  FakeFeed first = feed, second = feed;
+  first.spoil = [&first_broke](int stream, int chunk, FakeChunk& piece) {
+    if (stream != 0 || chunk != 10 * kChunksPerStep - 1) return;
+    piece.end = absl::UnavailableError("gone");
+    first_broke = true;
+  };
+  second.spoil = [&first_broke](int, int, FakeChunk& piece) {
+    if (piece.header.step != 19) return;
+    while (!first_broke) absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(100));  // So that the client has seen it.
+    piece.end = absl::UnavailableError("gone, too");
+  };
+  const FakeServer a(first), b(second);
+  const auto client = MustCreate(feed, Quick({a.address(), b.address()}));
+  ASSERT_NE(client, nullptr);
+  ExpectAllSteps(Drain(*client), 0, 20);
 }
 
 TEST(FeedClientLossTest, AStreamThatEndsTooEarlyIsTakenUpAgain) {

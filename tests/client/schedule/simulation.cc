@@ -108,9 +108,11 @@ void Simulation::Happen(const Occurrence& what) {
       std::optional<Failure> failure = what.failure;
       if (!server.up) failure = Failure{};
       if (failure.has_value()) {
+        Forget(what.subject);
         Handle(AskFailed{.server = what.subject, .compact = what.compact, .failure = *failure});
         return;
       }
+      server.known[what.compact ? 1 : 0] = true;
       Handle(Answered{.server = what.subject, .compact = what.compact});
       if (!started_) {
         started_ = true;
@@ -156,6 +158,8 @@ void Simulation::Happen(const Occurrence& what) {
     case Kind::kEnd: {
       const auto found = streams_.find(what.subject);
       if (found == streams_.end() || found->second.generation != what.generation) return;
+      // What the client cancelled says nothing of the server.
+      if (what.failure.has_value() && !found->second.cancelled) Forget(found->second.server);
       streams_.erase(found);
       Handle(StreamEnded{.lane = what.subject, .failure = what.failure});
       return;
@@ -213,6 +217,9 @@ void Simulation::Carry(const ForgetServer& action) {
 void Simulation::Carry(const OpenStream& action) {
   const World& server = servers_[static_cast<size_t>(action.server)];
   if (server.left) Wrong("a stream is opened on a server that left");
+  if (!server.known[action.compact ? 1 : 0]) {
+    Wrong("a stream is opened on a server that has not answered since it failed");
+  }
   if (streams_.count(action.lane) > 0) Wrong("a lane has two streams");
   const int64_t last = action.first_step + (action.count - 1) * action.stride;
   if (action.count < 1 || action.count > kStepsPerStream || action.first_step < first_ ||
@@ -253,6 +260,7 @@ void Simulation::NextStep(int lane) {
     stream.stopping = true;
   } else if (stream.step >= stream.end) {
     next.kind = Kind::kEnd;
+    if (Chance(server.failing)) next.failure = Failure();  // Behind the last step.
     delay = absl::Milliseconds(1);
   }
   At(delay, next);
@@ -266,6 +274,8 @@ void Simulation::Carry(const StopStream& action) {
   }
   Stream& stream = found->second;
   if (action.paused != stream.paused) Wrong("a stream is stopped as it is not");
+  if (action.silent) Forget(stream.server);
+  stream.cancelled = true;
   const bool ends_already = stream.stopping;
   stream.stopping = true;
   if (ends_already) return;
@@ -344,6 +354,11 @@ void Simulation::Train() {
 void Simulation::Join(int number) {
   servers_[static_cast<size_t>(number)].joined = true;
   Handle(ServerJoined{.server = number, .travels = Chance(0.8)});
+}
+
+void Simulation::Forget(int server) {
+  World& world = servers_[static_cast<size_t>(server)];
+  world.known[0] = world.known[1] = false;
 }
 
 void Simulation::BreakStreamsOf(int server, const Failure& failure) {

@@ -62,6 +62,9 @@ class Simulation {
     absl::Duration step_time;
     double failing = 0;  // How likely a step breaks its stream.
     std::set<bool> asked;
+    // What it answered, by form. A client forgets it with each failure, because another process may
+    // listen there then.
+    bool known[2] = {false, false};
   };
   struct Stream {
     int server;
@@ -72,6 +75,7 @@ class Simulation {
     bool reading = false;  // The next step is on the way.
     bool paused = false;
     bool stopping = false;
+    bool cancelled = false;  // Of the stopping ones, those that the schedule stopped.
   };
 
   void At(absl::Duration delay, Occurrence occurrence);
@@ -93,6 +97,8 @@ class Simulation {
   void Trouble();
   void Train();
   void Join(int server);
+  // The client forgets what the server answered.
+  void Forget(int server);
   void BreakStreamsOf(int server, const Failure& failure);
   void Happen(const Occurrence& what);
   void Wrong(const std::string& what);

@@ -101,6 +101,24 @@ TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
   EXPECT_EQ(opened[0].server + opened[1].server, 1);
 }
 
+TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain) {
+  Scheduled feed;
+  for (int i = 0; i < 2; ++i) {
+    feed.Tell(ServerJoined{.server = i});
+    feed.Tell(Answered{.server = i, .compact = false});
+  }
+  feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
+  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2: all that it has to send.
+  feed.Tell(StreamEnded{.lane = 0, .failure = Failure()});
+  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));
+  EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
+  feed.Tell(StreamEnded{.lane = 1, .failure = Failure()});
+  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
+  feed.Tell(Answered{.server = 0, .compact = false});
+  ASSERT_THAT(feed.All<OpenStream>(), SizeIs(1));
+  EXPECT_EQ(feed.All<OpenStream>()[0].first_step, 1);
+}
+
 TEST(StepScheduleTest, ALateLaneMovesAfterASecondAndTwoSteps) {
   Scheduled feed({.hedge_fraction = 0});
   feed.Start(2, /*window=*/100);
