@@ -151,6 +151,8 @@ void StepSchedule::On(const StreamEnded& event) {
   const bool was_stopped = std::holds_alternative<Stopping>(lane.state);
   lane.state = Seeking();
   lane.since = now_;
+  // A second copy is asked for once. The lane whose step it is says what is wrong, if anything is.
+  if (lane.extra) lane.end = lane.step;
   if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
   // Another process may listen there now: whoever it is has to answer before it gets steps, in each
@@ -162,10 +164,6 @@ void StepSchedule::On(const StreamEnded& event) {
   }
   if (IsOver(lane)) return;
   Lost(lane);
-  if (lane.extra) {  // The lane whose step it is says what is wrong, if anything is.
-    lane.end = lane.step;
-    return;
-  }
   if (kind == FailureKind::kSuspect) ++lane.suspect;
   if (kind == FailureKind::kDamaged) ++lane.damaged;
   if (kind == FailureKind::kFinal || lane.suspect >= kMaxSuspectFailures ||
