@@ -62,7 +62,7 @@ TEST_F(NetworkTest, AConnectionThatSwallowsEverythingIsLeft) {
 
 TEST_F(NetworkTest, EverythingAtOnce) {
   for (int i = 0; i < 3; ++i) AddServer();
-  const int steps = Times(150, 800);
+  const int steps = Times(150, 600);
   const auto feed = StartFeed(steps);
   while (feed->IsRunning()) {
     for (int i = 0; i < num_servers(); ++i) {

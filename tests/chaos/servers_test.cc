@@ -66,7 +66,7 @@ class ServersTest : public ChaosTest {
 TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});  // So that there is something to be killed.
-  const int steps = Times(120, 1000);
+  const int steps = Times(120, 700);
   const auto feed = StartFeed(steps);
   KillWhileRunning(*feed, 1);
   ExpectUndisturbed(*feed, steps);
@@ -75,7 +75,7 @@ TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
 TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
-  const int steps = Times(120, 1000);
+  const int steps = Times(120, 700);
   const auto feed = StartFeed(steps);
   KillWhileRunning(*feed, 2);
   ExpectUndisturbed(*feed, steps);
@@ -84,7 +84,7 @@ TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
 TEST_F(ServersTest, AServerThatIsStoppedForAWhileComesBack) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
-  const int steps = Times(120, 1500);
+  const int steps = Times(120, 1000);
   const auto feed = StartFeed(steps);
   absl::SleepFor(absl::Milliseconds(500));
   server(0).Signal(SIGSTOP);
@@ -108,7 +108,7 @@ TEST_F(ServersTest, ATrainerThatIsStoppedForAWhileGoesOn) {
 TEST_F(ServersTest, ARollingRestartIsNotSeen) {
   for (int i = 0; i < 3; ++i) AddServer({"--drain-timeout", "5"});
   SetAll({.bytes_per_second = 60 << 20});
-  const int steps = Times(150, 1000);
+  const int steps = Times(150, 700);
   const auto feed = StartFeed(steps);
   for (int round = 0; feed->IsRunning(); ++round) {
     const int i = round % num_servers();
@@ -194,7 +194,7 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
     std::filesystem::rename(folder_.Write("servers.draft", text), list);
   };
   publish(0b0011);
-  const int steps = Times(200, 1000);
+  const int steps = Times(200, 700);
   Process feed(TrainerArgs("file:" + list, 0, steps));
   std::vector<bool> runs(4, true);
   int changes = 0;
