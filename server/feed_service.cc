@@ -121,15 +121,7 @@ void DescribeDamage(const DamageLog::Entry& entry, v1::DamagedRecord& record) {
   record.set_cause(ForeignText(entry.cause));
 }
 
-// The datasets that a feed reads.
-std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec) {
-  if (MembersOf(spec).empty()) return {spec.dataset()};
-  std::vector<std::string> names;
-  for (const v1::Member& member : MembersOf(spec)) names.push_back(member.dataset());
-  return names;
-}
-
-// The same as one text.
+// The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
 v1::FeedIdentity IdentityOf(const FeedPlan& plan) {

@@ -86,8 +86,10 @@ void FeedLanes::ReadServers() {
   if (Stopped()) return;
   if (!addresses.ok() && addresses.status() != list_error_) {
     ++stats_.bad_server_lists;
-    if (shape_ != nullptr) log_.ListIsUnreadable(addresses.status());
-    keeper_wakes_.SignalAll();
+    if (shape_ != nullptr) {
+      log_.ListIsUnreadable(addresses.status());
+      keeper_wakes_.SignalAll();
+    }
   }
   list_error_ = addresses.status();
   if (addresses.ok()) SetServers(*addresses);

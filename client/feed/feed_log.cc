@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -12,47 +13,34 @@ namespace {
 // Of the masked ones of a step.
 constexpr size_t kMaxRecordsNamed = 8;
 
-std::string DatasetsOf(const v1::FeedSpec& spec) {
-  if (!spec.dataset().empty()) return spec.dataset();
-  const auto& members = spec.mixture().empty() ? spec.concatenation() : spec.mixture();
-  return absl::StrJoin(members, ",", [](std::string* text, const v1::Member& member) {
-    absl::StrAppend(text, member.dataset());
-  });
-}
-
 }  // namespace
 
 FeedLog::FeedLog(bool wanted, const v1::FeedSpec& spec) : wanted_(wanted) {
-  about_.dataset = DatasetsOf(spec);
+  about_.dataset = absl::StrJoin(DatasetsOf(spec), ",");
 }
 
 void FeedLog::StreamLost(absl::string_view server, int64_t step, const absl::Status& error) {
-  if (!wanted_) return;
   Add(LogCause::kServerLost, LogLevel::kWarn,
       absl::StrCat("server ", server, " was lost at step ", step, ": ", error.message()), server,
       step);
 }
 
 void FeedLog::ServerDrains(absl::string_view server, int64_t step) {
-  if (!wanted_) return;
   Add(LogCause::kServerLost, LogLevel::kInfo,
       absl::StrCat("server ", server, " drains; its stream ended at step ", step), server, step);
 }
 
 void FeedLog::NoAnswer(absl::string_view server, const absl::Status& error) {
-  if (!wanted_) return;
   Add(LogCause::kServerLost, LogLevel::kWarn,
       absl::StrCat("no answer from server ", server, ": ", error.message()), server, std::nullopt);
 }
 
 void FeedLog::AnswersAgain(absl::string_view server) {
-  if (!wanted_) return;
   Add(LogCause::kServerLost, LogLevel::kInfo, absl::StrCat("server ", server, " answers again"),
       server, std::nullopt);
 }
 
 void FeedLog::StepIsLate(int64_t step, absl::string_view server, absl::string_view second) {
-  if (!wanted_) return;
   Add(LogCause::kStepLate, LogLevel::kInfo,
       absl::StrCat("step ", step, " is late from server ", server,
                    second.empty() ? "; others go on with its steps"
@@ -61,25 +49,22 @@ void FeedLog::StepIsLate(int64_t step, absl::string_view server, absl::string_vi
 }
 
 void FeedLog::ServerJoined(absl::string_view server) {
-  if (!wanted_) return;
   Add(LogCause::kServerList, LogLevel::kInfo, absl::StrCat("server ", server, " joined"), server,
       std::nullopt);
 }
 
 void FeedLog::ServerLeft(absl::string_view server) {
-  if (!wanted_) return;
   Add(LogCause::kServerList, LogLevel::kInfo, absl::StrCat("server ", server, " left the list"),
       server, std::nullopt);
 }
 
 void FeedLog::ListIsUnreadable(const absl::Status& error) {
-  if (!wanted_) return;
   Add(LogCause::kServerList, LogLevel::kWarn,
       absl::StrCat("the servers stay as they were: ", error.message()), "", std::nullopt);
 }
 
 void FeedLog::Masked(int64_t step, const MissingExamples& missing) {
-  if (!wanted_ || missing.masked == 0) return;
+  if (missing.masked == 0) return;
   const auto named = absl::MakeConstSpan(missing.masked_records)
                          .first(std::min(missing.masked_records.size(), kMaxRecordsNamed));
   Add(LogCause::kDamage, LogLevel::kWarn,
@@ -92,7 +77,7 @@ void FeedLog::Masked(int64_t step, const MissingExamples& missing) {
 
 void FeedLog::Add(LogCause cause, LogLevel level, std::string text, absl::string_view server,
                   std::optional<int64_t> step) {
-  if (waiting_.size() >= kMaxWaiting) return;
+  if (!wanted_ || waiting_.size() >= kMaxWaiting) return;
   LogLine& line = waiting_.emplace_back();
   line = {.cause = cause, .level = level, .text = std::move(text), .fields = about_};
   line.fields.server = std::string(server);

@@ -64,8 +64,8 @@ std::string TextOf(const LogLine& line);
 
 // The same as one JSON object on one line:
 //   {"time":"2026-01-31T23:59:59.123Z","level":"info","cause":"stream_opened","message":"..",
-//    "feed":"0123456789abcdef","client":"ipv4:192.0.2.1:4711","identity":"trainer-a","server":"192.0.2.7:8470",
-//    "dataset":"flowers","step":12,"shard":"a.tfrecord","record":7,"left_out":3}
+//    "feed":"0123456789abcdef","client":"ipv4:192.0.2.1:4711","identity":"trainer-a",
+//    "server":"192.0.2.7:8470","dataset":"flowers","step":12,"shard":"a.tfrecord","record":7,"left_out":3}
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 

@@ -174,10 +174,14 @@ absl::Status CheckMembers(const v1::FeedSpec& spec) {
 }
 
 std::string DatasetNames(const v1::FeedSpec& spec) {
-  if (MembersOf(spec).empty()) return spec.dataset();
-  return absl::StrJoin(MembersOf(spec), " + ", [](std::string* out, const v1::Member& member) {
-    absl::StrAppend(out, member.dataset());
-  });
+  return absl::StrJoin(DatasetsOf(spec), " + ");
+}
+
+std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec) {
+  if (MembersOf(spec).empty()) return {spec.dataset()};
+  std::vector<std::string> names;
+  for (const v1::Member& member : MembersOf(spec)) names.push_back(member.dataset());
+  return names;
 }
 
 bool SelectsByShards(const v1::FeedSpec& spec, int member) {

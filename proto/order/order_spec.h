@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,8 @@ absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The spec's datasets, for people: "flowers", or "flowers + leaves".
 std::string DatasetNames(const v1::FeedSpec& spec);
+// The same as a list.
+std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 
 // Whether the order depends on how many records each shard has of the dataset, or of member
 // `member`.
