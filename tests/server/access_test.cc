@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/token/token_file.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/access/access_control.h"
@@ -20,6 +19,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -42,28 +42,18 @@ class AccessTest : public testing::Test {
   // `access` as text; "": no such block. TOKENS stands for the token file.
   void Start(const std::string& access, FeedServiceOptions options = {},
              const std::string& listen = "127.0.0.1:0") {
-    if (!access.empty()) {
-      v1::AccessConfig config;
-      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(access, &config));
-      if (!config.token_file().empty()) config.set_token_file(tokens_);
-      absl::StatusOr<std::shared_ptr<AccessControl>> control =
-          AccessControl::Create(config, {"cats", "dogs"});
-      ASSERT_THAT(control, IsOk());
-      options.access = *std::move(control);
-    }
+    absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
+        TestAccess(access, tokens_, {"cats", "dogs"});
+    ASSERT_THAT(access_control, IsOk());
+    options.access = *std::move(access_control);
     options.clock = [this] { return absl::Seconds(seconds_.load()); };
     events_ = std::make_unique<EventLog>([this](LogLevel, const std::string& line) {
       MutexLock lock(mu_);
       absl::StrAppend(&log_, line, "\n");
     });
     options.events = events_.get();
-    v1::ServerConfig config;
-    for (const char* name : {"cats", "dogs"}) {
-      v1::DatasetConfig& dataset = *config.add_datasets();
-      dataset.set_name(name);
-      dataset.add_shards(folder_ / "a.tfrecord");
-    }
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<Catalogue> catalogue =
+        OpenTestCatalogue(folder_ / "a.tfrecord", {"cats", "dogs"});
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start(*std::move(catalogue), {.listen = listen, .service = options});

@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/token/token_file.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/health_service.h"
 #include "server/server.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -34,20 +34,11 @@ class HealthTest : public testing::Test {
     ServerOptions options;
     options.listen = "127.0.0.1:0";
     options.service.events = &events_;
-    if (!access.empty()) {
-      v1::AccessConfig config;
-      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(access, &config));
-      if (!config.token_file().empty()) config.set_token_file(folder_ / "tokens");
-      absl::StatusOr<std::shared_ptr<AccessControl>> control =
-          AccessControl::Create(config, {"test"});
-      ASSERT_THAT(control, IsOk());
-      options.service.access = *std::move(control);
-    }
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
+        TestAccess(access, folder_ / "tokens");
+    ASSERT_THAT(access_control, IsOk());
+    options.service.access = *std::move(access_control);
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
     ASSERT_THAT(server, IsOk());

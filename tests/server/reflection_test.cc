@@ -17,11 +17,11 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
-#include "server/access/access_control.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -110,20 +110,11 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
     folder_.Write("a.tfrecord", TestShards({12})[0]);
     FeedServiceOptions service;
     service.events = &events_;
-    if (!access.empty()) {
-      v1::AccessConfig config;
-      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(access, &config));
-      config.set_token_file(folder_ / "tokens");
-      absl::StatusOr<std::shared_ptr<AccessControl>> control =
-          AccessControl::Create(config, {"test"});
-      ASSERT_THAT(control, IsOk());
-      service.access = *std::move(control);
-    }
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
+        TestAccess(access, folder_ / "tokens");
+    ASSERT_THAT(access_control, IsOk());
+    service.access = *std::move(access_control);
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     ServerOptions options;
     options.listen = "127.0.0.1:0";

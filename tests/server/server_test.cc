@@ -27,6 +27,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -62,11 +63,7 @@ class ServerTest : public testing::Test {
   }
 
   Catalogue OpenCatalogue() const {
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a-*.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a-*.tfrecord");
     EXPECT_THAT(catalogue, IsOk());
     return *std::move(catalogue);
   }

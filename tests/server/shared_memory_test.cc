@@ -33,6 +33,7 @@
 #include "tests/core/memory/old_kernel.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -64,11 +65,7 @@ class SharedMemoryTest : public testing::Test {
     server_ = nullptr;
     options.listen = address();
     options.service.events = &events_;
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a-*.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a-*.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
     ASSERT_THAT(server, IsOk());

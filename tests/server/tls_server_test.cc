@@ -16,6 +16,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -33,11 +34,7 @@ class TlsServerTest : public testing::Test {
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
   void Serve(const std::string& listen, bool verify_clients) {
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     TlsOptions tls = {.certificate = certificates_ / "server.pem",
                       .key = certificates_ / "server.key"};

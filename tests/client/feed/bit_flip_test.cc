@@ -18,6 +18,7 @@
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/sanitizers.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -29,11 +30,7 @@ class BitFlipTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_.Write("a-0.tfrecord", TestShards({12})[0]);
-    v1::ServerConfig config;
-    v1::DatasetConfig& dataset = *config.add_datasets();
-    dataset.set_name("test");
-    dataset.add_shards(folder_ / "a-*.tfrecord");
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a-*.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0"});

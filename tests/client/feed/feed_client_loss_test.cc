@@ -18,6 +18,7 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -70,7 +71,7 @@ TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItG
   };
   second.spoil = [&first_broke](int, int, FakeChunk& piece) {
     if (piece.header.step != 19) return;
-    while (!first_broke) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(WaitUntil([&] { return first_broke.load(); }));
     absl::SleepFor(absl::Milliseconds(100));  // So that the client has seen it.
     piece.end = absl::UnavailableError("gone, too");
   };

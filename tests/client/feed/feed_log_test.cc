@@ -52,6 +52,12 @@ class Lines {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
 
+// What came out of a feed that has ended, so that all its lines are written.
+DrainedFeed DrainOnce(const FakeFeed& feed, const FeedClientOptions& options) {
+  const auto client = MustCreate(feed, options);
+  return client == nullptr ? DrainedFeed() : Drain(*client);
+}
+
 std::vector<std::string> TextsOf(FeedLog& log) {
   std::vector<std::string> texts;
   for (const LogLine& line : log.Take()) texts.push_back(line.text);
@@ -64,13 +70,9 @@ TEST(FeedLogTest, ALostStreamIsToldWithFeedServerDatasetAndStep) {
   }};
   const FakeServer server(feed);
   Lines lines;
-  {
-    FeedClientOptions options = Quick({server.address()});
-    options.log = lines.Log(LogFormat::kJson);
-    const auto client = MustCreate(feed, options);
-    ASSERT_NE(client, nullptr);
-    ExpectAllSteps(Drain(*client), 0, 20);
-  }
+  FeedClientOptions options = Quick({server.address()});
+  options.log = lines.Log(LogFormat::kJson);
+  ExpectAllSteps(DrainOnce(feed, options), 0, 20);
   EXPECT_THAT(
       lines.lines(),
       ElementsAre(
@@ -110,13 +112,9 @@ TEST(FeedLogTest, WhatEndsTheFeedIsToldByItsErrorAlone) {
   }};
   const FakeServer server(feed);
   Lines lines;
-  {
-    FeedClientOptions options = Quick({server.address()});
-    options.log = lines.Log();
-    const auto client = MustCreate(feed, options);
-    ASSERT_NE(client, nullptr);
-    EXPECT_EQ(Drain(*client).steps, Range(0, 4));
-  }
+  FeedClientOptions options = Quick({server.address()});
+  options.log = lines.Log();
+  EXPECT_EQ(DrainOnce(feed, options).steps, Range(0, 4));
   EXPECT_THAT(lines.lines(), Not(Contains(HasSubstr("damaged"))));
 }
 
@@ -126,14 +124,10 @@ TEST(FeedLogTest, LateStepsAreTold) {
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
   const FakeServer a(feed), b(hung);
   Lines lines;
-  {
-    FeedClientOptions options = Quick({a.address(), b.address()});
-    options.hedge_fraction = 0.1;
-    options.log = lines.Log();
-    const auto client = MustCreate(feed, options);
-    ASSERT_NE(client, nullptr);
-    ExpectAllSteps(Drain(*client), 0, 60);
-  }
+  FeedClientOptions options = Quick({a.address(), b.address()});
+  options.hedge_fraction = 0.1;
+  options.log = lines.Log();
+  ExpectAllSteps(DrainOnce(feed, options), 0, 60);
   EXPECT_THAT(lines.lines(),
               Contains(absl::StrCat("I step 21 is late from server ", b.address(), "; server ",
                                     a.address(), " is asked for it, too")));
@@ -145,14 +139,10 @@ TEST(FeedLogTest, AServerThatLagsIsTold) {
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
   const FakeServer a(feed), b(hung);
   Lines lines;
-  {
-    FeedClientOptions options = Quick({a.address(), b.address()});
-    options.hedge_fraction = 0;
-    options.log = lines.Log();
-    const auto client = MustCreate(feed, options);
-    ASSERT_NE(client, nullptr);
-    ExpectAllSteps(Drain(*client), 0, 200);
-  }
+  FeedClientOptions options = Quick({a.address(), b.address()});
+  options.hedge_fraction = 0;
+  options.log = lines.Log();
+  ExpectAllSteps(DrainOnce(feed, options), 0, 200);
   EXPECT_THAT(lines.lines(), Contains(absl::StrCat("I step 21 is late from server ", b.address(),
                                                    "; others go on with its steps")));
 }

@@ -18,6 +18,7 @@
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -36,11 +37,7 @@ std::string ShardWithDamage() {
 }
 
 std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string& listen) {
-  v1::ServerConfig config;
-  v1::DatasetConfig& dataset = *config.add_datasets();
-  dataset.set_name("test");
-  dataset.add_shards(folder / "a-*.tfrecord");
-  absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+  absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder / "a-*.tfrecord");
   EXPECT_THAT(catalogue, IsOk());
   absl::StatusOr<std::unique_ptr<Server>> server =
       Server::Start(*std::move(catalogue), {.listen = listen});
