@@ -99,6 +99,7 @@ void DescribeConnections(const DoorCounters& counted, v1::Connections& connectio
   connections.set_over_total(counted.over_total);
   connections.set_over_peer(counted.over_peer);
   connections.set_no_descriptor(counted.no_descriptor);
+  connections.set_no_call(counted.no_call);
 }
 
 absl::Status Draining() {

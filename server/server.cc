@@ -22,6 +22,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/slots/slot_socket.h"
 #include "server/door/listening_sockets.h"
+#include "server/door/open_calls.h"
 #include "server/door/tls_credentials.h"
 #include "server/door/user_credentials.h"
 #include "server/open_files.h"
@@ -212,6 +213,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(options.handshake_timeout));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(options.idle_timeout));
+  const auto calls = std::make_shared<OpenCalls>(options.service.clock);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(CallCounter(calls));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("gRPC does not start its server");
   SYSTOLE_ASSIGN_OR_RETURN(
@@ -222,6 +227,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                   ? options.max_connections_per_peer
                                                   : std::max<int64_t>(1, max_connections / 2),
                   .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
+                  .calls = calls,
+                  // After gRPC, which ends an idle connection in better form.
+                  .call_timeout = options.idle_timeout + options.handshake_timeout,
                   .turned_away =
                       [events](absl::string_view peer, absl::string_view why) {
                         if (events == nullptr) return;

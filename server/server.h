@@ -48,7 +48,8 @@ struct ServerOptions {
   // A connection that has not said what it wants within this time is dropped: half-open ones, and
   // handshakes that never end.
   absl::Duration handshake_timeout = absl::Seconds(20);
-  // A connection without an open call is dropped after this time.
+  // A connection without an open call is dropped after this time; one whose requests never end,
+  // after both times together.
   absl::Duration idle_timeout = absl::Minutes(5);
   FeedServiceOptions service;
 };
@@ -82,8 +83,9 @@ class Server {
   // end calls _Exit.
   bool HasStuckReads() const { return service_->HasStuckReads(); }
 
-  // To be called each second or so, by one thread: what Tick() of the services does.
+  // To be called each second or so, by one thread: what door and services do from time to time.
   void Tick() {
+    door_->EndQuiet();
     service_->Tick();
     reflection_->Tick();
     health_->Tick();

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
@@ -54,6 +55,7 @@ std::string AddressText(int family, const void* address) {
 // Who is at the other end.
 struct Peer {
   std::string name;           // One that may be counted: a user, or a machine's address.
+  std::string address;        // What OpenCalls knows the connection by; empty if by nothing.
   std::optional<uid_t> user;  // On a Unix socket.
 };
 
@@ -68,13 +70,23 @@ Peer PeerOf(int fd) {
     if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &length) != 0) return {};
     return {.name = absl::StrCat("user ", user.uid), .user = user.uid};
   }
+  const auto ipv4 = [](const void* four, in_port_t port) {
+    const std::string name = AddressText(AF_INET, four);
+    return Peer{.name = name, .address = absl::StrCat("ipv4:", name, ":", ntohs(port))};
+  };
   if (address.ss_family == AF_INET) {
-    return {.name = AddressText(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr)};
+    const auto& in = reinterpret_cast<sockaddr_in&>(address);
+    return ipv4(&in.sin_addr, in.sin_port);
   }
-  const in6_addr& sixteen = reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+  const auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
   // An IPv4 peer is the same one, whichever listener it came by.
-  if (IN6_IS_ADDR_V4MAPPED(&sixteen)) return {.name = AddressText(AF_INET, &sixteen.s6_addr[12])};
-  return {.name = AddressText(AF_INET6, &sixteen)};
+  if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+    return ipv4(&in6.sin6_addr.s6_addr[12], in6.sin6_port);
+  }
+  const std::string name = AddressText(AF_INET6, &in6.sin6_addr);
+  // gRPC tells a link-local address with its zone, in one of several ways.
+  if (in6.sin6_scope_id != 0) return {.name = name};
+  return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
 // What cannot be set, as on a Unix socket, is left.
@@ -140,6 +152,28 @@ void Door::HangUp() {
   for (const auto& [fd, connection] : connections_) ::shutdown(fd, SHUT_RDWR);
 }
 
+void Door::EndQuiet() {
+  std::vector<std::pair<std::string, std::string>> told;  // Peer, and why.
+  {
+    MutexLock lock(mu_);
+    for (auto& [fd, connection] : connections_) {
+      if (connection.calls == nullptr || connection.ended ||
+          connection.calls->Quiet() < options_.call_timeout) {
+        continue;
+      }
+      // Its owner sees it as the peer's end, and the door forgets it then.
+      ::shutdown(fd, SHUT_RDWR);
+      connection.ended = true;
+      told.emplace_back(connection.peer, absl::StrCat("dropped a connection of ", connection.peer,
+                                                      ", which has asked for nothing for ",
+                                                      absl::FormatDuration(options_.call_timeout),
+                                                      "; ", ++counters_.no_call, " so far"));
+    }
+  }
+  if (options_.turned_away == nullptr) return;
+  for (const auto& [peer, why] : told) options_.turned_away(peer, why);
+}
+
 DoorCounters Door::counters() const {
   MutexLock lock(mu_);
   return counters_;
@@ -200,15 +234,20 @@ bool Door::TurnAway(int listener) {
 }
 
 void Door::LetIn(OwnedFd connection) {
-  const auto [peer, user] = PeerOf(connection.get());
+  const auto [peer, address, user] = PeerOf(connection.get());
   if (peer.empty() || !HasRoomFor(peer)) return;
   SetTcpOptions(connection.get(), options_.silence_timeout);
   const int own = connection.get();
   const int duplicate = ::fcntl(own, F_DUPFD_CLOEXEC, 0);
   if (duplicate < 0) return TellNoDescriptor(errno);
   {
+    std::shared_ptr<OpenCalls::Connection> calls;
+    if (options_.calls != nullptr && !address.empty()) calls = options_.calls->Add(address);
     MutexLock lock(mu_);
-    connections_.emplace(own, Connection{.own = std::move(connection), .peer = peer});
+    connections_.emplace(own, Connection{.own = std::move(connection),
+                                         .peer = peer,
+                                         .address = address,
+                                         .calls = std::move(calls)});
     ++peers_[peer];
     ++counters_.let_in;
     ++counters_.open;
@@ -260,6 +299,9 @@ void Door::Forget(int own) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
   MutexLock lock(mu_);
   const auto connection = connections_.find(own);
+  if (connection->second.calls != nullptr) {
+    options_.calls->Remove(connection->second.address, connection->second.calls);
+  }
   const auto peer = peers_.find(connection->second.peer);
   if (--peer->second == 0) peers_.erase(peer);
   connections_.erase(connection);

@@ -29,6 +29,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/descriptor/owned_fd.h"
 #include "server/door/listening_sockets.h"
+#include "server/door/open_calls.h"
 
 namespace systole {
 
@@ -41,8 +42,13 @@ struct DoorOptions {
   // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
   absl::Duration silence_timeout = absl::Minutes(3);
-  // Told in a sentence of every connection that is turned away, on the door's thread. `peer` is
-  // empty if it is not known. May be null.
+  // Told of every connection over TCP. Those that have had no call for `call_timeout` are dropped
+  // by EndQuiet(). Null: none is. On a Unix socket a call does not tell its connection, so none is
+  // there.
+  std::shared_ptr<OpenCalls> calls;
+  absl::Duration call_timeout = absl::InfiniteDuration();
+  // Told in a sentence of every connection that is turned away, on the door's thread, or dropped,
+  // on the caller's. `peer` is empty if it is not known. May be null.
   std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
 };
 
@@ -53,6 +59,7 @@ struct DoorCounters {
   int64_t over_total = 0;     // Turned away: max_connections.
   int64_t over_peer = 0;      // Turned away: max_connections_per_peer.
   int64_t no_descriptor = 0;  // Turned away: the process or the system had no descriptor left.
+  int64_t no_call = 0;        // Dropped: call_timeout.
 };
 
 class Door {
@@ -75,6 +82,8 @@ class Door {
   void StopListening() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends every connection that is open, whatever its owner and its peer are doing.
   void HangUp() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends those that have had no call for too long. To be called each second or so.
+  void EndQuiet() ABSL_LOCKS_EXCLUDED(mu_);
 
   DoorCounters counters() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -82,6 +91,9 @@ class Door {
   struct Connection {
     OwnedFd own;
     std::string peer;
+    std::string address;
+    std::shared_ptr<OpenCalls::Connection> calls;  // Null where calls do not tell it.
+    bool ended = false;                            // By EndQuiet().
   };
 
   Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, OwnedFd epoll,

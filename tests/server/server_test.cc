@@ -27,6 +27,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/raw_http2.h"
 #include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -273,6 +274,75 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
   ASSERT_TRUE(v1::Systole::NewStub(channels_[0])->ServerStatus(&context, {}, &status).ok());
   EXPECT_EQ(status.connections().open(), 2);
   EXPECT_GE(status.connections().over_total(), 1);
+}
+
+// A server whose connections may be without a call for two hours, on a clock turned by hand.
+class QuietConnectionsTest : public ServerTest {
+ protected:
+  // False: this machine has no such address.
+  bool Listen(const std::string& address) {
+    stub_ = nullptr;
+    server_ = nullptr;
+    ServerOptions options;
+    options.listen = address;
+    options.insecure = true;
+    options.handshake_timeout = options.idle_timeout = absl::Hours(1);
+    options.service.clock = [this] { return absl::Seconds(seconds_.load()); };
+    options.service.stalled_stream_timeout = absl::InfiniteDuration();
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(OpenCatalogue(), options);
+    if (!server.ok()) return false;
+    server_ = *std::move(server);
+    return true;
+  }
+  void PassTwoHours() {
+    seconds_ += 7200;
+    server_->Tick();
+  }
+
+  std::atomic<int64_t> seconds_ = 0;
+};
+
+TEST_F(QuietConnectionsTest, OneWhoseRequestNeverEndsIsDropped) {
+  ASSERT_TRUE(Listen("127.0.0.1:0"));
+  RawHttp2 client(server_->address());
+  client.BeginRequest("/systole.v1.Systole/StreamSteps");
+  EXPECT_TRUE(client.Settle());
+  server_->Tick();
+  EXPECT_TRUE(client.Settle());
+  PassTwoHours();
+  EXPECT_FALSE(client.Settle());
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections().open == 0; }));
+  server_->Tick();
+  EXPECT_EQ(server_->connections().no_call, 1);
+}
+
+TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
+  for (const auto& [listen, dial] :
+       {std::pair("127.0.0.1:0", "127.0.0.1"), std::pair("[::1]:0", "[::1]"),
+        std::pair("[::]:0", "127.0.0.1"), std::pair("[::]:0", "[::1]")}) {
+    if (!Listen(listen)) continue;  // Without IPv6.
+    SCOPED_TRACE(absl::StrCat(listen, " from ", dial));
+    const auto stub = v1::Systole::NewStub(grpc::CreateChannel(
+        absl::StrCat(dial, ":", server_->port()), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    const auto reader = stub->StreamSteps(&context, Request(Spec(), 0, 10));
+    v1::Chunk chunk;
+    ASSERT_TRUE(reader->Read(&chunk));
+    PassTwoHours();
+    int chunks = 1;
+    while (reader->Read(&chunk)) ++chunks;
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_GE(chunks, 20);  // Ten steps for two cores.
+    EXPECT_EQ(server_->connections().no_call, 0);
+    // Its call has ended. What counts is the time since.
+    server_->Tick();
+    EXPECT_EQ(server_->connections().no_call, 0);
+    ASSERT_TRUE(WaitUntil([&] {
+      PassTwoHours();
+      return server_->connections().no_call == 1;
+    }));
+  }
 }
 
 // Error paths.

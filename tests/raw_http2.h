@@ -2,8 +2,8 @@
 // with a line end in them.
 //
 // Single-thread.
-#ifndef SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_
-#define SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_
+#ifndef SYSTOLE_TESTS_RAW_HTTP2_H_
+#define SYSTOLE_TESTS_RAW_HTTP2_H_
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -44,6 +44,28 @@ class RawHttp2 {
 
   // A request of gRPC's to `method`, without a body, with these headers besides the usual ones.
   void Request(const std::string& method, const RawHeaders& more) {
+    SendHeaders(method, more, /*flags=*/4 | 1);  // END_HEADERS, END_STREAM.
+  }
+
+  // The same, and the request's body is still to come. It never does.
+  void BeginRequest(const std::string& method) { SendHeaders(method, {}, /*flags=*/4); }
+
+  // Asks for a sign of life (PING) and takes what comes until the answer is there: what was sent
+  // before has been seen by then. False: the server has hung up.
+  bool Settle() {
+    Send(Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
+    std::string seen;
+    char buffer[4096];
+    ssize_t got;
+    while (seen.find("settled?") == std::string::npos &&
+           (got = ::recv(fd_.get(), buffer, sizeof(buffer), 0)) > 0) {
+      seen.append(buffer, static_cast<size_t>(got));
+    }
+    return seen.find("settled?") != std::string::npos;
+  }
+
+ private:
+  void SendHeaders(const std::string& method, const RawHeaders& more, int flags) {
     std::string block;
     for (const auto& [name, value] : RawHeaders{{":method", "POST"},
                                                 {":scheme", "http"},
@@ -54,24 +76,9 @@ class RawHttp2 {
       block += Literal(name, value);
     }
     for (const auto& [name, value] : more) block += Literal(name, value);
-    Send(Frame(/*type=*/1, /*flags=*/4 | 1, next_stream_, block));  // END_HEADERS, END_STREAM.
+    Send(Frame(/*type=*/1, flags, next_stream_, block));
     next_stream_ += 2;
   }
-
-  // Asks for a sign of life (PING) and takes what comes until the answer is there, or the server
-  // has hung up: what was sent before has been seen by then.
-  void Settle() {
-    Send(Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
-    std::string seen;
-    char buffer[4096];
-    ssize_t got;
-    while (seen.find("settled?") == std::string::npos &&
-           (got = ::recv(fd_.get(), buffer, sizeof(buffer), 0)) > 0) {
-      seen.append(buffer, static_cast<size_t>(got));
-    }
-  }
-
- private:
   static std::string Literal(const std::string& name, const std::string& value) {
     SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
     return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
@@ -97,4 +104,4 @@ class RawHttp2 {
 
 }  // namespace systole
 
-#endif  // SYSTOLE_TESTS_SYSTEM_RAW_HTTP2_H_
+#endif  // SYSTOLE_TESTS_RAW_HTTP2_H_
