@@ -72,7 +72,7 @@ class Inflater {
     return true;
   }
 
-  // Leaves out zeros, with which some programs fill up a file; false at the file's end.
+  // Leaves out zeros, with which some programs fill up a file or a member; false at the file's end.
   absl::StatusOr<bool> SkipZeros() {
     while (true) {
       SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
@@ -182,6 +182,8 @@ absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression
         SYSTOLE_ASSIGN_OR_RETURN(more, inflater.Skip(kGzipTrailerBytes));
         if (!more) break;
       }
+      SYSTOLE_ASSIGN_OR_RETURN(more, inflater.SkipZeros());
+      if (!more) break;
       is_raw = false;
       inflateReset2(&stream, kWrappedGzip);
     } else if (result != Z_OK) {

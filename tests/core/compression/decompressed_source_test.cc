@@ -41,6 +41,9 @@ std::vector<Case> Cases(const std::string& bytes) {
   return {{"gzip", Compression::kGzip, Deflate(bytes, kGzipStream)},
           {"gzip stored", Compression::kGzip, Deflate(bytes, kGzipStream, 0)},
           {"gzip members", Compression::kGzip, members},
+          {"gzip members, filled up", Compression::kGzip,
+           Deflate(Part(bytes, 0), kGzipStream) + std::string(500, '\0') +
+               Deflate(Part(bytes, 1) + Part(bytes, 2), kGzipStream)},
           {"zlib", Compression::kZlib, Deflate(bytes, kZlibStream)},
           {"zstd one frame", Compression::kZstd, Zstd(bytes)},
           {"zstd frames", Compression::kZstd, Zstd(bytes, 100'000)},
