@@ -182,11 +182,6 @@ class TrainCommand final : public Command {
     emulator::TrainingLoopOptions loop = {.epochs = epochs_,
                                           .steps_per_epoch = client.info().steps_per_epoch(),
                                           .clock = SteadyClock()};
-    if (loop.steps_per_epoch == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          spec_, ": an epoch has no step, because the dataset's ", client.info().num_records(),
-          " records do not fill one global batch; make global_batch smaller, or tail: PAD"));
-    }
     std::optional<int64_t> saved_steps;  // Of the last checkpoint.
     const InterruptScope interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
     ProgressBar bar(console, {.label = "training",

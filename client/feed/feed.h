@@ -46,8 +46,8 @@ class Feed {
   virtual int64_t steps_per_epoch() const = 0;
   // Records of the dataset, or of all members.
   virtual int64_t num_records() const = 0;
-  // Which record stands where. nullopt: what the server said of the dataset fits no order.
-  virtual std::optional<Order> order() const = 0;
+  // Which record stands where. Valid as long as the feed.
+  virtual const Order& order() const = 0;
 
   // What every step has in common. Valid as long as the feed.
   virtual const StepShape& shape() const = 0;

@@ -15,7 +15,6 @@
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/layout_description.h"
-#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -98,6 +97,7 @@ class FeedClient::Impl {
   // Constant after Create().
   v1::ResolveFeedResponse answer;
   std::shared_ptr<const StepShape> shape;
+  std::optional<Order> order;
   int64_t end_step = 0;
   int64_t window_steps = 0;
   bool can_be_compact = false;
@@ -106,11 +106,10 @@ class FeedClient::Impl {
   void Start() {
     if (started) return;
     started = true;
-    lanes.Start(shape, std::move(finisher), order, end_step, window_steps);
+    lanes.Start(shape, std::move(finisher), *order, end_step, window_steps);
   }
   // What Start() hands over.
   std::shared_ptr<const StepFinisher> finisher;
-  std::optional<Order> order;
   bool started = false;
 };
 
@@ -138,12 +137,7 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
   if (spec.wire() != v1::FINISHED) impl->finisher = StepFinisher::Create(spec, impl->shape);
   impl->can_be_compact = impl->finisher != nullptr;
-  // An answer that fits no order is not for us to judge: without it, no place is taken for padding.
-  const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, RecordsOf(impl->answer));
-  if (order_spec.ok()) {
-    absl::StatusOr<Order> order = Order::Create(*order_spec);
-    if (order.ok()) impl->order = *std::move(order);
-  }
+  SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   if (options.start_at_once) impl->Start();
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }
@@ -186,7 +180,7 @@ int64_t FeedClient::end_step() const { return impl_->end_step; }
 bool FeedClient::has_end() const { return impl_->end_step < kNoEnd; }
 int64_t FeedClient::steps_per_epoch() const { return impl_->answer.steps_per_epoch(); }
 int64_t FeedClient::num_records() const { return impl_->answer.num_records(); }
-std::optional<Order> FeedClient::order() const { return impl_->order; }
+const Order& FeedClient::order() const { return *impl_->order; }
 const StepShape& FeedClient::shape() const { return *impl_->shape; }
 const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; }
 bool FeedClient::can_be_compact() const { return impl_->can_be_compact; }

@@ -69,7 +69,7 @@ class FeedClient final : public Feed {
   bool has_end() const override;
   int64_t steps_per_epoch() const override;
   int64_t num_records() const override;
-  std::optional<Order> order() const override;
+  const Order& order() const override;
   const StepShape& shape() const override;
   FeedClientStats stats() const override;
 

@@ -73,8 +73,7 @@ class FeedLanes : public ChunkListener {
   // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing is
   // to travel compactly; `order` tells masked examples from padding. Called once, after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
-             std::optional<Order> order, int64_t end_step, int64_t window_steps)
-      ABSL_LOCKS_EXCLUDED(mu_);
+             const Order& order, int64_t end_step, int64_t window_steps) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FeedClient.
   absl::StatusOr<std::optional<Step>> Next() ABSL_LOCKS_EXCLUDED(mu_);
@@ -172,7 +171,7 @@ class FeedLanes : public ChunkListener {
   // Set by Start().
   std::shared_ptr<const StepShape> shape_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const StepFinisher> finisher_ ABSL_GUARDED_BY(mu_);
-  std::optional<Order> order_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Order> order_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   std::optional<StepWindow> window_ ABSL_GUARDED_BY(mu_);
   int64_t end_step_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int64_t>::max();

@@ -49,12 +49,12 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
 }
 
 void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
-                      std::shared_ptr<const StepFinisher> finisher, std::optional<Order> order,
+                      std::shared_ptr<const StepFinisher> finisher, const Order& order,
                       int64_t end_step, int64_t window_steps) {
   MutexLock lock(mu_);
   shape_ = std::move(shape);
   finisher_ = std::move(finisher);
-  order_ = std::move(order);
+  order_ = std::make_shared<const Order>(order);
   shelf_ = StepShelf::Create(shape_->bytes(), window_steps + kStepsInHand, options_.memory);
   window_.emplace(options_.first_step, window_steps);
   end_step_ = end_step;
@@ -67,7 +67,7 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
 absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   std::vector<ChunkStream*> resumed;
   std::optional<Step> step;
-  std::optional<Order> order;
+  std::shared_ptr<const Order> order;
   {
     MutexLock lock(mu_);
     while (true) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   // A stream with a chunk asked for does not end before that was answered, so these are still
   // there.
   for (ChunkStream* stream : resumed) stream->Read();
-  const MissingExamples missing = FindMissing(*step, order);
+  const MissingExamples missing = FindMissing(*step, *order);
   if (!missing.empty()) {
     MutexLock lock(mu_);
     AddMissing(missing, stats_);

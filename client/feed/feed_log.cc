@@ -64,13 +64,13 @@ void FeedLog::ListIsUnreadable(const absl::Status& error) {
 }
 
 void FeedLog::Masked(int64_t step, const MissingExamples& missing) {
-  if (missing.masked == 0) return;
-  const auto named = absl::MakeConstSpan(missing.masked_records)
-                         .first(std::min(missing.masked_records.size(), kMaxRecordsNamed));
+  const size_t masked = missing.masked_records.size();
+  if (masked == 0) return;
+  const auto named =
+      absl::MakeConstSpan(missing.masked_records).first(std::min(masked, kMaxRecordsNamed));
   Add(LogCause::kDamage, LogLevel::kWarn,
-      absl::StrCat("step ", step, ": masked for damaged records: ", missing.masked, "; record_id ",
-                   absl::StrJoin(named, ", "),
-                   named.size() < missing.masked_records.size() ? ", .." : "",
+      absl::StrCat("step ", step, ": masked for damaged records: ", masked, "; record_id ",
+                   absl::StrJoin(named, ", "), named.size() < masked ? ", .." : "",
                    "; the servers' logs say where they are"),
       "", step);
 }

@@ -38,7 +38,7 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
   }
   const int64_t left = total - wanted.first_step;
   if (wanted.steps > 0) return wanted.first_step + std::min(wanted.steps, left);
-  if (wanted.epochs == 0 || steps_per_epoch == 0 || wanted.epochs > left / steps_per_epoch) {
+  if (wanted.epochs == 0 || wanted.epochs > left / steps_per_epoch) {
     return total;
   }
   return wanted.first_step + wanted.epochs * steps_per_epoch;

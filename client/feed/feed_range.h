@@ -30,7 +30,7 @@ absl::Status CheckWantedSteps(const WantedSteps& wanted);
 absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 
 // The first step that is not wanted; kNoEnd if there is none. `total_steps` and `steps_per_epoch`
-// are the feed's; total_steps is 0 if it has no end.
+// are the feed's; total_steps is 0 if it has no end, steps_per_epoch never.
 //   InvalidArgument  the first step wanted lies beyond the feed's end.
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);

@@ -8,24 +8,18 @@
 namespace systole {
 namespace {
 
-void Note(const std::optional<Order>& order, int64_t step, int core, int64_t slot,
-          MissingExamples& missing) {
-  if (!order.has_value()) {
-    ++missing.masked;
-    return;
-  }
-  const Place place = order->PlaceOnCore(step, core, slot);
+void Note(const Order& order, int64_t step, int core, int64_t slot, MissingExamples& missing) {
+  const Place place = order.PlaceOnCore(step, core, slot);
   if (!place.record.has_value()) {
     ++missing.padded;
     return;
   }
-  ++missing.masked;
   missing.masked_records.push_back(*place.record);
 }
 
 }  // namespace
 
-MissingExamples FindMissing(const Step& step, const std::optional<Order>& order) {
+MissingExamples FindMissing(const Step& step, const Order& order) {
   MissingExamples missing;
   for (int core = step.core_begin(); core < step.core_end(); ++core) {
     const absl::Span<const uint8_t> valid = step.Tensor(core, step.layout().valid_index()).bytes();
@@ -41,7 +35,7 @@ MissingExamples FindMissing(const Step& step, const std::optional<Order>& order)
 }
 
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats) {
-  stats.masked_examples += missing.masked;
+  stats.masked_examples += static_cast<int64_t>(missing.masked_records.size());
   stats.padded_examples += missing.padded;
   std::vector<int64_t>& listed = stats.masked_records;
   for (const int64_t record : missing.masked_records) {

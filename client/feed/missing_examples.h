@@ -7,7 +7,6 @@
 #define SYSTOLE_CLIENT_FEED_MISSING_EXAMPLES_H_
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "client/feed/feed_client_stats.h"
@@ -17,17 +16,15 @@
 namespace systole {
 
 struct MissingExamples {
-  int64_t masked = 0;
   int64_t padded = 0;
   // The record_id of each masked place, by core and place.
   std::vector<int64_t> masked_records;
 
-  bool empty() const { return masked == 0 && padded == 0; }
+  bool empty() const { return masked_records.empty() && padded == 0; }
 };
 
 // Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
-// Without an `order` all of them count as masked, so that none goes unseen.
-MissingExamples FindMissing(const Step& step, const std::optional<Order>& order);
+MissingExamples FindMissing(const Step& step, const Order& order);
 
 // Adds `missing` to the counts and the list in `stats`.
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats);

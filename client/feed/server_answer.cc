@@ -14,6 +14,7 @@
 #include "core/status/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "proto/framing/layout_description.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -106,6 +107,21 @@ absl::Status CheckRecords(const v1::ResolveFeedResponse& answer, const v1::FeedS
   return Refuse(absl::StrCat("the members have ", left, " records fewer than num_records says"));
 }
 
+absl::Status FitsNoOrder(const absl::Status& why) {
+  return Refuse(absl::StrCat("its records fit no order of the spec: ", why.message()));
+}
+
+absl::Status CheckSteps(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Order order, OrderOf(answer, spec));
+  const int64_t total = order.total_steps().value_or(0);
+  if (answer.total_steps() == total && answer.steps_per_epoch() == order.steps_per_epoch()) {
+    return absl::OkStatus();
+  }
+  return Refuse(absl::StrCat("total_steps is ", answer.total_steps(), " and steps_per_epoch ",
+                             answer.steps_per_epoch(), ", but by the spec ", answer.num_records(),
+                             " records make ", total, " and ", order.steps_per_epoch()));
+}
+
 absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
   const std::string& version = identity.content_version();
   const bool printable =
@@ -179,11 +195,8 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
                                " examples per core, the spec asks for ", spec.global_batch(),
                                " over ", spec.num_cores(), " cores"));
   }
-  if (answer.total_steps() < 0 || answer.steps_per_epoch() < 0) {
-    return Refuse(absl::StrCat("total_steps is ", answer.total_steps(), " and steps_per_epoch ",
-                               answer.steps_per_epoch(), ", want 0 or more"));
-  }
   SYSTOLE_RETURN_IF_ERROR(CheckRecords(answer, spec));
+  SYSTOLE_RETURN_IF_ERROR(CheckSteps(answer, spec));
   if (answer.bytes_per_step() / spec.num_cores() != layout->payload_bytes() ||
       answer.bytes_per_step() % spec.num_cores() != 0) {
     return Refuse(absl::StrCat("bytes_per_step is ", answer.bytes_per_step(), ", want ",
@@ -193,7 +206,7 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
   return CheckIdentity(answer.identity());
 }
 
-std::vector<DatasetRecords> RecordsOf(const v1::ResolveFeedResponse& answer) {
+absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
   std::vector<DatasetRecords> records;
   for (const v1::MemberRecords& member : answer.members()) {
     records.push_back(
@@ -203,7 +216,11 @@ std::vector<DatasetRecords> RecordsOf(const v1::ResolveFeedResponse& answer) {
     records.push_back(
         {.num_records = answer.num_records(), .per_shard = answer.records_per_shard()});
   }
-  return records;
+  const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, records);
+  if (!order_spec.ok()) return FitsNoOrder(order_spec.status());
+  absl::StatusOr<Order> order = Order::Create(*order_spec);
+  if (!order.ok()) return FitsNoOrder(order.status());
+  return order;
 }
 
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,

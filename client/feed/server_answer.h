@@ -9,12 +9,12 @@
 #define SYSTOLE_CLIENT_FEED_SERVER_ANSWER_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
+#include "core/order/order.h"
 #include "google/protobuf/message.h"
-#include "proto/order/order_spec.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -27,13 +27,14 @@ inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
-// with their types and the spec's batch; its numbers agree; its identity fits a resume token.
+// with their types and the spec's batch; its numbers agree, and so many records make so many steps
+// by the spec; its identity fits a resume token.
 //   Internal  it cannot be; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
-// How many records the spec's datasets have, as OrderSpecOf() takes it. Borrows `answer`, which
-// passed CheckFeedAnswer().
-std::vector<DatasetRecords> RecordsOf(const v1::ResolveFeedResponse& answer);
+// Which record stands where in the feed of `answer`.
+//   Internal  so many records fit no order of `spec`. Never, if `answer` passed CheckFeedAnswer().
+absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
 // CheckFeedAnswer(). `layout` is the one wanted. `allow_mixed_content` as in FeedClientOptions.

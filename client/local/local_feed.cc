@@ -234,7 +234,7 @@ int64_t LocalFeed::end_step() const { return impl_->end_step(); }
 bool LocalFeed::has_end() const { return impl_->end_step() < kNoEnd; }
 int64_t LocalFeed::steps_per_epoch() const { return impl_->plan().order().steps_per_epoch(); }
 int64_t LocalFeed::num_records() const { return impl_->plan().dataset().num_records(); }
-std::optional<Order> LocalFeed::order() const { return impl_->plan().order(); }
+const Order& LocalFeed::order() const { return impl_->plan().order(); }
 const StepShape& LocalFeed::shape() const { return impl_->shape(); }
 FeedClientStats LocalFeed::stats() const { return impl_->stats(); }
 

@@ -77,7 +77,7 @@ class LocalFeed final : public Feed {
   bool has_end() const override;
   int64_t steps_per_epoch() const override;
   int64_t num_records() const override;
-  std::optional<Order> order() const override;
+  const Order& order() const override;
   const StepShape& shape() const override;
   // streams_lost, wire and damage on the way stay 0: there is no way.
   FeedClientStats stats() const override;

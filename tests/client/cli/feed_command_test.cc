@@ -249,7 +249,7 @@ TEST_F(FeedCommandTest, TellsWhatIsMaskedAndWhatIsPadding) {
 
 TEST_F(FeedCommandTest, InterruptedItSaysHowToGoOn) {
   FakeFeed feed;
-  feed.total_steps = 0;
+  feed.epochs = 0;
   const FakeServer server(feed);
   std::string text;
   google::protobuf::TextFormat::PrintToString(SpecOf(feed), &text);

@@ -124,7 +124,7 @@ TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
 
 // The way limits, so that AUTO turns to COMPACT after some steps.
 FakeFeed EndlessPixels() {
-  return {.pixels = true, .total_steps = 0, .spoil = [](int, int, FakeChunk& piece) {
+  return {.pixels = true, .epochs = 0, .spoil = [](int, int, FakeChunk& piece) {
             piece.header.waited_us = 1;
             piece.header.sent_us = 1000;
           }};

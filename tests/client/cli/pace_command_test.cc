@@ -36,7 +36,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 
 // 2 cores, 4 examples each, without end.
-FakeFeed Endless() { return {.total_steps = 0}; }
+FakeFeed Endless() { return {.epochs = 0}; }
 
 class PaceCommandTest : public testing::Test {
  protected:
@@ -456,9 +456,10 @@ TEST(RunLoadLevelTest, WhatCameBeforeTheWindowDoesNotCount) {
 }
 
 TEST(RunLoadLevelTest, AFeedThatEndsIsNoLevel) {
-  const FakeServer server({.total_steps = 3});
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 3};
+  const FakeServer server(feed);
   const LoadOptions options = {
-      .spec = SpecOf(Endless()),
+      .spec = SpecOf(feed),
       .client = {.servers = {server.address()}},
       .cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(1)},
                 .per_core_batch = 4,

@@ -413,14 +413,6 @@ TEST_F(TrainCommandTest, AnImageThatDoesNotFitTheModelIsRefused) {
   EXPECT_THAT(run.err, HasSubstr("image"));
 }
 
-TEST_F(TrainCommandTest, AnEpochWithoutAStepIsRefused) {
-  FakeFeed feed = BrightOrDark();
-  feed.steps_per_epoch = feed.total_steps = 0;
-  const CommandRun run = Train(Spec("a.textproto", 0), {}, feed);
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("global_batch smaller"));
-}
-
 TEST_F(TrainCommandTest, DamageInTheFeedIsCode1) {
   FakeFeed feed = BrightOrDark();
   feed.spoil = [](int, int, FakeChunk& piece) {

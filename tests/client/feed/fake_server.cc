@@ -87,7 +87,7 @@ std::string WrongBytesOf(const Step& step) {
 v1::FeedSpec SpecOf(const FakeFeed& feed) {
   v1::FeedSpec spec;
   spec.set_dataset("fake");
-  spec.set_epochs(1);
+  spec.set_epochs(feed.epochs);
   spec.set_num_cores(feed.num_cores);
   spec.set_global_batch(feed.num_cores * feed.per_core_batch);
   std::vector<SliceTensor> tensors = TensorsOf(feed);
@@ -120,7 +120,8 @@ class FakeServer::Service : public v1::Systole::Service {
     const SliceLayout layout = LayoutOf(feed_, request->spec());
     DescribeLayout(layout, *answer);
     answer->set_steps_per_epoch(feed_.steps_per_epoch);
-    answer->set_total_steps(feed_.total_steps);
+    answer->set_total_steps(request->spec().epochs() * feed_.steps_per_epoch);
+    answer->set_num_records(feed_.steps_per_epoch * request->spec().global_batch());
     answer->set_bytes_per_step(layout.payload_bytes() * feed_.num_cores);
     *answer->mutable_identity() = Identity(request->spec());
     if (feed_.resolve) {
@@ -171,10 +172,11 @@ class FakeServer::Service : public v1::Systole::Service {
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");
     }
     const SliceLayout layout = LayoutOf(feed_, request->spec());
+    const int64_t total_steps = request->spec().epochs() * feed_.steps_per_epoch;
     int chunk = 0;
     for (int64_t i = 0; i < request->count(); ++i) {
       const int64_t step = request->first_step() + i * std::max<int64_t>(1, request->stride());
-      if (feed_.total_steps > 0 && step >= feed_.total_steps) break;
+      if (request->spec().epochs() > 0 && step >= total_steps) break;
       for (int core = request->core_begin(); core < request->core_end(); ++core) {
         for (int tensor = 0; tensor < static_cast<int>(layout.tensors().size()); ++tensor) {
           std::optional<grpc::Status> end =

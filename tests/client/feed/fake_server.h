@@ -48,7 +48,7 @@ struct FakeFeed {
   int64_t example_bytes = 100;
   // `x` is float32, the cast of its bytes; asked for as uint8 it travels as these.
   bool pixels = false;
-  int64_t total_steps = 20;  // 0 = without end.
+  int64_t epochs = 2;  // As SpecOf() has it: a spec says it anew. 0 = without end.
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;

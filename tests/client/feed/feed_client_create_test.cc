@@ -112,6 +112,15 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor 2 is 'a', want 'x'")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(-1); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("total_steps is -1")));
+  // A training run that ends too soon looks like one that has ended.
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(19); }),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("total_steps is 19 and steps_per_epoch 10, but by the spec 80 "
+                                 "records make 20 and 10")));
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_steps_per_epoch(5); }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("steps_per_epoch 5")));
+  EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.clear_num_records(); }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("fit no order")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 for (v1::TensorDescription& tensor : *a.mutable_tensors()) {
                   tensor.set_shape(tensor.batch_axis(), 5);
@@ -135,7 +144,7 @@ TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
 }
 
 TEST(FeedClientCreateTest, AFirstStepBehindTheEndIsRefused) {
-  const FakeFeed feed = {.total_steps = 20};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 20};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.first_step = 21;
@@ -171,7 +180,7 @@ TEST(FeedClientCreateTest, ServersThatDifferAreRefused) {
                        AllOf(HasSubstr("'fake-1'"), HasSubstr("'fake-2'"))));
   EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.example_bytes = 101; }),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("other tensors")));
-  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.total_steps = 19; }),
+  EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.steps_per_epoch = 9; }),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("number of steps")));
 }
 
@@ -185,7 +194,7 @@ TEST(FeedClientCreateTest, MixedContentIsAcceptedWhereAllowed) {
 }
 
 TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
-  const FakeFeed feed = {.total_steps = 30};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 30};
   const FakeServer a(feed), b(feed);
   for (int taken = 0; taken <= 30; taken += 5) {
     std::string text;

@@ -145,7 +145,8 @@ TEST(FeedClientLossTest, WithManyServersTheFeedEndsAtTheFirstBadStep) {
 
 TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
   // A lane's rest is far more than sockets and windows hold: it cannot have arrived before the end.
-  const FakeFeed feed = {.example_bytes = 1 << 16, .total_steps = 100, .chunk_bytes = 1 << 16};
+  const FakeFeed feed = {
+      .example_bytes = 1 << 16, .epochs = 1, .steps_per_epoch = 100, .chunk_bytes = 1 << 16};
   const FakeServer stays(feed);
   auto dies = std::make_unique<FakeServer>(feed);
   FeedClientOptions options = Quick({dies->address(), stays.address()});
@@ -164,7 +165,7 @@ TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
 }
 
 TEST(FeedClientLossTest, AServerThatComesBackIsUsedAgain) {
-  const FakeFeed feed = {.total_steps = 400};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 400};
   auto server = std::make_unique<FakeServer>(feed);
   const std::string address = server->address();
   FeedClientOptions options = Quick({address});
@@ -178,7 +179,7 @@ TEST(FeedClientLossTest, AServerThatComesBackIsUsedAgain) {
 }
 
 TEST(FeedClientLossTest, AServerThatComesBackWithOtherDataIsRefused) {
-  FakeFeed feed = {.total_steps = 400};
+  FakeFeed feed = {.epochs = 1, .steps_per_epoch = 400};
   auto server = std::make_unique<FakeServer>(feed);
   const std::string address = server->address();
   FeedClientOptions options = Quick({address});
@@ -194,7 +195,7 @@ TEST(FeedClientLossTest, AServerThatComesBackWithOtherDataIsRefused) {
 }
 
 TEST(FeedClientLossTest, ServersThatComeAndGoChangeNothing) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   std::unique_ptr<FakeServer> servers[] = {std::make_unique<FakeServer>(feed),
                                            std::make_unique<FakeServer>(feed)};
   const std::string addresses[] = {servers[0]->address(), servers[1]->address()};
@@ -241,7 +242,7 @@ TEST(FeedClientLossTest, NobodyThereIsUnavailableWithinTheConnectTimeout) {
 }
 
 TEST(FeedClientLossTest, LosingTheOnlyServerForGoodIsUnavailable) {
-  const FakeFeed feed = {.total_steps = 400};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 400};
   auto server = std::make_unique<FakeServer>(feed);
   FeedClientOptions options = Quick({server->address()});
   options.prefetch_bytes = 0;
@@ -274,7 +275,7 @@ TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
 
 TEST(FeedClientLossTest, ADrainingServerIsLeftAtOnce) {
   std::atomic<int> refused = 0;
-  FakeFeed feed = {.total_steps = 100};
+  FakeFeed feed = {.epochs = 1, .steps_per_epoch = 100};
   const FakeServer stays(feed);
   feed.spoil = [&](int, int, FakeChunk& piece) {
     if (piece.header.step < 10) return;

@@ -34,7 +34,7 @@ void Pause(absl::Duration time) {
 }
 
 TEST(FeedClientServersTest, AServerThatHangsCostsAboutASecondOnce) {
-  const FakeFeed feed = {.total_steps = 200};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 200};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
   const FakeServer a(feed), b(hung);
@@ -53,7 +53,7 @@ TEST(FeedClientServersTest, AServerThatHangsCostsAboutASecondOnce) {
 }
 
 TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
-  const FakeFeed feed = {.total_steps = 60};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 60};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
   const FakeServer a(feed), b(hung);
@@ -100,7 +100,7 @@ TEST(FeedClientServersTest, TheLongestWaitIsThatForTheSlowestStep) {
 }
 
 TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
-  const FakeFeed feed = {.total_steps = 400};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 400};
   auto server = std::make_unique<FakeServer>(feed);
   const std::string address = server->address();
   FeedClientOptions options = Quick({address});
@@ -117,7 +117,7 @@ TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
 
 TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
   const TempFolder folder;
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   const FakeServer a(feed), b(feed);
   const std::string path = folder.Write("servers", a.address() + "\n");
   FeedClientOptions options = Quick({"file:" + path});
@@ -159,7 +159,7 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
 
 TEST(FeedClientServersTest, ANewcomerWithOtherDataEndsTheFeed) {
   const TempFolder folder;
-  FakeFeed feed = {.total_steps = 0};
+  FakeFeed feed = {.epochs = 0};
   const FakeServer a(feed);
   feed.order_fingerprint = 0xdef;
   const FakeServer b(feed);

@@ -26,7 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(FeedClientTest, DeliversEveryStepOnceInOrder) {
-  const FakeFeed feed = {.total_steps = 50};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 50};
   const FakeServer server(feed);
   const auto client = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(client, nullptr);
@@ -38,7 +38,7 @@ TEST(FeedClientTest, DeliversEveryStepOnceInOrder) {
 }
 
 TEST(FeedClientTest, SharesTheStepsAmongServers) {
-  const FakeFeed feed = {.total_steps = 31};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 31};
   const FakeServer a(feed), b(feed), c(feed);
   const auto client = MustCreate(feed, Quick({a.address(), b.address(), c.address()}));
   ASSERT_NE(client, nullptr);
@@ -62,7 +62,7 @@ TEST(FeedClientTest, ReachesAServerByItsUnixSocket) {
 }
 
 TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {
-  const FakeFeed feed = {.total_steps = 12};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 12};
   const FakeServer a(feed), b(feed);
   for (int64_t first = 0; first <= 12; ++first) {
     for (const int64_t steps : {0, 1, 5}) {
@@ -77,12 +77,12 @@ TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {
 }
 
 TEST(FeedClientTest, CountsInEpochsWhereAsked) {
-  const FakeFeed feed = {.total_steps = 35, .steps_per_epoch = 10};
+  const FakeFeed feed = {.epochs = 3, .steps_per_epoch = 10};
   const FakeServer server(feed);
   const struct {
     int64_t first_step, epochs, end;
   } kCases[] = {{0, 1, 10},  {0, 3, 30},  {4, 2, 24},
-                {20, 2, 35}, {35, 1, 35}, {0, std::numeric_limits<int64_t>::max(), 35}};
+                {20, 2, 30}, {30, 1, 30}, {0, std::numeric_limits<int64_t>::max(), 30}};
   for (const auto& test : kCases) {
     FeedClientOptions options = Quick({server.address()});
     options.first_step = test.first_step;
@@ -94,8 +94,11 @@ TEST(FeedClientTest, CountsInEpochsWhereAsked) {
 }
 
 TEST(FeedClientTest, OpensBoundedStreamsOneAfterTheOther) {
-  const FakeFeed feed = {
-      .num_cores = 1, .per_core_batch = 1, .example_bytes = 1, .total_steps = 2500};
+  const FakeFeed feed = {.num_cores = 1,
+                         .per_core_batch = 1,
+                         .example_bytes = 1,
+                         .epochs = 1,
+                         .steps_per_epoch = 2500};
   const FakeServer server(feed);
   const auto client = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(client, nullptr);
@@ -106,7 +109,7 @@ TEST(FeedClientTest, OpensBoundedStreamsOneAfterTheOther) {
 }
 
 TEST(FeedClientTest, AFeedWithoutEndGoesOn) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.first_step = 1'000'000'000'000;
@@ -117,7 +120,7 @@ TEST(FeedClientTest, AFeedWithoutEndGoesOn) {
 }
 
 TEST(FeedClientTest, TakesOnlyTheCoresAskedFor) {
-  const FakeFeed feed = {.num_cores = 4, .total_steps = 5};
+  const FakeFeed feed = {.num_cores = 4, .epochs = 1, .steps_per_epoch = 5};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.core_begin = 1;
@@ -163,7 +166,7 @@ TEST(FeedClientTest, AStepOutlivesItsClientAndServer) {
 }
 
 TEST(FeedClientTest, ATrainerMayHoldMoreStepsThanTheWindow) {
-  const FakeFeed feed = {.total_steps = 40};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 40};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.prefetch_bytes = 0;
@@ -181,7 +184,7 @@ TEST(FeedClientTest, ATrainerMayHoldMoreStepsThanTheWindow) {
 }
 
 TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
-  const FakeFeed feed = {.total_steps = 30};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 30};
   const FakeServer server(feed);
   std::atomic<int> live = 0;
   std::atomic<int> allocated = 0;
@@ -242,7 +245,8 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   const FakeFeed feed = {.num_cores = 1,
                          .per_core_batch = 1,
                          .example_bytes = 4 << 20,
-                         .total_steps = 20,
+                         .epochs = 1,
+                         .steps_per_epoch = 20,
                          .chunk_bytes = 1 << 20};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -276,7 +280,7 @@ TEST(FeedClientTest, CancelWakesATrainerThatWaits) {
 }
 
 TEST(FeedClientTest, IsDestroyedInAnyState) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   const FakeServer a(feed), b(feed);
   for (int taken = 0; taken < 40; ++taken) {
     FeedClientOptions options = Quick({a.address(), b.address(), DeadAddress()});
@@ -289,7 +293,7 @@ TEST(FeedClientTest, IsDestroyedInAnyState) {
 }
 
 TEST(FeedClientTest, IsDestroyedWhileServersAreSilentOrPaused) {
-  const FakeFeed feed = {.total_steps = 0, .spoil = [](int, int chunk, FakeChunk& piece) {
+  const FakeFeed feed = {.epochs = 0, .spoil = [](int, int chunk, FakeChunk& piece) {
                            if (chunk == 5) piece.hang = true;
                          }};
   for (int i = 0; i < 10; ++i) {

@@ -50,7 +50,8 @@ std::vector<std::string> Streams(const FakeServer& server) {
 // A feed in which the way limits in the steps for which `slow` is true, and the making elsewhere.
 FakeFeed PacedFeed(std::function<bool(int64_t step)> slow, int64_t steps = 400) {
   return {.pixels = true,
-          .total_steps = steps,
+          .epochs = 1,
+          .steps_per_epoch = steps,
           .spoil = [slow = std::move(slow)](int, int, FakeChunk& piece) {
             piece.header.waited_us = slow(piece.header.step) ? 1 : 1000;
             piece.header.sent_us = slow(piece.header.step) ? 1000 : 1;

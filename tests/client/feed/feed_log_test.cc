@@ -84,7 +84,7 @@ TEST(FeedLogTest, ALostStreamIsToldWithFeedServerDatasetAndStep) {
 }
 
 TEST(FeedLogTest, AServerThatGivesNoAnswerIsToldOnceNotWithEachAttempt) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   auto dead = std::make_unique<FakeServer>(feed);
   const std::string address = dead->address();
   dead.reset();
@@ -119,7 +119,7 @@ TEST(FeedLogTest, WhatEndsTheFeedIsToldByItsErrorAlone) {
 }
 
 TEST(FeedLogTest, LateStepsAreTold) {
-  const FakeFeed feed = {.total_steps = 60};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 60};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
   const FakeServer a(feed), b(hung);
@@ -134,7 +134,7 @@ TEST(FeedLogTest, LateStepsAreTold) {
 }
 
 TEST(FeedLogTest, AServerThatLagsIsTold) {
-  const FakeFeed feed = {.total_steps = 200};
+  const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 200};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
   const FakeServer a(feed), b(hung);
@@ -169,7 +169,6 @@ TEST(FeedLogTest, NamesAFewMaskedRecordsOfAStepAndTheDatasets) {
   MissingExamples missing = {.padded = 3};
   log.Masked(1, missing);
   EXPECT_TRUE(log.empty());
-  missing.masked = 2;
   missing.masked_records = {5, 9};
   log.Masked(2, missing);
   missing.masked_records.assign(1000, 4);

@@ -112,7 +112,7 @@ struct Queues {
 };
 
 TEST(InfeedPumpTest, EachCoreGetsItsSliceOfEveryStep) {
-  const FakeFeed feed = {.num_cores = 4, .total_steps = 25};
+  const FakeFeed feed = {.num_cores = 4, .epochs = 1, .steps_per_epoch = 25};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.core_begin = 1;
@@ -162,7 +162,7 @@ TEST(InfeedPumpTest, AnErrorComesAfterTheStepsBefore) {
 }
 
 TEST(InfeedPumpTest, ACancelledQueueStopsTheOthers) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   const FakeServer server(feed);
   const auto client = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(client, nullptr);
@@ -176,7 +176,7 @@ TEST(InfeedPumpTest, ACancelledQueueStopsTheOthers) {
 }
 
 TEST(InfeedPumpTest, StopsInAnyState) {
-  const FakeFeed feed = {.total_steps = 0};
+  const FakeFeed feed = {.epochs = 0};
   const FakeServer server(feed);
   for (int popped = 0; popped < 10; ++popped) {
     const auto client = MustCreate(feed, Quick({server.address()}));

@@ -25,7 +25,7 @@ using testing::SizeIs;
 // 2 cores of 4 places, so 8 places a step; 3 steps an epoch for `num_records` of 17 to 24. The
 // places for which `missing` is true are zeros.
 FakeFeed FeedWithout(int64_t num_records, std::function<bool(int64_t step, int64_t slot)> missing) {
-  return {.total_steps = 0,
+  return {.epochs = 0,
           .steps_per_epoch = 3,
           .byte =
               [missing](int64_t step, int core, int tensor, int64_t place) {
@@ -42,7 +42,6 @@ FakeFeed FeedWithout(int64_t num_records, std::function<bool(int64_t step, int64
 
 v1::FeedSpec PaddedSpec(const FakeFeed& feed) {
   v1::FeedSpec spec = SpecOf(feed);
-  spec.set_epochs(0);
   spec.set_tail(v1::PAD);
   spec.set_seed(5);
   spec.mutable_shuffle()->set_mode(v1::Shuffle::GLOBAL);
@@ -128,18 +127,6 @@ TEST(MissingExamplesTest, AStepThatCameTwiceCountsOnce) {
   const FeedClientStats stats = StatsAfter(PaddedSpec(feed), options);
   EXPECT_EQ(stats.streams_lost, 1);
   EXPECT_EQ(stats.masked_examples, 9);
-}
-
-// A server of another make may leave it out. What is missing is not to go unseen for that.
-TEST(MissingExamplesTest, WithoutANumberOfRecordsAllCountAsMasked) {
-  FakeFeed feed = FeedWithout(0, [](int64_t step, int64_t slot) { return step == 1 && slot > 5; });
-  const FakeServer server(feed);
-  FeedClientOptions options = Quick({server.address()});
-  options.steps = 3;
-  const FeedClientStats stats = StatsAfter(PaddedSpec(feed), options);
-  EXPECT_EQ(stats.masked_examples, 2);
-  EXPECT_EQ(stats.padded_examples, 0);
-  EXPECT_THAT(stats.masked_records, ElementsAre());
 }
 
 }  // namespace
