@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/operation_table.h"
 #include "core/status/check.h"
@@ -201,7 +202,7 @@ void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
   const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();
   SYSTOLE_CHECK(out.size() == count * static_cast<size_t>(DTypeBytes(dtype)));
   for (size_t i = 0; i < count; ++i) {
-    const float x = is_uint8 ? static_cast<float>(value.uint8s[i]) : value.floats[i];
+    const float x = is_uint8 ? static_cast<float>(value.uint8s[i]) : CanonicalNan(value.floats[i]);
     if (dtype == DType::kFloat32) {
       std::memcpy(&out[i * sizeof(x)], &x, sizeof(x));
     } else if (dtype == DType::kBfloat16) {

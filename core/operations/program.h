@@ -90,7 +90,7 @@ class Program {
 };
 
 // Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or
-// kBfloat16. REQUIRES: `out` has the size that this takes.
+// kBfloat16, with CanonicalNan(). REQUIRES: `out` has the size that this takes.
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
 
 // Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.

@@ -1,5 +1,6 @@
 #include "core/operations/program_runner.h"
 
+#include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
 #include "core/status/status_macros.h"
 
@@ -74,6 +75,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   SYSTOLE_ASSIGN_OR_RETURN(
       value, program.program->Run(std::move(value), example, first, program.rest_end));
   if (program.rest_end < program.program->steps().size()) {
+    for (float& x : value.floats) x = CanonicalNan(x);
     const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
     const auto channels = static_cast<int>(program.last.scale.size());
     return value.type.element == ElementType::kUint8

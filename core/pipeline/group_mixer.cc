@@ -7,6 +7,7 @@
 
 #include "core/batch/slice_layout.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/canonical_nan.h"
 #include "core/status/check.h"
 #include "core/tensor/dtype.h"
 
@@ -149,7 +150,7 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
       const float own_share = draw.own_share;
       const float partner_share = 1 - own_share;
       for (size_t k = from; k < to; ++k) {
-        (*own)[k] = own_share * (*own)[k] + partner_share * (*partner)[k];
+        (*own)[k] = CanonicalNan(own_share * (*own)[k] + partner_share * (*partner)[k]);
       }
     }
     values.Store(begin + i, first + changed.begin - run.begin, changed.end - changed.begin,

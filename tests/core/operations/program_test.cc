@@ -1,6 +1,8 @@
 #include "core/operations/program.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -277,6 +279,18 @@ TEST(ProgramTest, CastsRoundHalfToEven) {
   std::vector<uint8_t> floats(24);
   CastPlainly(value, DType::kFloat32, absl::MakeSpan(floats));
   EXPECT_EQ(std::memcmp(floats.data(), value.floats.data(), 24), 0);
+}
+
+// Arithmetic gives them the sign that the processor and the compiler's order of operands make.
+TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
+  Value value = Value::Create(ElementType::kFloat32, {3});
+  value.floats = {std::bit_cast<float>(0xffc00000u), std::bit_cast<float>(0x7fc12345u), 1};
+  std::vector<uint32_t> bits(3);
+  CastPlainly(value, DType::kFloat32, absl::MakeSpan(reinterpret_cast<uint8_t*>(bits.data()), 12));
+  EXPECT_THAT(bits, ElementsAre(0x7fc00000u, 0x7fc00000u, 0x3f800000u));
+  std::vector<uint16_t> upper(3);
+  CastPlainly(value, DType::kBfloat16, absl::MakeSpan(reinterpret_cast<uint8_t*>(upper.data()), 6));
+  EXPECT_THAT(upper, ElementsAre(0x7fc0, 0x7fc0, 0x3f80));
 }
 
 }  // namespace

@@ -330,6 +330,28 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
   EXPECT_GT(sum.alone, 100);
 }
 
+TEST(GroupMixerTest, EveryNanIsTheSame) {
+  const absl::StatusOr<SliceLayout> layout =
+      SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {2}}},
+                           {.spec = {.name = "x", .dtype = DType::kFloat32, .shape = {2, 2}}}});
+  ASSERT_THAT(layout, IsOk());
+  absl::StatusOr<MixDraws> draws = MixDraws::Create(SpecFromText("mix { mixup {} }").mix(), 1, 1);
+  ASSERT_THAT(draws, IsOk());
+  const MixPlan plan = {
+      .group = 2, .draws = *std::move(draws), .tensors = {{.tensor = 1, .row_elements = 2}}};
+  std::vector<uint8_t> slice(static_cast<size_t>(layout->slice_bytes()));
+  const auto x = [&] {
+    return absl::MakeSpan(reinterpret_cast<uint32_t*>(slice.data() + layout->tensors()[1].offset),
+                          4);
+  };
+  // Infinity and its opposite, whose sum has the processor's sign; a NaN with a payload.
+  const uint32_t values[] = {0x7f800000, 0xffc12345, 0xff800000, 0x3f800000};
+  std::copy(std::begin(values), std::end(values), x().begin());
+  const MixDraw half = {.kind = MixDraw::Kind::kMixup, .own_share = 0.5f};
+  MixGroup(plan, *layout, 0, {half, half}, slice.data());
+  EXPECT_THAT(x(), testing::Each(0x7fc00000u));
+}
+
 TEST(GroupMixerTest, LabelsOfAnExampleStillAddUpToOne) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const Plan plan = MakePlan(
