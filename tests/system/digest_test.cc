@@ -21,12 +21,25 @@ namespace {
 constexpr int kImages = 90;        // 5 full steps of 16 and one of 10.
 constexpr int kStepsPerEpoch = 6;  // With `pad`.
 
+// The same images as a TPU lays them out in memory, beside those of FlowersSpec().
+constexpr char kTiled[] = R"pb(
+  outputs {
+    name: "tiled"
+    feature: "image"
+    transforms { decode_jpeg {} }
+    transforms { random_resized_crop { height: 24 width: 32 } }
+    transforms { random_flip {} }
+    dtype: BFLOAT16
+    layout: HWCN_TILED
+  }
+)pb";
+
 class DigestTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TempFolder;
     PackFlowers(*folder_, kImages, /*shards=*/3);
-    spec_ = folder_->Write("spec.textproto", FlowersSpec("tail: PAD"));
+    spec_ = folder_->Write("spec.textproto", FlowersSpec(absl::StrCat("tail: PAD", kTiled)));
   }
   static void TearDownTestSuite() { delete folder_; }
 

@@ -98,6 +98,23 @@ TEST(MembersTest, AConcatenationFeedsWhatOneDatasetOfAllShardsDoes) {
   EXPECT_EQ((*joined)->order_fingerprint(), (*whole)->order_fingerprint());
 }
 
+// tf.data's a.repeat(2).concatenate(b).
+TEST(MembersTest, AMemberThatIsNamedTwiceIsRepeated) {
+  const auto plan =
+      PlanOf(absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'a' } "
+                          "concatenation { dataset: 'b' } global_batch: 1 num_cores: 1 epochs: 1",
+                          AllOutputs()),
+             TwoDatasets());
+  ASSERT_THAT(plan, IsOk());
+  const std::vector<int64_t> ids = Values<int64_t>(*plan, "id");
+  const std::vector<int64_t> pairs = Values<int64_t>(*plan, "pair");
+  ASSERT_EQ(ids.size(), 29u);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(ids[i], i);  // Each time under other ids, so a name of one place.
+    EXPECT_EQ(pairs[2 * i], i < 9 ? i : i - 9);
+  }
+}
+
 std::string MixedSpec(const std::string& more) {
   return absl::StrCat("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 3 } ",
                       kShuffled, more, AllOutputs());
