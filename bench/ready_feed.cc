@@ -86,6 +86,9 @@ grpc::ServerUnaryReactor* ReadyService::ResolveFeed(grpc::CallbackServerContext*
                                                     const v1::ResolveFeedRequest*,
                                                     v1::ResolveFeedResponse* response) {
   DescribeLayout(ready_.layout, *response);
+  // As many records as one step takes: a client holds the numbers of records and steps against the
+  // spec.
+  response->set_num_records(ready_.global_batch);
   response->set_steps_per_epoch(1);
   response->set_bytes_per_step(ready_.layout.payload_bytes() * ready_.num_cores);
   response->mutable_identity()->set_content_version("ready");
