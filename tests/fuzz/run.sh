@@ -45,8 +45,9 @@ fuzz() {
     -print_final_stats=1 "$scratch/$name" "tests/fuzz/corpus/$name" \
     >"$found/$name.log" 2>&1 </dev/null || status=$?
   if [[ $status -eq 0 ]]; then
-    printf 'ok  %-13s %4d s %10d inputs tried\n' "$name" "$share" \
-      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$found/$name.log")"
+    printf 'ok  %-13s %4d s %10d inputs tried, %5d edges reached\n' "$name" "$share" \
+      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$found/$name.log")" \
+      "$(sed -n 's/^#[0-9]*[[:space:]]*DONE.* cov: \([0-9]*\).*/\1/p' "$found/$name.log")"
     return
   fi
   {

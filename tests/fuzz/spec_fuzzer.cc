@@ -22,6 +22,11 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
+bool HasMinusZero(absl::string_view json) {
+  return absl::StrContains(json, "-0,") || absl::StrContains(json, "-0]") ||
+         absl::StrContains(json, "-0}");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -37,24 +42,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             "an error that does not name the source");
     return 0;
   }
-  std::string written;
-  if (json) {
-    // Fails where a string is no UTF-8, which the parser lets pass.
-    if (!google::protobuf::util::MessageToJsonString(spec, &written).ok()) return 0;
-  } else {
-    Require(google::protobuf::TextFormat::PrintToString(spec, &written), "cannot be written");
+  const auto write = [json](const systole::v1::FeedSpec& from, std::string& to) {
+    to.clear();
+    return json ? google::protobuf::util::MessageToJsonString(from, &to).ok()
+                : google::protobuf::TextFormat::PrintToString(from, &to);
+  };
+  const auto read = [json](absl::string_view from, systole::v1::FeedSpec& to) {
+    return (json ? systole::ParseJson(from, "written", to)
+                 : systole::ParseTextproto(from, "written", to))
+        .ok();
+  };
+  std::string written, rewritten;
+  if (!write(spec, written)) {
+    // JSON fails where a string is no UTF-8, which the parser lets pass.
+    Require(json, "cannot be written");
+    return 0;
   }
   systole::v1::FeedSpec again;
-  Require((json ? systole::ParseJson(written, "written", again)
-                : systole::ParseTextproto(written, "written", again))
-              .ok(),
-          "what was written is not read");
-  std::string rewritten;
-  if (json) {
-    Require(google::protobuf::util::MessageToJsonString(again, &rewritten).ok(), "not twice");
-  } else {
-    google::protobuf::TextFormat::PrintToString(again, &rewritten);
+  Require(read(written, again), "what was written is not read");
+  if (json && HasMinusZero(written)) {
+    // protobuf's JSON parser takes the integer -0 for 0, which may not be written at all.
+    Require(write(again, written) && read(written, again), "not twice");
   }
+  Require(write(again, rewritten), "not twice");
   Require(written == rewritten, "changes on the way");
   return 0;
 }
