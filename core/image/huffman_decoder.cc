@@ -75,7 +75,7 @@ bool ScanState::NextMcu() {
   }
   if (taken == decoded) values_begin = values_end = 0;
   wanted = IsWanted(decoded);
-  active = decoded.row < end_row && (!wanted || values_end + mcu_values() <= values.size());
+  active = decoded.row < end_row && (!wanted || values_end + mcu_values() <= max_values);
   if (!active) return false;
   if (scan.restart_interval != 0) {
     if (mcus_to_restart == 0 && !Restart()) {
@@ -158,6 +158,12 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   const size_t want = std::clamp(static_cast<size_t>(wanted_mcus) * s.mcu_values(), s.mcu_values(),
                                  kMaxAheadValues);
   if (s.values.size() < want) s.values.resize(want);
+  s.max_values = s.values.size();
+  if (scan.rows_ahead > 0) {
+    const int64_t mcus =
+        int64_t{scan.rows_ahead} * std::max(1, scan.end_column - scan.first_column);
+    s.max_values = std::min(s.max_values, static_cast<size_t>(mcus) * s.mcu_values());
+  }
 }
 
 void HuffmanDecoder::DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b) {
@@ -178,7 +184,7 @@ void HuffmanDecoder::GoFurtherAhead() {
   s.values_end = waiting;
   // Take() may have set another.
   s.end_row = std::min(s.scan.end_row, s.scan.rows);
-  s.active = s.decoded.row < s.end_row && waiting + s.mcu_values() <= s.values.size();
+  s.active = s.decoded.row < s.end_row && waiting + s.mcu_values() <= s.max_values;
 }
 
 bool HuffmanDecoder::Take(const Block** blocks) {

@@ -121,6 +121,7 @@ struct ScanState {
   AlignedVector<int16_t> values;
   size_t values_begin = 0;
   size_t values_end = 0;
+  size_t max_values = 0;  // What values_end may become.
 };
 
 // Decode until the scan is no longer active, or one of the two is no longer active.

@@ -37,7 +37,9 @@ struct HuffmanScan {
   int first_row = 0;
   int first_column = 0;
   int end_column = 0;
-  int end_row = 0;                    // Hint: rows from here on are not decoded ahead.
+  int end_row = 0;  // Hint: rows from here on are not decoded ahead.
+  // Hint: at most so many rows' wanted MCUs wait to be taken, 0: as many as there is memory for.
+  int rows_ahead = 0;
   HuffmanCodes dc_codes[kMaxTables];  // Set for the tables that blocks name.
   HuffmanCodes ac_codes[kMaxTables];
   int64_t restart_interval = 0;  // MCUs between two restart markers, 0 if there are none.

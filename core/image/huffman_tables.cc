@@ -64,20 +64,6 @@ LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
   }
 }
 
-LongCodes::Code LongCodes::Find(uint64_t window) const {
-  const uint32_t top = static_cast<uint32_t>(window >> 48);
-  int n = 0;
-  if (top >= limit[kLookupBits]) [[likely]] {
-    n = kLookupBits + 1;
-    for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
-    if (n > 16) return {};
-  } else {  // With a value too long for a lookup.
-    n = 1;
-    for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
-  }
-  return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
-}
-
 DcTable::DcTable(const HuffmanCodes& codes) : long_codes(codes), lookup{} {
   ForCodes(codes, lookup, [](int index, uint8_t size, int code_bits) {
     // The sign must be there, the value's first bit.
@@ -131,14 +117,6 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
     // What BitReader counts on.
     SYSTOLE_CHECK(entry.bits <= kMaxEntryBits && skipped.bits <= kMaxEntryBits);
   }
-}
-
-AcTable::Symbol AcTable::Find(uint64_t window) const {
-  const LongCodes::Code code = long_codes.Find(window);
-  if (code.bits == 0) return {};
-  if (IsEndOfBlock(code.symbol)) return {code.bits, kEndOfBlock, 0};
-  const int size = SizeOf(code.symbol);
-  return {code.bits + size, RunOf(code.symbol), ValueAt(window, code.bits, size)};
 }
 
 }  // namespace systole::huffman

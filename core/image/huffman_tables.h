@@ -171,6 +171,20 @@ struct AcTable {
   std::array<SkipEntry, kLookupSize> skip;
 };
 
+HWY_INLINE LongCodes::Code LongCodes::Find(uint64_t window) const {
+  const uint32_t top = static_cast<uint32_t>(window >> 48);
+  int n = 0;
+  if (top >= limit[kLookupBits]) [[likely]] {
+    n = kLookupBits + 1;
+    for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+    if (n > 16) return {};
+  } else {  // With a value too long for a lookup.
+    n = 1;
+    for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+  }
+  return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
+}
+
 HWY_INLINE bool DcTable::Take(BitReader& bits, int* predictor) const {
   DcEntry entry = lookup[bits.index()];
   // Refills after the index is known, so that the lookup does not wait for it.
@@ -183,6 +197,14 @@ HWY_INLINE bool DcTable::Take(BitReader& bits, int* predictor) const {
   *predictor += static_cast<int16_t>((bits.window >> (64 - entry.bits)) + entry.value);
   bits.Drop(entry.bits);
   return *predictor == static_cast<int16_t>(*predictor);
+}
+
+HWY_INLINE AcTable::Symbol AcTable::Find(uint64_t window) const {
+  const LongCodes::Code code = long_codes.Find(window);
+  if (code.bits == 0) return {};
+  if (IsEndOfBlock(code.symbol)) return {code.bits, kEndOfBlock, 0};
+  const int size = SizeOf(code.symbol);
+  return {code.bits + size, RunOf(code.symbol), ValueAt(window, code.bits, size)};
 }
 
 }  // namespace systole::huffman

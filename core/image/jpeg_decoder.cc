@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/image/huffman_decoder.h"
 #include "core/image/jpeg_check.h"
+#include "core/image/jpeg_eighth.h"
 #include "core/image/jpeg_entropy.h"
 #include "core/image/jpeg_errors.h"
 #include "core/status/check.h"
@@ -29,6 +30,7 @@ constexpr int kMarginColumns = 2;
 // Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
 // cache.
 constexpr int kRowsPerCall = 8;
+static_assert(kRowsPerCall >= JpegEighth::kMaxRows);
 
 // Rows kept from image to image, of 10,000 pixels: those of a wider one are not worth their memory.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
@@ -87,6 +89,7 @@ struct JpegDecoder::State {
   Phase phase = Phase::kIdle;
   absl::string_view jpeg;
   JpegEntropyDecoder entropy;
+  JpegEighth eighth;
   bool own_entropy = false;  // For this image.
 
   CropRect crop;  // At `scale`.
@@ -126,6 +129,7 @@ struct JpegDecoder::State {
   // interpolate, as behind a factor of 2.
   bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
+  bool MakeRows();
 
   // Steps under RunGuarded: trivial locals only.
   static void CreateStep(State* s);
@@ -183,12 +187,17 @@ void JpegDecoder::State::StartStep(State* s) {
   s->error.in_image_data = true;
   jpeg_start_decompress(cinfo);
   s->jump_rows = 0;
+  s->skip_rows = 0;
+  s->skip_bytes = 0;
+  if (s->own_entropy && s->scale == JpegScale::kEighth &&
+      s->eighth.Start(cinfo, s->crop, s->entropy)) {
+    return;
+  }
   if (WillSmooth(*cinfo)) {
     s->skip_rows = s->crop.y;
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
     return;
   }
-  s->skip_rows = 0;
   // jpeg_crop_scanline moves the start left to a block border and widens by as much.
   const int begin = std::max(0, s->crop.x - kMarginColumns);
   const int end =
@@ -222,6 +231,14 @@ void JpegDecoder::State::RowsStep(State* s) {
     s->rows_ready += static_cast<int>(jpeg_read_scanlines(
         &s->cinfo, rows + s->rows_ready, static_cast<JDIMENSION>(want - s->rows_ready)));
   }
+}
+
+// False: the error is in `error`, or the entropy decoder gave up.
+bool JpegDecoder::State::MakeRows() {
+  if (!eighth.started()) return RunGuarded(&error, &State::RowsStep, this);
+  next_ready = 0;
+  rows_ready = eighth.NextRows(rows.data(), stride);
+  return rows_ready > 0;
 }
 
 void JpegDecoder::State::FinishStep(State* s) { jpeg_finish_decompress(&s->cinfo); }
@@ -264,6 +281,7 @@ absl::StatusOr<ImageInfo> JpegDecoder::ReadHeader(absl::string_view jpeg) {
   s->phase = State::Phase::kIdle;
   s->own_entropy = !s->options.library_entropy_decoder;
   s->entropy.Reset();
+  s->eighth.Reset();
   s->jpeg = jpeg;
   if (jpeg.size() < 3 || !absl::StartsWith(jpeg, "\xff\xd8\xff")) {
     return absl::DataLossError(absl::StrCat("image of ", jpeg.size(), " bytes is not a JPEG; ",
@@ -325,8 +343,9 @@ absl::Status JpegDecoder::BeginRows() {
   State* s = state_.get();
   s->phase = State::Phase::kIdle;
   if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
-  s->stride =
-      static_cast<size_t>(s->cinfo.output_width) * s->cinfo.output_components + kRowPaddingBytes;
+  const size_t width =
+      s->eighth.started() ? static_cast<size_t>(s->crop.width) : s->cinfo.output_width;
+  s->stride = width * s->cinfo.output_components + kRowPaddingBytes;
   if (s->IsCmyk()) {
     s->rgb.resize(static_cast<size_t>(s->crop.width) * 3);
     s->converted.resize(static_cast<size_t>(s->crop.width) * 3 + kRowPaddingBytes);
@@ -355,9 +374,9 @@ void JpegDecoder::KeepRows() {
       static_cast<size_t>(s->crop.width) * s->cinfo.output_components + kRowPaddingBytes;
   const int room = static_cast<int>(std::min(kMaxKeptBytes / s->kept_stride, size_t{1} << 16));
   int end = std::min({s->entropy.ready_row() - s->crop.y, s->crop.height, room});
-  // In the calls in which NextRows would ask for them: an error takes the other rows of its call
-  // with it, and how many rows come before it must not depend on what is decoded beside it.
-  if (end < s->crop.height) end -= end % kRowsPerCall;
+  // In the calls in which NextRows would ask libjpeg for them: an error takes the other rows of its
+  // call with it, and how many rows come before it must not depend on what is decoded beside it.
+  if (end < s->crop.height && !s->eighth.started()) end -= end % kRowsPerCall;
   if (end <= s->kept_rows) return;
   try {
     s->kept.resize(static_cast<size_t>(std::min(room, s->crop.height)) * s->kept_stride);
@@ -420,7 +439,7 @@ absl::StatusOr<DecodedRows> JpegDecoder::DecodeRows(int max_rows) {
   }
   // Not before they are wanted: of many images that have begun, one is decoded at a time.
   if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
-  if (s->next_ready == s->rows_ready && !RunGuarded(&s->error, &State::RowsStep, s)) {
+  if (s->next_ready == s->rows_ready && !s->MakeRows()) {
     s->phase = State::Phase::kIdle;
     if (!s->entropy.gave_up()) return s->Error();
     SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(s->skip_rows + s->crop.height - s->rows_left));
@@ -458,6 +477,11 @@ absl::Status JpegDecoder::Decode(const CropRect& crop, absl::Span<uint8_t> out, 
   for (int y = 0; y < crop.height; ++y) {
     SYSTOLE_ASSIGN_OR_RETURN(const uint8_t* row, NextRow());
     std::memcpy(out.data() + y * row_bytes, row, row_bytes);
+  }
+  if (s->eighth.started() && crop.y + crop.height == static_cast<int>(s->cinfo.output_height) &&
+      !s->entropy.ends_image()) {
+    // libjpeg has the last word on what follows.
+    SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(crop.height));
   }
   s->phase = State::Phase::kIdle;
   if (s->cinfo.output_scanline == s->cinfo.output_height &&

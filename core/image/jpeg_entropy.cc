@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "core/image/jpeg_errors.h"
 #include "core/image/jpeg_library.h"
@@ -58,12 +59,55 @@ bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
          IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.decode_mcu));
 }
 
+// Whether HuffmanDecoder knows this kind of image, in a libjpeg whose inside looks as expected.
+bool IsKnown(j_decompress_ptr cinfo) {
+  return !cinfo->progressive_mode && !cinfo->arith_code && !jpeg_has_multiple_scans(cinfo) &&
+         IsRecognisable(*cinfo->entropy);
+}
+
 }  // namespace
+
+void JpegEntropyDecoder::Start(const HuffmanScan& scan) {
+  decoder_->Start(scan);
+  bytes_ = scan.bytes;
+  mcus_left_ = int64_t{scan.columns} * scan.rows;
+  in_place_ = true;
+}
+
+bool JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus) {
+  if (!IsKnown(cinfo)) return false;
+  HuffmanScan scan = ScanOf(*cinfo, /*block_side=*/1);
+  scan.first_row = mcus.y;
+  scan.end_row = mcus.y + mcus.height;
+  scan.first_column = mcus.x;
+  scan.end_column = mcus.x + mcus.width;
+  // They are taken at once, and so stay in the cache.
+  scan.rows_ahead = 1;
+  block_side_ = 1;
+  rows_in_mcu_ = cinfo->comps_in_scan == 1 ? 1 : cinfo->max_v_samp_factor;
+  mcu_rows_ = 1;
+  Start(scan);
+  return true;
+}
+
+bool JpegEntropyDecoder::Take(const HuffmanDecoder::Block** blocks) {
+  if (!decoder_->Take(blocks)) {
+    gave_up_ = true;
+  } else if (--mcus_left_ == 0) {
+    const std::optional<size_t> end = decoder_->End();
+    gave_up_ = !end.has_value();
+    end_ = end.value_or(0);
+  }
+  return !gave_up_;
+}
+
+bool JpegEntropyDecoder::ends_image() const {
+  return absl::StartsWith(bytes_.substr(end_), "\xff\xd9");
+}
 
 void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row,
                                  int end_row, int block_side) {
-  if (cinfo->progressive_mode || cinfo->arith_code || jpeg_has_multiple_scans(cinfo)) return;
-  if (!IsRecognisable(*cinfo->entropy)) return;
+  if (!IsKnown(cinfo)) return;
   HuffmanScan scan = ScanOf(*cinfo, block_side);
   // A lone component's MCU is one block, whatever its sampling.
   const JDIMENSION mcu_width = static_cast<JDIMENSION>(
@@ -81,13 +125,11 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   scan.first_row = std::max(0, first_row - 1) / rows_in_mcu_ * mcu_rows_;
   scan.end_row = ((end_row - 1 + cinfo->max_v_samp_factor) / rows_in_mcu_ + 1) * mcu_rows_;
   for (int i = 0; i < scan.num_blocks; ++i) dc_only_[i] = scan.blocks[i].dc_only;
-  decoder_->Start(scan);
+  Start(scan);
   column_ = 0;
-  mcus_left_ = int64_t{cinfo->MCUs_per_row} * cinfo->MCU_rows_in_scan;
   interface_ = {*cinfo->entropy, this};
   interface_.functions.decode_mcu = DecodeMcu;
   cinfo->entropy = &interface_.functions;
-  in_place_ = true;
 }
 
 // A callback under RunGuarded: trivial locals only.
@@ -99,26 +141,21 @@ boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks)
       blocks != nullptr && self.column_ >= self.first_column_ && self.column_ < self.end_column_;
   if (++self.column_ == cinfo->MCUs_per_row) self.column_ = 0;
   const HuffmanDecoder::Block* decoded = nullptr;
-  bool ok = self.decoder_->Take(&decoded) && (decoded != nullptr || !transformed);
-  if (ok && transformed) {
-    for (int i = 0; i < cinfo->blocks_in_MCU; ++i) {
-      if (self.dc_only_[i]) {
-        (*blocks[i])[0] = decoded[i][0];
-      } else {
-        std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
-      }
+  if (!self.Take(&decoded) || (transformed && decoded == nullptr)) {
+    self.GiveUp();
+    std::longjmp(ErrorsOf(cinfo->err)->jump, 1);
+  }
+  for (int i = 0; transformed && i < cinfo->blocks_in_MCU; ++i) {
+    if (self.dc_only_[i]) {
+      (*blocks[i])[0] = decoded[i][0];
+    } else {
+      std::memcpy(blocks[i], decoded[i], sizeof(JBLOCK));
     }
   }
-  if (ok && --self.mcus_left_ == 0) {
-    const std::optional<size_t> end = self.decoder_->End();
-    ok = end.has_value();
+  if (self.mcus_left_ == 0) {
     // libjpeg reads on from there.
-    cinfo->src->next_input_byte += end.value_or(0);
-    cinfo->src->bytes_in_buffer -= end.value_or(0);
-  }
-  if (!ok) {
-    self.gave_up_ = true;
-    std::longjmp(ErrorsOf(cinfo->err)->jump, 1);
+    cinfo->src->next_input_byte += self.end_;
+    cinfo->src->bytes_in_buffer -= self.end_;
   }
   return TRUE;
 }

@@ -9,11 +9,14 @@
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <utility>
 
+#include "absl/strings/string_view.h"
+#include "core/image/crop.h"
 #include "core/image/huffman_decoder.h"
 // Last: needs <cstdio>, defines many macros.
 #include "jpeglib.h"
@@ -31,6 +34,19 @@ class JpegEntropyDecoder {
 
   // Call it before each image.
   void Reset() { in_place_ = gave_up_ = false; }
+
+  // In place of Replace(), for one who transforms the coefficients himself: libjpeg is not asked
+  // for rows then. Of a block of one pixel only the first coefficient is decoded, as for libjpeg at
+  // an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. False: an image that
+  // Replace() would leave to libjpeg.
+  bool StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
+  // The next MCU: HuffmanDecoder::Take(). False: gave_up(). After the last one the marker that ends
+  // the scan must follow.
+  bool Take(const HuffmanDecoder::Block** blocks);
+  // Whether the image's end follows the scan. REQUIRES: the last MCU was taken.
+  bool ends_image() const;
+  // Leaves the image to libjpeg.
+  void GiveUp() { gave_up_ = true; }
 
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
   // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
@@ -67,6 +83,7 @@ class JpegEntropyDecoder {
     JpegEntropyDecoder* self;
   };
 
+  void Start(const HuffmanScan& scan);
   static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
 
   Interface interface_ = {};
@@ -81,6 +98,8 @@ class JpegEntropyDecoder {
   int rows_in_mcu_ = 1;
   int mcu_rows_ = 1;
   int64_t mcus_left_ = 0;
+  absl::string_view bytes_;  // HuffmanScan's.
+  size_t end_ = 0;           // Of the scan, in `bytes_`, once no MCU is left.
   bool in_place_ = false;
   bool gave_up_ = false;
 };

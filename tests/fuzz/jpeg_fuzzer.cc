@@ -197,6 +197,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   DecodeTogether(strict, other, jpeg, JpegScale::kFull);
   DecodeTogether(strict, other, jpeg, jpeg.size() % 2 == 0 ? JpegScale::kHalf : JpegScale::kEighth);
   DecodeScaled(strict, jpeg);
+  DecodeScaled(strict, ended);
   std::vector<uint8_t> out(transformer.output_bytes());
   if (const auto info = transformer.ReadHeader(jpeg); info.ok()) {
     transformer

@@ -163,10 +163,10 @@ std::vector<Library> ForeignLibraries() {
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.
       {"libjpeg",
-       {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg_entropy.h",
-        "core/image/jpeg_errors.h"},
-       {"core/image/jpeg_decoder.cc", "core/image/jpeg_encoder.cc", "core/image/jpeg_entropy.",
-        "core/image/jpeg_errors.", "core/image/jpeg_library.cc"},
+       {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg_eighth.h",
+        "core/image/jpeg_entropy.h", "core/image/jpeg_errors.h"},
+       {"core/image/jpeg_decoder.cc", "core/image/jpeg_encoder.cc", "core/image/jpeg_eighth.",
+        "core/image/jpeg_entropy.", "core/image/jpeg_errors.", "core/image/jpeg_library.cc"},
        {}},
       {"libspng", {"spng.h"}, {"core/image/png_decoder.cc"}, {}},
       // One .cc per program: each reads its own command line.

@@ -35,12 +35,13 @@ JpegDecoder MakeDecoder(const JpegDecoderOptions& options = {}) {
 
 // Reads the header and decodes the whole image.
 absl::StatusOr<std::vector<uint8_t>> DecodeAll(JpegDecoder& decoder, absl::string_view jpeg,
-                                               int channels = 3) {
+                                               JpegScale scale = JpegScale::kFull) {
   const absl::StatusOr<ImageInfo> info = decoder.ReadHeader(jpeg);
   if (!info.ok()) return info.status();
-  std::vector<uint8_t> pixels(size_t{1} * info->width * info->height * channels);
-  const absl::Status status =
-      decoder.Decode(WholeImage(info->height, info->width), absl::MakeSpan(pixels));
+  const CropRect whole =
+      WholeImage(ScaledSide(info->height, scale), ScaledSide(info->width, scale));
+  std::vector<uint8_t> pixels(size_t{3} * whole.width * whole.height);
+  const absl::Status status = decoder.Decode(whole, absl::MakeSpan(pixels), scale);
   if (!status.ok()) return status;
   return pixels;
 }
@@ -740,9 +741,28 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
        {whole, without_end, without_end + std::string("\x00\xff\xd9", 3),
         without_end + std::string(40, 'x') + "\xff\xd9", whole + "more", without_end + "\xff",
         without_end + "\xff\xff\xd9", without_end + "\xff\xd1\xff\xd9"}) {
-    EXPECT_EQ(DecodeAll(own, jpeg).status(), DecodeAll(library, jpeg).status());
-    EXPECT_EQ(own.warnings(), library.warnings());
+    for (const JpegScale scale : {JpegScale::kFull, JpegScale::kEighth}) {
+      EXPECT_EQ(DecodeAll(own, jpeg, scale).status(), DecodeAll(library, jpeg, scale).status());
+      EXPECT_EQ(own.warnings(), library.warnings());
+    }
   }
+}
+
+// libjpeg's C and its vectors differ there, and which of them runs is libjpeg's choice.
+TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
+  JpegDecoder decoder = MakeDecoder();
+  std::string jpeg = MakeJpeg(k420, 300, 200, /*seed=*/9);
+  ASSERT_THAT(DecodeAll(decoder, jpeg, JpegScale::kEighth), IsOk());
+  EXPECT_FALSE(decoder.by_library());
+  // Each table: length, number, 64 factors.
+  for (size_t table = jpeg.find("\xff\xdb"); table != std::string::npos;
+       table = jpeg.find("\xff\xdb", table + 1)) {
+    jpeg.replace(table + 5, 64, 64, '\xff');
+  }
+  const auto pixels = DecodeAll(decoder, jpeg, JpegScale::kEighth);
+  ASSERT_THAT(pixels, IsOk());
+  EXPECT_TRUE(decoder.by_library());
+  EXPECT_EQ(*pixels, DecodeWhole(jpeg, {.divisor = 8}).pixels);
 }
 
 // A comment that claims more than there is, and behind the image what could be the rest of it.
