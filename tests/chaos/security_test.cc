@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
@@ -203,6 +204,8 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   proxy(0).Set({.bytes_per_second = 40 << 20});
   const int steps = Times(100, 500);
   const auto feed = StartFeed(steps, Credentials("first"));
+  // It must have come in before its authority goes.
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(server(0).err(), "opened"); }));
   // Another authority each time, so a client that knows only that one shows whose certificate it
   // was that it got.
   int replaced = 0;
