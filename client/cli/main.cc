@@ -17,6 +17,7 @@
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
 #include "core/program/exit_code.h"
+#include "openssl/crypto.h"
 #include "proto/framing/grpc_log.h"
 
 namespace {
@@ -44,6 +45,9 @@ void EndNow(int signal) {
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
+  // gRPC's threads may end after main() has. OpenSSL, if it had cleaned up by then, would no longer
+  // free what it holds for each of them, and LeakSanitizer ends the program for that.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   systole::SilenceGrpcLog();
   if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {
     std::cerr << "systole: " << status.message() << "\n";
