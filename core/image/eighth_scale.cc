@@ -131,8 +131,8 @@ bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pix
 }
 
 // Within the limit no sample has more than 10 bits.
-bool MakeRow(const int16_t* means, size_t count, const EighthScale::Dequantization& dequantization,
-             uint8_t* out) {
+bool MakePlainRow(const int16_t* means, size_t count,
+                  const EighthScale::Dequantization& dequantization, uint8_t* out) {
   const int32_t factor = dequantization.factors[0];
   const int32_t limit = dequantization.limits[0];
   int32_t beyond = 0;
@@ -167,7 +167,7 @@ namespace {
 
 HWY_EXPORT(SumColumns);
 HWY_EXPORT(MakeHalvedRow);
-HWY_EXPORT(MakeRow);
+HWY_EXPORT(MakePlainRow);
 HWY_EXPORT(ToRgb);
 
 // Beyond what 8-bit samples can give, by far, and small enough that every sum of columns has 16
@@ -213,18 +213,25 @@ void EighthScale::Start(const Format& format, int first_mcu, int num_mcus) {
   for (int i = 0; i < format.num_planes; ++i) {
     Plane& plane = planes_[i];
     const bool luma = i == 0;
+    plane.width = luma ? format.mcu_width : 1;
+    plane.height = luma ? format.mcu_height : 1;
     plane.dequantization = MakeDequantization(format.quantization[i]);
-    plane.num_blocks = 0;
+    int blocks = 0;
     for (int block = 0; block < format.num_blocks; ++block) {
-      if (format.planes[block] == i) plane.blocks[plane.num_blocks++] = block;
+      if (format.planes[block] == i) plane.blocks[blocks++] = block;
     }
-    SYSTOLE_CHECK(plane.num_blocks == (luma ? format.mcu_width * format.mcu_height : 1));
+    SYSTOLE_CHECK(blocks == plane.width * plane.height);
+    // The decoder must have stored these blocks whole: IsOnePixel (jpeg_entropy.cc) is the same
+    // rule.
     plane.halved = !luma && format.mcu_width % 2 == 0 && format.mcu_height % 2 == 0;
-    plane.stride = num_mcus_ * static_cast<size_t>(luma ? format.mcu_width : 1);
-    plane.means.resize(plane.stride * static_cast<size_t>(luma ? format.mcu_height : 1));
-    // Beyond the last MCU: zeros, which are within all limits.
-    for (auto& sums : plane.sums) sums.assign(plane.halved ? num_mcus_ + kMaxLanes : 0, {});
+    plane.stride = num_mcus_ * static_cast<size_t>(plane.width);
     plane.row.resize((num_mcus_ + kMaxLanes) * static_cast<size_t>(format.mcu_width));
+    if (plane.halved) {
+      // Beyond the last MCU: zeros, which are within all limits.
+      for (auto& sums : plane.sums) sums.assign(num_mcus_ + kMaxLanes, {});
+    } else {
+      plane.means.resize(plane.stride * static_cast<size_t>(plane.height));
+    }
   }
 }
 
@@ -233,31 +240,30 @@ bool EighthScale::AddMcu(const HuffmanDecoder::Block* blocks, int column) {
   bool ok = true;
   for (int i = 0; i < format_.num_planes; ++i) {
     Plane& plane = planes_[i];
-    const int width = i == 0 ? format_.mcu_width : 1;
     if (plane.halved) {
       ok &= HWY_DYNAMIC_DISPATCH(SumColumns)(blocks[plane.blocks[0]], plane.dequantization,
                                              plane.sums[0][mcu], plane.sums[1][mcu]);
       continue;
     }
-    int16_t* row = plane.means.data() + mcu * static_cast<size_t>(width);
-    for (int block = 0; block < plane.num_blocks; row += plane.stride) {
-      for (int x = 0; x < width; ++x) row[x] = blocks[plane.blocks[block++]][0];
+    int16_t* row = plane.means.data() + mcu * static_cast<size_t>(plane.width);
+    const int* block = plane.blocks.data();
+    for (int y = 0; y < plane.height; ++y, row += plane.stride) {
+      for (int x = 0; x < plane.width; ++x) row[x] = blocks[*block++][0];
     }
   }
   return ok;
 }
 
-bool EighthScale::MakeRow(Plane& plane, int row) const {
+bool EighthScale::MakeRow(Plane& plane, int row) {
   if (plane.halved) {
     const auto& sums = plane.sums[row < format_.mcu_height / 2 ? 0 : 1];
     return HWY_DYNAMIC_DISPATCH(MakeHalvedRow)(sums.data(), num_mcus_, format_.mcu_width / 2,
                                                plane.row.data());
   }
-  const bool luma = &plane == &planes_[0];
-  const int16_t* const means = plane.means.data() + (luma ? row * plane.stride : 0);
-  const bool ok =
-      HWY_DYNAMIC_DISPATCH(MakeRow)(means, plane.stride, plane.dequantization, plane.row.data());
-  const auto repeats = static_cast<size_t>(luma ? 1 : format_.mcu_width);
+  const auto y = static_cast<size_t>(row * plane.height / format_.mcu_height);
+  const bool ok = HWY_DYNAMIC_DISPATCH(MakePlainRow)(
+      plane.means.data() + y * plane.stride, plane.stride, plane.dequantization, plane.row.data());
+  const auto repeats = static_cast<size_t>(format_.mcu_width / plane.width);
   // From the end, so that no sample is overwritten before it is repeated.
   for (size_t i = repeats > 1 ? plane.stride : 0; i-- > 0;) {
     std::fill_n(plane.row.data() + i * repeats, repeats, uint8_t{plane.row[i]});

@@ -61,19 +61,20 @@ class EighthScale {
 
  private:
   struct Plane {
-    int num_blocks = 0;  // In an MCU.
+    int width = 1;  // Blocks in an MCU.
+    int height = 1;
     std::array<int, HuffmanScan::kMaxBlocks> blocks = {};
-    size_t stride = 0;  // Of `means`.
     Dequantization dequantization;
-    bool halved = false;
-    // If not halved: the first coefficients, [rows, stride].
+    bool halved = false;  // A block becomes 2 x 2 samples, not one.
+    // If not halved: the first coefficients, [height, stride].
     std::vector<int16_t> means;
+    size_t stride = 0;
     // Halved: of each MCU; above, below.
     std::array<std::vector<ColumnSums>, 2> sums;
     std::vector<uint8_t> row;  // One row of samples.
   };
 
-  bool MakeRow(Plane& plane, int row) const;
+  bool MakeRow(Plane& plane, int row);
 
   Format format_;
   int first_mcu_ = 0;

@@ -7,8 +7,10 @@
 namespace systole {
 namespace {
 
-static_assert(JpegEighth::kMaxRows == 4);
-bool IsKnownSide(int blocks) { return blocks == 1 || blocks == 2 || blocks == 4; }
+// What EighthScale takes as a side of an MCU.
+bool IsKnownSide(int blocks) {
+  return blocks == 1 || blocks == 2 || blocks == JpegEighth::kMaxRows;
+}
 
 // How the image's MCUs become pixels; none if this is left to libjpeg.
 std::optional<EighthScale::Format> FormatOf(const jpeg_decompress_struct& cinfo) {
@@ -44,18 +46,17 @@ std::optional<EighthScale::Format> FormatOf(const jpeg_decompress_struct& cinfo)
 }  // namespace
 
 bool JpegEighth::Start(j_decompress_ptr cinfo, const CropRect& crop, JpegEntropyDecoder& entropy) {
+  if (!JpegEntropyDecoder::Knows(cinfo)) return false;
   const std::optional<EighthScale::Format> format = FormatOf(*cinfo);
   if (!format.has_value()) return false;
   const int first_mcu = crop.x / format->mcu_width;
   const int end_mcu = (crop.x + crop.width - 1) / format->mcu_width + 1;
   const int first_mcu_row = crop.y / format->mcu_height;
   const int end_mcu_row = (crop.y + crop.height - 1) / format->mcu_height + 1;
-  if (!entropy.StartAlone(cinfo, {.y = first_mcu_row,
-                                  .x = first_mcu,
-                                  .height = end_mcu_row - first_mcu_row,
-                                  .width = end_mcu - first_mcu})) {
-    return false;
-  }
+  entropy.StartAlone(cinfo, {.y = first_mcu_row,
+                             .x = first_mcu,
+                             .height = end_mcu_row - first_mcu_row,
+                             .width = end_mcu - first_mcu});
   entropy_ = &entropy;
   scale_.Start(*format, first_mcu, end_mcu - first_mcu);
   crop_ = crop;

@@ -59,13 +59,12 @@ bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
          IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.decode_mcu));
 }
 
-// Whether HuffmanDecoder knows this kind of image, in a libjpeg whose inside looks as expected.
-bool IsKnown(j_decompress_ptr cinfo) {
+}  // namespace
+
+bool JpegEntropyDecoder::Knows(j_decompress_ptr cinfo) {
   return !cinfo->progressive_mode && !cinfo->arith_code && !jpeg_has_multiple_scans(cinfo) &&
          IsRecognisable(*cinfo->entropy);
 }
-
-}  // namespace
 
 void JpegEntropyDecoder::Start(const HuffmanScan& scan) {
   decoder_->Start(scan);
@@ -74,8 +73,7 @@ void JpegEntropyDecoder::Start(const HuffmanScan& scan) {
   in_place_ = true;
 }
 
-bool JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus) {
-  if (!IsKnown(cinfo)) return false;
+void JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus) {
   HuffmanScan scan = ScanOf(*cinfo, /*block_side=*/1);
   scan.first_row = mcus.y;
   scan.end_row = mcus.y + mcus.height;
@@ -87,7 +85,6 @@ bool JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus
   rows_in_mcu_ = cinfo->comps_in_scan == 1 ? 1 : cinfo->max_v_samp_factor;
   mcu_rows_ = 1;
   Start(scan);
-  return true;
 }
 
 bool JpegEntropyDecoder::Take(const HuffmanDecoder::Block** blocks) {
@@ -107,7 +104,7 @@ bool JpegEntropyDecoder::ends_image() const {
 
 void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row,
                                  int end_row, int block_side) {
-  if (!IsKnown(cinfo)) return;
+  if (!Knows(cinfo)) return;
   HuffmanScan scan = ScanOf(*cinfo, block_side);
   // A lone component's MCU is one block, whatever its sampling.
   const JDIMENSION mcu_width = static_cast<JDIMENSION>(

@@ -1,4 +1,5 @@
-// Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only JpegDecoder uses this file.
+// Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only JpegDecoder and JpegEighth
+// use this file.
 //
 // This file relies on two facts about libjpeg's inside: `entropy` of jpeg_decompress_struct points
 // to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the headers',
@@ -35,11 +36,15 @@ class JpegEntropyDecoder {
   // Call it before each image.
   void Reset() { in_place_ = gave_up_ = false; }
 
+  // Whether HuffmanDecoder knows this kind of image, in a libjpeg where `entropy` looks as
+  // expected.
+  static bool Knows(j_decompress_ptr cinfo);
+
   // In place of Replace(), for one who transforms the coefficients himself: libjpeg is not asked
   // for rows then. Of a block of one pixel only the first coefficient is decoded, as for libjpeg at
-  // an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. False: an image that
-  // Replace() would leave to libjpeg.
-  bool StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
+  // an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. REQUIRES:
+  // Knows(cinfo).
+  void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
   // The next MCU: HuffmanDecoder::Take(). False: gave_up(). After the last one the marker that ends
   // the scan must follow.
   bool Take(const HuffmanDecoder::Block** blocks);
@@ -51,8 +56,8 @@ class JpegEntropyDecoder {
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
   // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
   // call. `block_side` pixels are made of a block's side: DCTSIZE, or fewer at a smaller scale.
-  // From now on libjpeg calls this object, unless HuffmanDecoder does not know this kind of image,
-  // or `entropy` does not look as expected. `cinfo->err` must be a JpegErrors's manager.
+  // From now on libjpeg calls this object. `cinfo->err` must be a JpegErrors's manager. Without
+  // effect if not Knows(cinfo).
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
                int block_side);
 
