@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "hwy/cache_control.h"
@@ -370,7 +371,11 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
   next_in_ += count;
   while (const uint8_t* row = find(next_line_)) {
     MakeLines(row, find(next_line_ + 1));
-    while (!done() && rows_[next_out_].upper < next_line_) WriteRow(rows_[next_out_]);
+    while (!done() && rows_[next_out_].upper < next_line_) {
+      // What is left of an image that nobody wants any more.
+      if (InterruptRequested()) return Finish();
+      WriteRow(rows_[next_out_]);
+    }
   }
   if (done()) Finish();
 }

@@ -5,6 +5,7 @@
 
 #include "core/image/huffman_loops.h"
 #include "core/image/huffman_tables.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -72,6 +73,11 @@ bool ScanState::NextMcu() {
     }
     if (wanted) values_end += mcu_values();
     decoded.Advance(scan.columns);
+    // Asked once a row. What goes on instead of this decoder asks as well.
+    if (decoded.column == 0 && InterruptRequested()) {
+      GiveUp();
+      return false;
+    }
   }
   if (taken == decoded) values_begin = values_end = 0;
   wanted = IsWanted(decoded);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -111,6 +112,10 @@ absl::Status ImageTransformer::TransformPixels(absl::Span<const uint8_t> pixels,
   const size_t row_bytes = static_cast<size_t>(width) * channels_;
   const uint8_t* from = pixels.data() + crop.y * row_bytes + crop.x * size_t(channels_);
   for (; !resizer_.done(); from += row_bytes) {
+    if (InterruptRequested()) {
+      resizer_.Finish();
+      return InterruptedError();
+    }
     std::memcpy(row_.data(), from, crop_row_bytes);  // The resizer reads beyond a row's end.
     resizer_.AddRow(row_.data());
   }
@@ -126,7 +131,8 @@ void ImageTransformer::NormalisePixels(absl::Span<const uint8_t> pixels, int wid
   row_.resize(crop_row_bytes + BilinearResizer::kRowPaddingBytes);
   const uint8_t* from = pixels.data() + crop.y * row_bytes + crop.x * channels;
   uint8_t* to = out.data();
-  for (int y = 0; y < crop.height; ++y, from += row_bytes, to += out_row_bytes) {
+  for (int y = 0; y < crop.height && !InterruptRequested();
+       ++y, from += row_bytes, to += out_row_bytes) {
     const uint8_t* row = from;
     if (flip) {
       MirrorRow(from, crop.width, channels_, row_.data());

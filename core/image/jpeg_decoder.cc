@@ -16,6 +16,7 @@
 #include "core/image/jpeg_eighth.h"
 #include "core/image/jpeg_entropy.h"
 #include "core/image/jpeg_errors.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 // Last: needs <cstdio>, defines many macros.
@@ -137,7 +138,8 @@ struct JpegDecoder::State {
   static void StartStep(State* s);
   static void RowsStep(State* s);
   static void FinishStep(State* s);
-  static void CheckScans(j_common_ptr cinfo);
+  static void CheckProgress(j_common_ptr cinfo);
+  static void CheckWanted(State* s);
 };
 
 absl::Status JpegDecoder::State::Error() const {
@@ -159,13 +161,23 @@ absl::Status JpegDecoder::State::Error() const {
 
 void JpegDecoder::State::CreateStep(State* s) {
   jpeg_create_decompress(&s->cinfo);
-  s->progress.progress_monitor = CheckScans;
+  s->progress.progress_monitor = CheckProgress;
   s->cinfo.progress = &s->progress;
   s->cinfo.client_data = s;
 }
 
-void JpegDecoder::State::CheckScans(j_common_ptr common) {
+// Jumps out of the step if nobody wants the image any more.
+void JpegDecoder::State::CheckWanted(State* s) {
+  if (!InterruptRequested()) return;
+  std::snprintf(s->error.message, sizeof(s->error.message), "nobody wants it any more");
+  s->error.code = absl::StatusCode::kCancelled;
+  std::longjmp(s->error.jump, 1);
+}
+
+// libjpeg calls it for each row of blocks, and for the rows that it is asked for.
+void JpegDecoder::State::CheckProgress(j_common_ptr common) {
   auto* s = static_cast<State*>(common->client_data);
+  CheckWanted(s);
   if (s->cinfo.input_scan_number <= s->options.max_scans) return;
   std::snprintf(s->error.message, sizeof(s->error.message),
                 "more than %d scans, the limit (JpegDecoderOptions.max_scans)",
@@ -218,6 +230,7 @@ void JpegDecoder::State::StartStep(State* s) {
 }
 
 void JpegDecoder::State::RowsStep(State* s) {
+  CheckWanted(s);
   const JDIMENSION jump = static_cast<JDIMENSION>(s->jump_rows);
   s->jump_rows = 0;
   if (jump > 0) jpeg_skip_scanlines(&s->cinfo, jump);

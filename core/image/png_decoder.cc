@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -52,8 +53,20 @@ absl::StatusOr<OpenPng> Open(absl::string_view png) {
 }
 
 absl::Status DecodeAs(spng_ctx* context, spng_format format, void* out, size_t bytes) {
-  const int error = spng_decode_image(context, out, bytes, format, 0);
-  return error == 0 ? absl::OkStatus() : Failure(error);
+  spng_ihdr header;
+  int error = spng_get_ihdr(context, &header);
+  if (error == 0) error = spng_decode_image(context, nullptr, 0, format, SPNG_DECODE_PROGRESSIVE);
+  const size_t row_bytes = error == 0 ? bytes / header.height : 0;
+  while (error == 0) {
+    if (InterruptRequested()) return InterruptedError();
+    // Rows of an interlaced image come several times, each time with more of their pixels.
+    spng_row_info row;
+    error = spng_get_row_info(context, &row);
+    if (error != 0) break;
+    error =
+        spng_decode_row(context, static_cast<uint8_t*>(out) + row.row_num * row_bytes, row_bytes);
+  }
+  return error == SPNG_EOI ? absl::OkStatus() : Failure(error);
 }
 
 // As libpng's png_set_rgb_to_gray(0.299, 0.587): weights in 2^-15, cut off; what is left for blue.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/image/sampling_spans.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -49,7 +50,7 @@ void ResampleBilinear(bool half_pixel_centres, const PixelView<const T>& in,
                       const PixelView<float>& out) {
   const std::vector<Tap> rows = TapsOf(half_pixel_centres, in.height, out.height);
   const std::vector<Tap> columns = TapsOf(half_pixel_centres, in.width, out.width);
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     const Tap& row = rows[static_cast<size_t>(y)];
     const T* const top = in.row(row.lower);
     const T* const bottom = in.row(row.upper);
@@ -130,7 +131,7 @@ void ResampleBicubic(bool half_pixel_centres, const PixelView<const T>& in,
                      const PixelView<float>& out) {
   const std::vector<CubicTap> rows = CubicTapsOf(half_pixel_centres, in.height, out.height);
   const std::vector<CubicTap> columns = CubicTapsOf(half_pixel_centres, in.width, out.width);
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     const CubicTap& row = rows[static_cast<size_t>(y)];
     float* to = out.row(y);
     for (const CubicTap& column : columns) {
@@ -186,7 +187,7 @@ void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   const auto at = [&in](int64_t x, int c) {
     return std::clamp<int64_t>(x, 0, in.width - 1) * in.channels + c;
   };
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     const Cover& row = rows[static_cast<size_t>(y)];
     float* to = out.row(y);
     for (const Cover& column : columns) {
@@ -218,7 +219,7 @@ void ResampleSpans(SamplingKernel kernel, bool antialias, const PixelView<const 
   const SamplingSpans rows = MakeSamplingSpans(kernel, in.height, out.height, antialias);
   const SamplingSpans columns = MakeSamplingSpans(kernel, in.width, out.width, antialias);
   std::vector<float> line(static_cast<size_t>(in.width) * static_cast<size_t>(in.channels));
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     std::fill(line.begin(), line.end(), 0.0f);
     const int first = rows.starts[static_cast<size_t>(y)];
     const int row_count = std::min(rows.span, in.height - first);
@@ -299,7 +300,7 @@ void ResampleNearest(bool half_pixel_centres, const PixelView<const T>& in,
   CheckSizes(in, out);
   const std::vector<int64_t> rows = NearestOf(half_pixel_centres, in.height, out.height);
   const std::vector<int64_t> columns = NearestOf(half_pixel_centres, in.width, out.width);
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     const T* const from = in.row(rows[static_cast<size_t>(y)]);
     T* to = out.row(y);
     for (const int64_t x : columns) to = std::copy_n(from + x * in.channels, in.channels, to);

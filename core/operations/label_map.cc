@@ -1,5 +1,6 @@
 // int64 values replaced by a table, as tf.lookup.StaticHashTable does.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/operations/operation_rows.h"
 #include "core/status/status_macros.h"
 
@@ -37,20 +39,25 @@ class LabelMap final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    for (int64_t& x : input.int64s) {
-      const auto found =
-          std::lower_bound(entries_.begin(), entries_.end(), x,
-                           [](const auto& entry, int64_t key) { return entry.first < key; });
-      if (found != entries_.end() && found->first == x) {
-        x = found->second;
-      } else if (otherwise_.has_value()) {
-        x = *otherwise_;
-      } else {
-        return absl::DataLossError(absl::StrCat(
-            "label_map has no key ", x, "; add it, or set default_value for all other values"));
+    std::optional<int64_t> unknown;
+    InParts(input.int64s.size(), [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end && !unknown.has_value(); ++i) {
+        int64_t& x = input.int64s[i];
+        const auto found =
+            std::lower_bound(entries_.begin(), entries_.end(), x,
+                             [](const auto& entry, int64_t key) { return entry.first < key; });
+        if (found != entries_.end() && found->first == x) {
+          x = found->second;
+        } else if (otherwise_.has_value()) {
+          x = *otherwise_;
+        } else {
+          unknown = x;
+        }
       }
-    }
-    return input;
+    });
+    if (!unknown.has_value()) return input;
+    return absl::DataLossError(absl::StrCat("label_map has no key ", *unknown,
+                                            "; add it, or set default_value for all other values"));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 
 namespace systole {
 namespace {
@@ -21,7 +22,7 @@ Value Gather(const Value& image, int64_t height, int64_t width, const Source& so
   const int64_t channels = image.channels();
   Value out = Value::Create(image.type.element, {height, width, channels});
   size_t to = 0;
-  for (int64_t y = 0; y < height; ++y) {
+  for (int64_t y = 0; y < height && !InterruptRequested(); ++y) {
     for (int64_t x = 0; x < width; ++x) {
       const auto [from_y, from_x] = source(y, x);
       auto from = static_cast<size_t>((from_y * image.width() + from_x) * channels);
@@ -135,7 +136,7 @@ Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide
                     int height, int width) {
   Value out = Value::Create(ElementType::kFloat32, {height, width, image.channels()});
   size_t to = 0;
-  for (int64_t y = 0; y < height; ++y) {
+  for (int64_t y = 0; y < height && !InterruptRequested(); ++y) {
     const Tap row = TapOf(y, rows, height);
     for (int64_t x = 0; x < width; ++x) {
       const Tap column = TapOf(x, columns, width);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
@@ -165,6 +166,7 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
     first = scaled_decoding_->num_operations();
     SYSTOLE_CHECK(first <= end);
     SYSTOLE_ASSIGN_OR_RETURN(value, scaled_decoding_->Apply(value.bytes, example));
+    if (InterruptRequested()) return InterruptedError();
   }
   for (size_t i = first; i < end; ++i) {
     const Step& step = steps_[i];
@@ -174,6 +176,8 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
           CheckValueBytes(made.element, made.shape[0], made.shape[1], made.shape[2]));
     }
     SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
+    // Operations that were interrupted leave anything.
+    if (InterruptRequested()) return InterruptedError();
   }
   return value;
 }

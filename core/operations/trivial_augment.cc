@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/math.h"
 #include "core/operations/operation_rows.h"
 #include "core/status/status_macros.h"
@@ -54,7 +55,7 @@ struct InverseMap {
 Value Move(const Value& image, const InverseMap& map) {
   Value moved = Value::Create(ElementType::kUint8, image.type.shape);
   const int64_t height = image.height(), width = image.width(), channels = image.channels();
-  for (int64_t row = 0; row < height; ++row) {
+  for (int64_t row = 0; row < height && !InterruptRequested(); ++row) {
     for (int64_t column = 0; column < width; ++column) {
       const double x = static_cast<double>(column) + 0.5;
       const double y = static_cast<double>(row) + 0.5;
@@ -94,9 +95,12 @@ void Mix(float part, const Other& other, Value& image) {
   const double factor = 1.0 + part;
   const auto of_image = static_cast<float>(factor);
   const auto of_other = static_cast<float>(1.0 - factor);
-  for (size_t i = 0; i < image.uint8s.size(); ++i) {
-    image.uint8s[i] = CutOff(of_image * static_cast<float>(image.uint8s[i]) + of_other * other(i));
-  }
+  InParts(image.uint8s.size(), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      image.uint8s[i] =
+          CutOff(of_image * static_cast<float>(image.uint8s[i]) + of_other * other(i));
+    }
+  });
 }
 
 // One value for each pixel.

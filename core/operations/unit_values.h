@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/value.h"
 
@@ -36,7 +37,9 @@ std::array<uint8_t, 256> TableOf(const Compute& compute) {
 // Applies `compute`, float -> float, to each value of `value`, whatever its type.
 template <typename Compute>
 void ApplyToEach(const Compute& compute, Value& value) {
-  for (float& x : value.floats) x = compute(x);
+  InParts(value.floats.size(), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) value.floats[i] = compute(value.floats[i]);
+  });
   if (value.uint8s.empty()) return;
   const std::array<uint8_t, 256> table = TableOf(compute);
   for (uint8_t& x : value.uint8s) x = table[x];
@@ -47,17 +50,21 @@ using Rgb = std::array<float, 3>;
 // Applies `compute`, Rgb -> Rgb, to each pixel of an image of 3 channels, whatever its type.
 template <typename Compute>
 void ApplyToPixels(const Compute& compute, Value& image) {
-  for (size_t i = 0; i + 2 < image.floats.size(); i += 3) {
-    float* const pixel = &image.floats[i];
-    const Rgb made = compute(Rgb{pixel[0], pixel[1], pixel[2]});
-    for (size_t c = 0; c < 3; ++c) pixel[c] = made[c];
-  }
-  for (size_t i = 0; i + 2 < image.uint8s.size(); i += 3) {
-    uint8_t* const pixel = &image.uint8s[i];
-    const Rgb made =
-        compute(Rgb{Uint8ToUnit(pixel[0]), Uint8ToUnit(pixel[1]), Uint8ToUnit(pixel[2])});
-    for (size_t c = 0; c < 3; ++c) pixel[c] = UnitToUint8(made[c]);
-  }
+  InParts(image.floats.size(), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i += 3) {
+      float* const pixel = &image.floats[i];
+      const Rgb made = compute(Rgb{pixel[0], pixel[1], pixel[2]});
+      for (size_t c = 0; c < 3; ++c) pixel[c] = made[c];
+    }
+  });
+  InParts(image.uint8s.size(), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i += 3) {
+      uint8_t* const pixel = &image.uint8s[i];
+      const Rgb made =
+          compute(Rgb{Uint8ToUnit(pixel[0]), Uint8ToUnit(pixel[1]), Uint8ToUnit(pixel[2])});
+      for (size_t c = 0; c < 3; ++c) pixel[c] = UnitToUint8(made[c]);
+    }
+  });
 }
 
 }  // namespace systole

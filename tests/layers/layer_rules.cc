@@ -19,8 +19,8 @@ std::vector<Room> SystoleRooms() {
   const Names status = {"core/status"};
   const Names messages = {"proto/systole/v1", "proto/text"};
   const Names ground = Join({status,
-                             {"core/descriptor", "core/tensor", "core/memory", "core/checksum",
-                              "core/numeric", "core/random"}});  // Levels 0 and 1.
+                             {"core/descriptor", "core/interrupt", "core/tensor", "core/memory",
+                              "core/checksum", "core/numeric", "core/random"}});  // Levels 0 and 1.
   const Names stages =
       Join({ground,
             {"core/storage", "core/concurrency", "core/cache", "core/compression", "core/record",
@@ -32,6 +32,8 @@ std::vector<Room> SystoleRooms() {
   return {
       {"core/status", 0, {}},
       {"core/descriptor", 0, {}},  // Of files, sockets and memory alike.
+      // For loops of every stage: below them all, and no thread of its own.
+      {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
       {"proto/text", 1, status},    // Messages from text that a person wrote.
       {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.

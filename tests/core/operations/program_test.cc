@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/operations/operation_table.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -291,6 +293,32 @@ TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
   std::vector<uint16_t> upper(3);
   CastPlainly(value, DType::kBfloat16, absl::MakeSpan(reinterpret_cast<uint8_t*>(upper.data()), 6));
   EXPECT_THAT(upper, ElementsAre(0x7fc0, 0x7fc0, 0x3f80));
+}
+
+TEST(ProgramTest, WhatNobodyWantsHasNoValueWhateverOperationItEndsIn) {
+  for (const char* const transform :
+       {"brightness { delta_max: 1 }", "gamma { gamma_min: 2 gamma_max: 2 }", "round_to_uint8 {}",
+        "flip_left_right {}", "transpose {}", "pad { height: 9 width: 9 }", "rot90 { k: 1 }",
+        "random_crop { height: 1 width: 1 }", "resize { height: 9 width: 9 }",
+        "resize { height: 9 width: 9 method: LANCZOS3 }",
+        "contrast { factor_min: 2 factor_max: 2 }", "per_image_standardization {}",
+        "normalize {}"}) {
+    const absl::StatusOr<Program> program = Compile(absl::StrCat(
+        "shape: [4, 5, 1] transforms { decode_raw {} } transforms { ", transform, " }"));
+    ASSERT_THAT(program, IsOk()) << transform;
+    InterruptFlag unwanted;
+    unwanted.Raise();
+    const InterruptScope scope(unwanted);
+    const std::string stored = Ramp();
+    Value input;
+    input.bytes = stored;
+    EXPECT_THAT(program->Run(input, Record(0), 0, program->steps().size()).status(),
+                StatusIs(absl::StatusCode::kCancelled, testing::_))
+        << transform;
+    EXPECT_THAT(program->Interpret(input, Record(0)).status(),
+                StatusIs(absl::StatusCode::kCancelled, testing::_))
+        << transform;
+  }
 }
 
 }  // namespace

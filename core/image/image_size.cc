@@ -1,0 +1,22 @@
+#include "core/image/image_size.h"
+
+#include "absl/status/statusor.h"
+#include "core/image/jpeg_decoder.h"
+#include "core/image/png_decoder.h"
+
+namespace systole {
+
+std::optional<ImageSize> SizeOfImage(absl::string_view file) {
+  if (LooksLikePng(file)) {
+    const absl::StatusOr<PngInfo> info = ReadPngHeader(file, /*channels=*/3);
+    if (!info.ok()) return std::nullopt;
+    return ImageSize{.height = info->height, .width = info->width};
+  }
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  if (!decoder.ok()) return std::nullopt;
+  const absl::StatusOr<ImageInfo> info = decoder->ReadHeader(file);
+  if (!info.ok()) return std::nullopt;
+  return ImageSize{.height = info->height, .width = info->width};
+}
+
+}  // namespace systole

@@ -1,0 +1,27 @@
+// How large an image is, by the header of its file alone.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_IMAGE_SIZE_H_
+#define SYSTOLE_CORE_IMAGE_IMAGE_SIZE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+struct ImageSize {
+  int height = 0;
+  int width = 0;
+
+  int64_t pixels() const { return int64_t{height} * width; }
+};
+
+// Nullopt if `file` is no JPEG or PNG, or if its header is broken or names more pixels than are
+// decoded.
+std::optional<ImageSize> SizeOfImage(absl::string_view file);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_IMAGE_SIZE_H_

@@ -1,0 +1,68 @@
+// Whether what a thread works at is still wanted. Who owns the work raises a flag; loops that may
+// take long, within one image or one transform, ask each row or so and give up.
+//
+//   InterruptFlag unwanted;                    // Of the work: any thread may raise it.
+//   const InterruptScope scope(unwanted);      // On the thread that does it, around all of it.
+//     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
+//
+// Why the flag is the thread's and no argument: it changes no result. A computation gives what its
+// arguments say, or nothing.
+#ifndef SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
+#define SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+// Thread-safe. Once raised it stays so.
+class InterruptFlag {
+ public:
+  void Raise() { raised_.store(true, std::memory_order_relaxed); }
+  bool is_raised() const { return raised_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> raised_ = false;
+};
+
+// For as long as it lives, its thread heeds `flag`, in place of the one before. Single-thread.
+class InterruptScope {
+ public:
+  explicit InterruptScope(const InterruptFlag& flag) : before_(heeded_) { heeded_ = &flag; }
+  ~InterruptScope() { heeded_ = before_; }
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  friend bool InterruptRequested();
+  static inline thread_local const InterruptFlag* heeded_ = nullptr;
+
+  const InterruptFlag* const before_;
+};
+
+// Whether this thread shall give up; false where nobody could ask for it. Costs about a nanosecond.
+inline bool InterruptRequested() {
+  return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
+}
+
+// What gives up returns this. Nobody gets to see it: who raised the flag wants no result.
+inline absl::Status InterruptedError() {
+  return absl::CancelledError("nobody wants the result any more");
+}
+
+// Calls part(begin, end) for one part of [0, count) after the other, until the thread shall give
+// up. Each begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
+template <typename Part>
+void InParts(size_t count, const Part& part) {
+  constexpr size_t kPart = size_t{3} << 14;  // A millisecond of the slowest transforms.
+  for (size_t begin = 0; begin < count && !InterruptRequested(); begin += kPart) {
+    part(begin, std::min(count, begin + kPart));
+  }
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_

@@ -1,0 +1,59 @@
+#include "core/interrupt/interrupt.h"
+
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "core/concurrency/worker_pool.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+TEST(InterruptTest, WithoutAScopeNothingIsInterrupted) { EXPECT_FALSE(InterruptRequested()); }
+
+TEST(InterruptTest, AScopeHeedsItsFlagAndThenTheOneBefore) {
+  InterruptFlag outer;
+  InterruptFlag inner;
+  const InterruptScope scope(outer);
+  {
+    const InterruptScope within(inner);
+    outer.Raise();
+    EXPECT_FALSE(InterruptRequested());
+    inner.Raise();
+    EXPECT_TRUE(InterruptRequested());
+  }
+  EXPECT_TRUE(InterruptRequested());
+}
+
+TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
+  InterruptFlag flag;
+  flag.Raise();
+  const InterruptScope scope(flag);
+  bool interrupted = true;
+  WorkerPool(1).Submit([&interrupted] { interrupted = InterruptRequested(); });  // Joined here.
+  EXPECT_FALSE(interrupted);
+}
+
+TEST(InterruptTest, PartsCoverEachElementOnceAndBeginAtPixels) {
+  std::vector<int> seen(1'000'000);
+  InParts(seen.size(), [&](size_t begin, size_t end) {
+    EXPECT_EQ(begin % 3, 0u);
+    for (size_t i = begin; i < end; ++i) ++seen[i];
+  });
+  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), 1'000'000);
+}
+
+TEST(InterruptTest, NoPartBeginsAfterTheFlagWasRaised) {
+  InterruptFlag flag;
+  const InterruptScope scope(flag);
+  int parts = 0;
+  InParts(1'000'000, [&](size_t, size_t) {
+    ++parts;
+    flag.Raise();
+  });
+  EXPECT_EQ(parts, 1);
+}
+
+}  // namespace
+}  // namespace systole
