@@ -69,6 +69,11 @@ class Operation {
     return Apply(std::move(input), example);
   }
 
+  // How many values Apply computes, about: a measure of its time. REQUIRES: both types have a size.
+  virtual int64_t Work(const ValueType& /*input*/, const ValueType& output) const {
+    return output.num_elements();
+  }
+
   // Memory that Apply takes beside its input and its result, in bytes, for an input of that many
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }

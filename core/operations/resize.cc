@@ -37,6 +37,10 @@ class FittingResize final : public Operation {
     return ResamplePlainly(input, whole, options_, size, size.height, size.width);
   }
 
+  int64_t Work(const ValueType& input, const ValueType& output) const override {
+    return ResampleWork(options_, input, output);
+  }
+
  private:
   // TensorFlow's, in f32, but at least 1 pixel where it would fail.
   CropRect SizeOf(int64_t height, int64_t width) const {

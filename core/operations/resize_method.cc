@@ -30,6 +30,25 @@ std::optional<ResampleMethod> MethodOf(v1::Resize::Method method) {
   }
 }
 
+// Half of the pixels that a kernel spans where nothing shrinks; nullopt where none is used.
+std::optional<int64_t> SpanRadius(const ResampleOptions& options) {
+  switch (options.method) {
+    case ResampleMethod::kBilinear:
+      return options.antialias ? std::optional<int64_t>(1) : std::nullopt;
+    case ResampleMethod::kBicubic:
+      return options.antialias ? std::optional<int64_t>(2) : std::nullopt;
+    case ResampleMethod::kLanczos3:
+      return 3;
+    case ResampleMethod::kLanczos5:
+      return 5;
+    case ResampleMethod::kGaussian:
+    case ResampleMethod::kMitchellCubic:
+      return 2;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ResampleOptions> ResampleOptionsOf(v1::Resize::Method method, bool antialias,
@@ -65,6 +84,33 @@ absl::StatusOr<ResampleOptions> ResampleOptionsOf(v1::Resize::Method method, boo
   return ResampleOptions{.method = *known,
                          .antialias = antialias,
                          .half_pixel_centres = sampling == v1::Resize::HALF_PIXEL};
+}
+
+int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
+                     const ValueType& output) {
+  const int64_t height = output.shape[0];
+  const int64_t width = output.shape[1];
+  const int64_t channels = output.shape[2];
+  const int64_t shrinks_rows = input.shape[0] / height + 1;
+  const int64_t shrinks_columns = input.shape[1] / width + 1;
+  const int64_t made = height * width * channels;
+  const std::optional<int64_t> radius = SpanRadius(options);
+  if (radius.has_value()) {
+    // Rows first, as wide as the input; then columns.
+    const int64_t read_rows = 2 * *radius * (options.antialias ? shrinks_rows : 1);
+    const int64_t read_columns = 2 * *radius * (options.antialias ? shrinks_columns : 1);
+    return height * input.shape[1] * channels * read_rows + made * read_columns;
+  }
+  switch (options.method) {
+    case ResampleMethod::kNearest:
+      return made;
+    case ResampleMethod::kArea:
+      return made * shrinks_rows * shrinks_columns;
+    case ResampleMethod::kBicubic:
+      return made * 16;
+    default:
+      return made;  // Bilinear.
+  }
 }
 
 ElementType ResampledElement(const ResampleOptions& options, ElementType input) {

@@ -4,6 +4,8 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_RESIZE_METHOD_H_
 #define SYSTOLE_CORE_OPERATIONS_RESIZE_METHOD_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "core/image/resampler.h"
 #include "core/operations/value.h"
@@ -22,6 +24,11 @@ absl::StatusOr<ResampleOptions> ResampleOptionsOf(const Message& message) {
 
 // The type of what is made of values of type `input`.
 ElementType ResampledElement(const ResampleOptions& options, ElementType input);
+
+// Operation::Work of a resize from images of type `input` to `output`: a value is computed for each
+// pixel that a pass reads.
+int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
+                     const ValueType& output);
 
 }  // namespace systole
 

@@ -36,6 +36,10 @@ class ResizeWithPad final : public Operation {
                            {.y = y, .x = x, .height = height, .width = width}, height_, width_);
   }
 
+  int64_t Work(const ValueType& input, const ValueType& output) const override {
+    return ResampleWork(options_, input, output);
+  }
+
  private:
   struct Place {
     int begin = 0;

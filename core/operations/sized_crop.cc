@@ -24,6 +24,10 @@ absl::StatusOr<Value> SizedCrop::Apply(Value input, const ExampleKey& example) c
   return ResamplePlainly(input, rect, options_, WholeImage(height_, width_), height_, width_);
 }
 
+int64_t SizedCrop::Work(const ValueType& input, const ValueType& output) const {
+  return ResampleWork(options_, input, output);
+}
+
 std::vector<OperationPart> SizedCrop::Parts() const {
   if (options_ != ResampleOptions{}) return {};
   return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};

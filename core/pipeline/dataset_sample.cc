@@ -30,6 +30,7 @@ DatasetSample DatasetSample::Take(int64_t num_records, ReadRecord read) {
   for (int64_t record = 0; record < std::min(num_records, kMaxProbedRecords); ++record) {
     const absl::StatusOr<absl::string_view> payload = read(record, scratch);
     if (!payload.ok()) continue;
+    sample.LookAtImage("", *payload);
     absl::StatusOr<std::vector<FeatureDescription>> features = DescribeFeatures(*payload);
     if (!features.ok() || features->empty()) continue;
     sample.features_ = *std::move(features);
@@ -58,9 +59,22 @@ void DatasetSample::LookAt(absl::string_view record) {
     if (feature.kind() == FeatureKind::kBytes) {
       const absl::StatusOr<absl::string_view> value = feature.BytesAt(0);
       size = feature.count() == 1 && value.ok() ? static_cast<int64_t>(value->size()) : kNoSize;
+      if (size > 0) LookAtImage(feature.name(), *value);
     }
     sizes_[std::string(feature.name())].insert(size);
   }
+}
+
+void DatasetSample::LookAtImage(absl::string_view name, absl::string_view file) {
+  const std::optional<ImageSize> size = SizeOfImage(file);
+  if (!size.has_value()) return;
+  ImageSize& largest = images_[std::string(name)];
+  if (size->pixels() > largest.pixels()) largest = *size;
+}
+
+std::optional<ImageSize> DatasetSample::LargestImage(absl::string_view name) const {
+  const auto found = images_.find(name);
+  return found == images_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string DatasetSample::OtherSizes(absl::string_view name, int64_t size) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/example/example_parser.h"
+#include "core/image/image_size.h"
 #include "core/memory/aligned_buffer.h"
 
 namespace systole {
@@ -39,12 +41,18 @@ class DatasetSample {
   // Otherwise the sizes that were seen, in words: "1 or 3 values".
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
+  // The largest image of the sample that the bytes feature `name` holds, or that is a whole record:
+  // `name` is empty. Nullopt if there is none.
+  std::optional<ImageSize> LargestImage(absl::string_view name) const;
+
  private:
   void LookAt(absl::string_view record);
+  void LookAtImage(absl::string_view name, absl::string_view file);
 
   std::vector<FeatureDescription> features_;
   // The sizes of each feature. kNoSize: a bytes feature without exactly one value.
   std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
+  std::map<std::string, ImageSize, std::less<>> images_;  // As LargestImage() has them.
 };
 
 }  // namespace systole

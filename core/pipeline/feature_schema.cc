@@ -1,12 +1,16 @@
 #include "core/pipeline/feature_schema.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/image/image_size.h"
 #include "core/operations/program.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/status_macros.h"
@@ -111,6 +115,12 @@ absl::Status MakeDefault(const OutputPlan& output) {
     if (const int64_t wanted = program->input_bytes().value_or(bytes); wanted != bytes) {
       return absl::InvalidArgumentError(absl::StrCat(bytes, " bytes, want ", wanted));
     }
+    if (const std::optional<ImageSize> image = SizeOfImage(value.bytes);
+        image.has_value() && image->pixels() > kMaxDefaultPixels) {
+      return absl::InvalidArgumentError(absl::StrCat("an image of ", image->height, " x ",
+                                                     image->width, ", want at most ",
+                                                     kMaxDefaultPixels, " pixels"));
+    }
     // The decode alone: what follows may be large.
     return program->steps()[0].operation->Apply(std::move(value), {}).status();
   }
@@ -118,8 +128,16 @@ absl::Status MakeDefault(const OutputPlan& output) {
   if (output.source == Source::kFloatList) SpreadDefault(output, value.floats);
   if (program != nullptr) {
     value.type = program->input();
-    SYSTOLE_ASSIGN_OR_RETURN(value, program->Interpret(std::move(value), {}));
+    // Up to where values stop being whole numbers: what comes then takes any of them, and may be
+    // long.
+    const auto& steps = program->steps();
+    const auto end = std::find_if(steps.begin(), steps.end(), [](const Program::Step& step) {
+      return step.output.element != ElementType::kInt64;
+    });
     if (value.type.element != ElementType::kInt64) return absl::OkStatus();
+    SYSTOLE_ASSIGN_OR_RETURN(value, program->Interpret(std::move(value), {}, 0,
+                                                       static_cast<size_t>(end - steps.begin())));
+    if (end != steps.end()) return absl::OkStatus();
   }
   std::vector<uint8_t> cast(value.int64s.size() * static_cast<size_t>(DTypeBytes(output.dtype)));
   return CastInt64s(value.int64s, output.dtype, absl::MakeSpan(cast));

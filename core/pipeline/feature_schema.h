@@ -17,6 +17,9 @@ namespace systole {
 
 // Most bytes of the default value of a bytes feature. Every feed holds its own.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
+// Most pixels of a default that is an image: the thread that answers a client's question decodes
+// it.
+inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 22;
 // Most values that a default stands for. They are made anew for each record that lacks them.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 

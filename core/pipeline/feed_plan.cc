@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/image/jpeg_library.h"
 #include "core/operations/canonical_spec.h"
+#include "core/pipeline/example_cost.h"
 #include "core/pipeline/feature_schema.h"
 #include "core/pipeline/output_compiler.h"
 #include "core/pipeline/scratch_bytes.h"
@@ -175,7 +176,7 @@ std::string ContentVersion() {
 
 FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
                    SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
-                   std::optional<MixPlan> mix)
+                   std::optional<MixPlan> mix, int64_t example_elements)
     : spec_(std::move(spec)),
       dataset_(std::move(dataset)),
       order_(std::move(order)),
@@ -183,6 +184,7 @@ FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Or
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
       mix_(std::move(mix)),
+      example_elements_(example_elements),
       fingerprint_(SpecFingerprint(spec_)) {}
 
 bool FeedPlan::decodes_images() const {
@@ -241,9 +243,12 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   }
   SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
   SYSTOLE_RETURN_IF_ERROR(CheckInterpreted(outputs));
-  std::shared_ptr<const FeedPlan> plan =
-      absl::WrapUnique(new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout),
-                                    std::move(parser), std::move(outputs), std::move(mix)));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      const int64_t example_elements,
+      CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
+  std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
+      new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout), std::move(parser),
+                   std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
   // Now that making an example is known to be bounded.
   for (int i = 0; i < spec.outputs_size(); ++i) {

@@ -61,6 +61,8 @@ class FeedPlan {
   // It divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return spec_.num_cores(); }
+  // What an example costs, in values computed (example_cost.h).
+  int64_t example_elements() const { return example_elements_; }
   // Whether some output needs the record parsed as tf.train.Example.
   bool parses_examples() const { return !parser_.names().empty(); }
   // Whether some output is made by the image stages. They look at a record's bytes more than once,
@@ -77,7 +79,7 @@ class FeedPlan {
  private:
   FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
            SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
-           std::optional<MixPlan> mix);
+           std::optional<MixPlan> mix, int64_t example_elements);
 
   const v1::FeedSpec spec_;
   const std::shared_ptr<const Dataset> dataset_;
@@ -86,6 +88,7 @@ class FeedPlan {
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;
   const std::optional<MixPlan> mix_;
+  const int64_t example_elements_;
   const uint64_t fingerprint_;
 };
 

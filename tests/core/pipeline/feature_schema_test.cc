@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/example/example_builder.h"
+#include "core/image/jpeg_encoder.h"
 #include "core/numeric/bf16.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
@@ -317,13 +318,29 @@ TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
       "3 bytes, want 4");
   refused(
       "feature: 'a' dtype: UINT8 transforms { decode_jpeg {} } "
-      "transforms { resize { height: 9000 width: 9000 } } transforms { round_to_uint8 {} } "
+      "transforms { resize { height: 6000 width: 6000 } } transforms { round_to_uint8 {} } "
       "default_value { bytes: 'abc' }",
       "JPEG");
   refused(
       "feature: 'label' dtype: UINT8 transforms { label_map { keys: 1 values: 2 } } "
       "transforms { one_hot { depth: 3 } } default_value { int64s: 7 }",
       "7");
+}
+
+TEST(DefaultValueTest, ALargeImageIsRefused) {
+  v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' global_batch: 1 num_cores: 1 outputs { name: 'x' feature: 'a' dtype: UINT8 "
+      "transforms { decode_jpeg {} } transforms { resize { height: 8 width: 8 } } "
+      "default_value {} }");
+  const auto plan_of = [&spec](int height) {
+    const std::vector<uint8_t> grey(static_cast<size_t>(height) * 2048, 7);
+    spec.mutable_outputs(0)->mutable_default_value()->set_bytes(*EncodeJpeg(grey, 2048, height, 1));
+    return FeedPlan::Create(spec, OpenTestDataset(TestShards({1}))).status();
+  };
+  EXPECT_THAT(plan_of(2048), IsOk());
+  EXPECT_THAT(plan_of(2049),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("default_value: an image of 2049 x 2048, want at most 4194304")));
 }
 
 TEST(DefaultValueTest, AFewBytesOfSpecTakeNoMemory) {

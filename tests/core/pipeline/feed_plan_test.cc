@@ -1,10 +1,13 @@
 #include "core/pipeline/feed_plan.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/image/jpeg_encoder.h"
 #include "core/pipeline/dataset.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -271,6 +274,43 @@ TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
   std::string x = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
   for (int i = 0; i < 7; ++i) x += "transforms { resize { height: 2048 width: 2048 } }";
   RefusesOutput(x, "make 75497472 values");
+}
+
+TEST_F(FeedPlanTest, AnExampleThatCostsTooMuchIsRefusedWithWhatMakesItSo) {
+  // Each resize reads ten rows, as wide as its input, for each of its own.
+  RefusesOutput(
+      "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+      "transforms { resize { height: 2100 width: 2100 } } "
+      "transforms { resize { height: 2100 width: 2100 method: LANCZOS5 } }",
+      "want at most 268435456; the largest part is output 'a' resize, 264600000");
+}
+
+TEST_F(FeedPlanTest, AGroupThatCostsTooMuchIsRefusedWithItsSize) {
+  std::string gammas;
+  for (int i = 0; i < 10; ++i) gammas += "transforms { gamma { gamma_min: 2 gamma_max: 2 } } ";
+  const auto spec = [&gammas](int group) {
+    return absl::StrCat(
+        "dataset: 'test' tail: PAD global_batch: 512 num_cores: 2 outputs { name: 'a' feature: "
+        "'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
+        "transforms { resize { height: 600 width: 600 } } ",
+        gammas, "transforms { crop { height: 2 width: 2 } } } mix { group: ", group,
+        " images: 'a' mixup {} }");
+  };
+  EXPECT_THAT(Plan(spec(64)), IsOk());
+  Refuses(spec(256), "mix has a group of 256 examples, each of which takes 1188");
+  Refuses(spec(256), "make the group smaller");
+}
+
+TEST_F(FeedPlanTest, ADefaultImageCountsInWhatAnExampleCosts) {
+  const std::string jpeg = *EncodeJpeg(std::vector<uint8_t>(2000 * 2000, 7), 2000, 2000, 1);
+  v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' tail: PAD global_batch: 512 num_cores: 2 outputs { name: 'a' feature: "
+      "'missing' dtype: FLOAT32 default_value {} transforms { decode_jpeg {} } "
+      "transforms { resize { height: 300 width: 300 } } } mix { group: 256 images: 'a' mixup {} }");
+  spec.mutable_outputs(0)->mutable_default_value()->set_bytes(jpeg);
+  EXPECT_THAT(FeedPlan::Create(spec, dataset_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("decode_jpeg of an image of 2000 x 2000, 4000000")));
 }
 
 TEST_F(FeedPlanTest, FactorsThatTheResizerCannotTakeAreRefused) {
