@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ std::optional<ThreadTimes> TimesOf(ThreadId thread) {
   }
   return ThreadTimes{.running = absl::Nanoseconds(running_ns),
                      .queued = absl::Nanoseconds(queued_ns)};
+}
+
+absl::Duration OwnCpuTime() {
+  timespec time = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
 }
 
 }  // namespace systole

@@ -26,6 +26,9 @@ struct ThreadTimes {
 // if this kernel keeps no such books.
 std::optional<ThreadTimes> TimesOf(ThreadId thread);
 
+// What this thread has run on a processor.
+absl::Duration OwnCpuTime();
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_

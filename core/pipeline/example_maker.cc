@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/interrupt/interrupt.h"
 #include "core/pipeline/group_mixer.h"
 #include "core/status/status_macros.h"
 
@@ -31,6 +32,10 @@ constexpr int64_t kReadBytes = 256 << 10;
 // would not do: a record that lies far from the one before waits for the tables of its page first,
 // and the processor waits along, unless the next such waits stand right behind.
 constexpr size_t kPrefetchedRecords = 16;
+
+// Values that are computed, and bytes read, between two looks at the clock: microseconds, beside
+// which a look of 30 ns does not show.
+constexpr int64_t kValuesBetweenLooks = 1 << 14;
 
 // The message with the record's place.
 std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& status) {
@@ -90,13 +95,24 @@ void ExampleMaker::FreeLarge() {
 
 absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                                 int64_t begin, int64_t end, uint8_t* slice) {
-  absl::Status status = MakeAll(plan, step, core, begin, end, slice);
-  FreeLarge();
-  return status;
+  ExampleRun run = {.examples = {.begin = begin, .end = end}};
+  Make(plan, step, core, run, slice, [] { return false; });
+  return run.error.status();
 }
 
-absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, int64_t step,
-                                   int core, int64_t begin, int64_t end, uint8_t* slice) {
+bool ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                        ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over) {
+  const absl::StatusOr<bool> done = Work(plan, step, core, run, slice, turn_is_over);
+  FreeLarge();
+  if (!done.ok()) run.error.Add(run.examples.begin, done.status());
+  return done.value_or(true);
+}
+
+absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step,
+                                        int core, ExampleRun& run, uint8_t* slice,
+                                        TurnIsOver turn_is_over) {
+  const auto [begin, end] = run.examples;
+  const bool begins = run.done == 0;
   const SliceLayout& layout = plan->layout();
   const Dataset& dataset = plan->dataset();
   SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
@@ -104,8 +120,8 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
   wanted_.clear();
-  // The task with the first place, so that it is done once.
-  if (begin == 0) ClearTilePadding(layout, slice);
+  // By the run with the first place, so that it is done once.
+  if (begin == 0 && begins) ClearTilePadding(layout, slice);
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
     if (place.record.has_value()) {
@@ -113,13 +129,31 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
       dataset.shards()[static_cast<size_t>(in_shard.shard)]->index().PrefetchSpan(in_shard.index);
       wanted_.push_back(
           {.record = *place.record, .pass = place.pass, .slot = slot, .place = in_shard});
-    } else {
+    } else if (begins) {
       ClearExample(layout, slot, slice);
+      if (InterruptRequested()) return true;
     }
   }
   std::sort(wanted_.begin(), wanted_.end(),
             [](const Wanted& a, const Wanted& b) { return a.record < b.record; });
 
+  Task task = {.plan = *plan,
+               .scratch = *scratch,
+               .copies_payloads = plan->decodes_jpegs(),
+               .slice = slice,
+               .run = run,
+               .turn_is_over = turn_is_over};
+  for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
+    decoding_.Clear(lane);  // If a call ended early.
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const bool made, MakeWanted(task));
+  if (!made) return false;
+  if (!run.error.status().ok() || !plan->mix().has_value() || InterruptRequested()) return true;
+  return MixGroups(task);
+}
+
+absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
+  const Dataset& dataset = task.plan.dataset();
   const auto prefetch = [&](size_t first) {
     const size_t last = std::min(first + kPrefetchedRecords, wanted_.size());
     for (size_t i = first; i < last; ++i) {
@@ -127,18 +161,12 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
       dataset.shards()[static_cast<size_t>(place.shard)]->Prefetch(place.index);
     }
   };
-  const RecordBytes where = plan->decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
-  if (where == RecordBytes::kInPlace) prefetch(0);
-
-  Task task = {.plan = *plan,
-               .scratch = *scratch,
-               .copies_payloads = plan->decodes_jpegs(),
-               .slice = slice,
-               .error = {}};
-  for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
-    decoding_.Clear(lane);  // If a call ended early.
-  }
-  for (size_t first = 0; first < wanted_.size();) {
+  const RecordBytes where =
+      task.plan.decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
+  size_t first = static_cast<size_t>(task.run.done);  // More than there are, if groups are mixed.
+  if (where == RecordBytes::kInPlace) prefetch(first);
+  bool over = false;
+  while (first < wanted_.size() && !over) {
     // [first, first + shard_records_.size()) lie in one shard.
     const int64_t shard_number = wanted_[first].place.shard;
     int64_t lowest_slot = wanted_[first].slot;
@@ -149,24 +177,55 @@ absl::Status ExampleMaker::MakeAll(const std::shared_ptr<const FeedPlan>& plan, 
     }
     const Shard& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     reading_.store(wanted_[first].record, std::memory_order_relaxed);
-    SYSTOLE_RETURN_IF_ERROR(shard.ReadRecords(
+    size_t added = 0;
+    const absl::Status read = shard.ReadRecords(
         shard_records_, where, kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
           if (where == RecordBytes::kInPlace && (first + i) % kPrefetchedRecords == 0) {
             prefetch(first + i + kPrefetchedRecords);
           }
           Add(task, wanted_[first + i], payload);
-          return absl::OkStatus();
-        }));
+          ++added;
+          over = IsOver(task, task.plan.example_elements() +
+                                  (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
+          return over ? InterruptedError() : absl::OkStatus();
+        });
+    // Cancelled: it was ended here.
+    if (!over || !absl::IsCancelled(read)) SYSTOLE_RETURN_IF_ERROR(read);
     // Behind the reads: nothing of a shard that was replaced can be trusted any more.
-    task.error.Add(lowest_slot, shard.CheckUnchanged());
-    first += shard_records_.size();
+    task.run.error.Add(lowest_slot, shard.CheckUnchanged());
+    first += added;
   }
   FinishAll(task);
-  if (task.error.status().ok() && plan->mix().has_value()) {
-    MixExamples(*plan, begin, places_, slice);
+  task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
+  // Of what nobody wants, nothing is given back.
+  return InterruptRequested() || first >= wanted_.size();
+}
+
+bool ExampleMaker::MixGroups(Task& task) {
+  const int64_t group = task.plan.group();
+  const ExampleRange& examples = task.run.examples;
+  const auto num_wanted = static_cast<int64_t>(wanted_.size());
+  for (int64_t begin = examples.begin + (task.run.done - num_wanted) * group;
+       begin < examples.end && !InterruptRequested(); begin += group) {
+    MixExamples(task.plan, begin,
+                absl::MakeConstSpan(places_).subspan(static_cast<size_t>(begin - examples.begin),
+                                                     static_cast<size_t>(group)),
+                task.slice);
+    ++task.run.done;
+    if (begin + group < examples.end && IsOver(task, group * task.plan.example_elements())) {
+      return false;
+    }
   }
-  return task.error.status();
+  return true;
+}
+
+bool ExampleMaker::IsOver(Task& task, int64_t values) {
+  if (InterruptRequested()) return true;
+  task.unasked += values;
+  if (task.unasked < kValuesBetweenLooks) return false;
+  task.unasked = 0;
+  return task.turn_is_over();
 }
 
 void ExampleMaker::Add(Task& task, const Wanted& wanted,
@@ -208,9 +267,11 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
   decoding_.Clear(lane);
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   const Wanted& wanted = making.wanted;
-  if (status.ok()) {
+  if (status.ok() && !InterruptRequested()) {
     status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
   }
+  // What it says now, it may say because it was interrupted.
+  if (InterruptRequested()) return making.filler.Drop();
   if (!status.ok()) {
     making.filler.Drop();
     status = absl::Status(
@@ -245,7 +306,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
          .cause = std::string(status.message())});
     return;
   }
-  task.error.Add(wanted.slot, std::move(status));
+  task.run.error.Add(wanted.slot, std::move(status));
 }
 
 }  // namespace systole

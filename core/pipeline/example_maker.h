@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -26,7 +27,7 @@
 #include "core/order/shard_map.h"
 #include "core/pipeline/example_filler.h"
 #include "core/pipeline/feed_plan.h"
-#include "core/pipeline/first_error.h"
+#include "core/pipeline/pending_slice.h"
 #include "core/pipeline/scratch_bytes.h"
 
 namespace systole {
@@ -36,17 +37,25 @@ class ExampleMaker {
   // `cache` is where outputs keep what they ask for; null: nowhere. It must outlive the maker.
   explicit ExampleMaker(ValueCache* cache = nullptr) : cache_(cache) {}
 
-  // Writes the examples of slots [begin, end) of (step, core), `valid` included, into `slice`, a
-  // block of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records
-  // of a shard share reads. Padding becomes zeros. So does a record that cannot be used, if the
-  // spec says MASK; the dataset's damage log then notes it. Of several errors, that of the lowest
-  // slot is returned:
+  // Works at `run`, examples of (step, core): writes them, `valid` included, into `slice`, a block
+  // of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records of a
+  // shard share reads. Padding becomes zeros. So does a record that cannot be used, if the spec
+  // says MASK; the dataset's damage log then notes it. Of several errors, that of the lowest slot
+  // is in run.error:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
   // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
-  // REQUIRES: `begin` and `end` are multiples of plan->group().
+  // Asks `turn_is_over` now and then, after an example or a group that it has mixed, and if it is
+  // so returns false: run.done says how far it came, and any maker may go on from there. True:
+  // `run` is done. Where the thread is interrupted, nothing of it may be used. REQUIRES: the run
+  // begins and ends at multiples of plan->group().
+  using TurnIsOver = absl::FunctionRef<bool()>;
+  bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
+            uint8_t* slice, TurnIsOver turn_is_over);
+
+  // The same in one turn: the examples of slots [begin, end). Returns the error.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
@@ -91,12 +100,20 @@ class ExampleMaker {
     PlanScratch& scratch;
     bool copies_payloads = false;
     uint8_t* slice = nullptr;
-    FirstError error;
+    ExampleRun& run;
+    TurnIsOver turn_is_over;
+    // What was done since turn_is_over was asked, about in values that were computed.
+    int64_t unasked = 0;
   };
 
-  // Make() without FreeLarge().
-  absl::Status MakeAll(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
-                       int64_t begin, int64_t end, uint8_t* slice);
+  // Make() without FreeLarge(). An error is the run's, and of no example of it.
+  absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                            ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
+  // Makes the examples of wanted_ from number run.done on; and mixes the run's groups.
+  absl::StatusOr<bool> MakeWanted(Task& task);
+  bool MixGroups(Task& task);
+  // Whether to end here, after work of so many values.
+  static bool IsOver(Task& task, int64_t values);
   // Frees memory too large to keep: that of one large record, one wide image or many plans.
   void FreeLarge();
 

@@ -23,9 +23,11 @@ class FirstError {
 
   // OK if there was none.
   const absl::Status& status() const { return status_; }
+  // Of status(), if that is an error.
+  int64_t slot() const { return slot_; }
 
  private:
-  int64_t slot_ = 0;  // Of status_, if that is an error.
+  int64_t slot_ = 0;
   absl::Status status_;
 };
 

@@ -16,6 +16,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/interrupt/interrupt.h"
 #include "core/pipeline/example_maker.h"
 #include "core/pipeline/step_scheduler.h"
 #include "core/pipeline/worker_watch.h"
@@ -24,7 +25,10 @@
 namespace systole {
 namespace {
 
-constexpr absl::Duration kWatchPeriod = absl::Milliseconds(100);
+// What a thread works at before it asks again whose turn it is, of its own time on a processor.
+constexpr absl::Duration kTurn = absl::Milliseconds(50);
+
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 constexpr absl::Duration kStuckAfter = absl::Seconds(1);
 
 // Threads there are for each that shall run, and how many of them may work for one dataset.
@@ -99,21 +103,23 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     Tell(std::move(answer));
   }
 
+  // Cancels every stream. True once no thread works; false if one still does after `patience`.
+  bool CancelAll(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_) {
+    while (const StreamPtr stream = AnyStream()) Cancel(stream);
+    MutexLock lock(mu_);
+    const absl::Duration deadline = clock_() + patience;
+    while (watch_.busy() > 0 && clock_() < deadline) rests_.WaitFor(mu_, deadline - clock_());
+    return watch_.busy() == 0;
+  }
+
   // Cancels every stream and joins the threads. Called once, before the last reference goes.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
-    while (true) {
-      StreamPtr stream;
-      {
-        MutexLock lock(mu_);
-        stream = scheduler_.AnyStream();
-        if (stream == nullptr) {
-          stopping_ = true;
-          for (Worker& worker : workers_) worker.wakes.Signal();
-          watch_wakes_.Signal();
-          break;
-        }
-      }
-      Cancel(stream);
+    CancelAll(absl::ZeroDuration());
+    {
+      MutexLock lock(mu_);
+      stopping_ = true;
+      for (Worker& worker : workers_) worker.wakes.Signal();
+      watch_wakes_.Signal();
     }
     pool_.reset();
   }
@@ -150,25 +156,43 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       work = {};
       if (task.has_value()) {
         const absl::Duration begin = clock_();
-        absl::Status status =
-            maker.Make(task->plan(), task->step(), task->core(), task->examples().begin,
-                       task->examples().end, task->data());
+        ExampleRun run = task->run();
+        const bool done = Make(maker, *task, begin, run);
         StepScheduler::Answers answers;
         {
           MutexLock lock(mu_);
           const absl::Duration now = clock_();
           const bool was_stuck = watch_.IsStuck(index);
+          if (watch_.IsOverdue(index)) scheduler_.CountOverdue(*task, false);
           watch_.End(index, now);
+          if (watch_.busy() == 0) rests_.SignalAll();
           worker.task.reset();
-          answers =
-              scheduler_.Finish(*task, absl::ToDoubleNanoseconds(now - begin), std::move(status));
+          const double cost = absl::ToDoubleNanoseconds(now - begin);
+          answers = done ? scheduler_.Finish(*task, run, cost)
+                         : scheduler_.Return(*task, std::move(run), cost);
           if (CountThreads(*task->plan(), -1) || was_stuck) Append(BlockDatasets(), answers);
-          if (watch_.MayBegin()) work = Take(index);
+          if (MayBegin()) work = Take(index);
         }
         TellAll(std::move(answers));
       }
       if (work.empty()) work = Wait(index);
     }
+  }
+
+  StreamPtr AnyStream() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return scheduler_.AnyStream();
+  }
+
+  // Works at `run` of the task until it is done, or the thread's turn is over, which is not so
+  // while it waits for storage. False: something is left.
+  bool Make(ExampleMaker& maker, const StepScheduler::Task& task, absl::Duration begin,
+            ExampleRun& run) const {
+    const InterruptScope scope(task.unwanted());
+    const absl::Duration cpu_begin = OwnCpuTime();
+    return maker.Make(task.plan(), task.step(), task.core(), run, task.data(), [&] {
+      return clock_() - begin >= kTurn && OwnCpuTime() - cpu_begin >= kTurn;
+    });
   }
 
   Worker& Introduce(int index, const ExampleMaker& maker) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -179,9 +203,13 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return worker;
   }
 
-  // Empty: there is none. REQUIRES: watch_.MayBegin().
+  bool MayBegin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return watch_.MayBegin() || watch_.MayBeginBeside();
+  }
+
+  // Empty: there is none. REQUIRES: MayBegin().
   StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    StepScheduler::Work work = scheduler_.Take();
+    StepScheduler::Work work = scheduler_.Take(/*beside=*/!watch_.MayBegin());
     if (work.task.has_value()) {
       workers_[static_cast<size_t>(index)].task = work.task;
       watch_.Begin(index, clock_());
@@ -196,7 +224,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (!stopping_) {
-      if (watch_.MayBegin()) {
+      if (MayBegin()) {
         StepScheduler::Work work = Take(index);
         if (!work.empty()) return work;
       }
@@ -210,7 +238,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   // There may be work for a thread that waits, which wakes the next one. It is always the first of
   // those that wait: so threads that are not needed never begin to hold scratch memory.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (idle_.empty() || !watch_.MayBegin()) return;
+    if (idle_.empty() || !MayBegin()) return;
     const int first = *idle_.begin();
     idle_.erase(idle_.begin());  // So that the next call wakes another.
     workers_[static_cast<size_t>(first)].wakes.Signal();
@@ -251,7 +279,15 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     MutexLock lock(mu_);
     const int stuck_before = watch_.stuck();
     StepScheduler::Answers answers;
-    for (const int index : watch_.Look(clock_(), times)) {
+    std::vector<bool> overdue_before;
+    for (int i = 0; i < max_threads_; ++i) overdue_before.push_back(watch_.IsOverdue(i));
+    const std::vector<int> timed_out = watch_.Look(clock_(), times);
+    for (int i = 0; i < max_threads_; ++i) {
+      const bool overdue = watch_.IsOverdue(i);
+      if (overdue == overdue_before[static_cast<size_t>(i)]) continue;
+      scheduler_.CountOverdue(*workers_[static_cast<size_t>(i)].task, overdue);
+    }
+    for (const int index : timed_out) {
       const Worker& worker = workers_[static_cast<size_t>(index)];
       ++reads_timed_out_;
       Append(scheduler_.Abandon(*worker.task, ReadHangs(worker)), answers);
@@ -405,6 +441,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
   std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
   CondVar watch_wakes_;
+  CondVar rests_;  // No thread works.
   bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: it uses what is above.
@@ -444,12 +481,16 @@ StepEngine::~StepEngine() { engine_->Stop(); }
 
 absl::StatusOr<std::unique_ptr<StepStream>> StepEngine::Open(std::shared_ptr<const FeedPlan> plan,
                                                              const StepRange& range,
-                                                             const StreamMemory& memory) {
+                                                             const StreamMemory& memory,
+                                                             std::string peer) {
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t num_slices, CountSlices(*plan, range));
-  auto stream = std::make_shared<ScheduledStream>(std::move(plan), range, memory, num_slices);
+  auto stream = std::make_shared<ScheduledStream>(std::move(plan), range, memory, num_slices,
+                                                  std::move(peer));
   SYSTOLE_RETURN_IF_ERROR(engine_->Add(stream));
   return absl::WrapUnique(new StepStream(engine_, std::move(stream)));
 }
+
+bool StepEngine::CancelAll(absl::Duration patience) { return engine_->CancelAll(patience); }
 
 StepEngine::Stats StepEngine::GetStats() const { return engine_->GetStats(); }
 

@@ -11,10 +11,17 @@
 // A read that hangs costs its thread and its slice's memory until it returns. Its step fails, a
 // dataset gets no more than a share of the threads in this way, and the streams of others go on.
 //
-// A slice is cut into tasks of a few examples, each cut off when a thread takes it. Streams are
-// served by start-time fair queueing: each has a virtual time that advances by the time that
-// threads spent on it, and the least advanced stream goes first. So a stream that waits for its
-// next slice is held up neither by another's look-ahead nor by a slice of millions of examples.
+// A slice is cut into tasks of a few examples, each cut off when a thread takes it. Peers are
+// served by start-time fair queueing, and so are the streams of each: they have a virtual time that
+// advances by the time that threads spent on them, and the least advanced one goes first
+// (fair_clock.h). So a stream that waits for its next slice is held up neither by another's
+// look-ahead nor by a slice of millions of examples.
+//
+// A thread looks after each example whether it is still wanted, and whether it has worked for 50
+// ms: then what is left of its task waits until it is its stream's turn again. Within an example
+// loops ask for the former alone (core/interrupt). So an example is the most that others wait for,
+// and what one may cost is bounded (feed_plan.h). A stream that is cancelled frees its threads at
+// once.
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_PIPELINE_STEP_ENGINE_H_
 
@@ -22,6 +29,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -99,12 +107,14 @@ class StepEngine {
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
 
-  // Begins to make slices.
+  // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` its
+  // part.
   //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range,
-                                                   const StreamMemory& memory = {});
+                                                   const StreamMemory& memory = {},
+                                                   std::string peer = "");
 
   struct Stats {
     int64_t examples_made = 0;
@@ -121,9 +131,10 @@ class StepEngine {
   };
   Stats GetStats() const;
 
-  // Whether a read hangs, so that the destructor would wait for it. A program that wants to end
-  // cancels its streams and calls _Exit.
-  bool HasStuckThreads() const { return GetStats().threads_stuck > 0; }
+  // Cancels every stream, and waits for `patience` at most until no thread works. False: one still
+  // does, most likely because its read hangs, and the destructor would wait for it. A program that
+  // wants to end then calls _Exit.
+  bool CancelAll(absl::Duration patience);
 
  private:
   std::shared_ptr<StepStream::Engine> engine_;

@@ -16,6 +16,9 @@ constexpr int64_t kMinExamplesPerTask = 8;
 constexpr int64_t kTaskBytes = 256 << 10;
 // A thread keeps some 64 bytes for each example of its task.
 constexpr int64_t kMaxExamplesPerTask = 4096;
+// Values that the examples of a task are made of, if it has several. A turn ends sooner (some 50
+// ms); but what is left of a task is one thread's, while others could have made examples of it.
+constexpr int64_t kMaxTaskElements = int64_t{1} << 26;
 
 // What making an example costs for each byte of its record, in nanoseconds: a guess, until the
 // first task of a stream is done.
@@ -40,24 +43,26 @@ int64_t WholeGroups(const FeedPlan& plan, int64_t examples) {
 }
 
 TaskSize TaskSizeOf(const FeedPlan& plan) {
-  const int64_t records = std::clamp(kTaskBytes / plan.dataset().mean_record_bytes(),
-                                     kMinExamplesPerTask, kMaxExamplesPerTask);
+  const int64_t by_bytes = std::clamp(kTaskBytes / plan.dataset().mean_record_bytes(),
+                                      kMinExamplesPerTask, kMaxExamplesPerTask);
+  const int64_t by_cost = std::max<int64_t>(1, kMaxTaskElements / plan.example_elements());
+  const int64_t records = std::min(by_bytes, by_cost);
   const int64_t example_bytes = plan.layout().slice_bytes() / plan.layout().per_core_batch();
-  const int64_t padding = std::clamp(kTaskBytes / example_bytes, records, kMaxExamplesPerTask);
+  const int64_t padding = std::clamp<int64_t>(kTaskBytes / example_bytes, 1, kMaxExamplesPerTask);
   return {.records = WholeGroups(plan, records), .padding = WholeGroups(plan, padding)};
 }
 
 }  // namespace
 
 ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
-                                 const StreamMemory& memory, int64_t num_slices)
+                                 const StreamMemory& memory, int64_t num_slices, std::string peer)
     : plan_(std::move(plan)),
       range_(range),
       memory_(memory),
       num_slices_(num_slices),
+      peer_(std::move(peer)),
       cost_bytes_(plan_->layout().slice_bytes() + kSliceOverheadBytes),
-      task_size_(TaskSizeOf(*plan_)),
-      account_(kGuessedCostPerByte * static_cast<double>(plan_->dataset().mean_record_bytes())) {}
+      task_size_(TaskSizeOf(*plan_)) {}
 
 std::pair<int64_t, int> ScheduledStream::PlaceOf(int64_t number) const {
   return {range_.first_step + number / range_.num_cores() * range_.stride,
@@ -87,14 +92,23 @@ absl::Status StepScheduler::Add(const StreamPtr& stream) {
         " bytes, more than the server's whole memory budget of ", buffers_.budget_bytes(),
         "; make global_batch smaller, num_cores larger, or raise --memory-budget"));
   }
+  stream->account_ = clock_.Open(
+      stream->peer_,
+      kGuessedCostPerByte * static_cast<double>(stream->plan_->dataset().mean_record_bytes()));
   streams_.push_back(stream);
   return absl::OkStatus();
 }
 
-StepScheduler::Work StepScheduler::Take() {
+void StepScheduler::CountOverdue(const Task& task, bool overdue) {
+  int& tasks = overdue_[task.stream_->peer_];
+  tasks += overdue ? 1 : -1;
+  if (tasks == 0) overdue_.erase(task.stream_->peer_);
+}
+
+StepScheduler::Work StepScheduler::Take(bool beside) {
   Work work;
   while (true) {
-    const auto [stream, wanting] = Choose();
+    const auto [stream, wanting] = Choose(beside);
     if (stream == nullptr) return work;
     if (!HasMore(*stream)) Begin(*stream);
     if (!HasMore(*stream)) {
@@ -104,19 +118,46 @@ StepScheduler::Work StepScheduler::Take() {
       work.more = true;
       return work;
     }
-    const std::shared_ptr<SharedSlice>& slice = stream->pending_.back();
-    const ExampleRange examples = slice->Take(stream->task_size_);
-    work.task = Task(stream, slice, examples, clock_.Take(stream->account_, examples.size()));
+    // What is nearest to be delivered, first.
+    const auto with_more = std::find_if(stream->pending_.begin(), stream->pending_.end(),
+                                        [](const auto& slice) { return slice->has_more(); });
+    const std::shared_ptr<SharedSlice> slice = *with_more;
+    ExampleRun run;
+    ChangeRuns(*slice, [&] { run = slice->Take(stream->task_size_); });
+    work.task = Task(stream, slice, std::move(run));
+    work.task->charged_ = clock_.Take(stream->account_, work.task->units());
     work.more = wanting > 1 || HasMore(*stream) || MayBegin(*stream);
     return work;
   }
 }
 
-StepScheduler::Answers StepScheduler::Finish(const Task& task, double cost, absl::Status status) {
+template <typename Change>
+void StepScheduler::ChangeRuns(SharedSlice& slice, Change change) {
+  const int64_t before = slice.num_returned();
+  change();
+  for (ScheduledStream* const stream : slice.makers_) {
+    stream->returned_ += slice.num_returned() - before;
+  }
+}
+
+StepScheduler::Answers StepScheduler::Return(const Task& task, ExampleRun run, double cost) {
+  const int64_t done = std::max<int64_t>(1, run.done - task.run_.done);
+  FairClock::Finish(task.stream_->account_, done, task.charged_, cost);
   SharedSlice& slice = *task.slice_;
-  examples_made_ += task.examples_.size();
-  FairClock::Finish(task.stream_->account_, task.examples_.size(), task.charged_, cost);
-  slice.Finish(task.examples_, std::move(status));
+  ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
+  return Settle(task);  // What nobody wants any more was dropped.
+}
+
+StepScheduler::Answers StepScheduler::Finish(const Task& task, const ExampleRun& run, double cost) {
+  SharedSlice& slice = *task.slice_;
+  if (!slice.is_dropped()) examples_made_ += task.run_.examples.size();
+  FairClock::Finish(task.stream_->account_, task.units(), task.charged_, cost);
+  ChangeRuns(slice, [&] { slice.Finish(run); });
+  return Settle(task);
+}
+
+StepScheduler::Answers StepScheduler::Settle(const Task& task) {
+  SharedSlice& slice = *task.slice_;
   if (!slice.is_done()) return {};
   if (slice.is_dropped()) {
     returning_bytes_ -= task.stream_->cost_bytes_;
@@ -208,7 +249,11 @@ StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream,
 }
 
 StepScheduler::Answer StepScheduler::Cancel(const StreamPtr& stream) {
-  streams_.erase(std::remove(streams_.begin(), streams_.end(), stream), streams_.end());
+  if (const auto known = std::find(streams_.begin(), streams_.end(), stream);
+      known != streams_.end()) {
+    streams_.erase(known);
+    clock_.Close(stream->account_);
+  }
   if (stream->ended_.ok()) stream->ended_ = absl::CancelledError("the stream was cancelled");
   while (!stream->pending_.empty()) TakeBackLast(*stream);
   kept_may_be_unwanted_ = true;
@@ -230,7 +275,7 @@ StepScheduler::Answer StepScheduler::AnswerOf(ScheduledStream& stream) {
 }
 
 bool StepScheduler::HasMore(const ScheduledStream& stream) {
-  return !stream.pending_.empty() && stream.pending_.back()->has_more();
+  return stream.returned_ > 0 || (!stream.pending_.empty() && stream.pending_.back()->has_more());
 }
 
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
@@ -240,11 +285,12 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
   const int64_t two_steps = int64_t{2} * stream.range_.num_cores();
   const int64_t ahead = std::max(std::min(two_steps, kMaxSlicesOfTwoSteps), int64_t{4} * threads_);
   if (static_cast<int64_t>(stream.pending_.size()) >= ahead) return false;
-  return stream.held_slices_ == 0 || HeldBytes(stream) + stream.cost_bytes_ <= ShareBytes();
+  return stream.held_slices_ == 0 || HeldBytes(stream) + stream.cost_bytes_ <= ShareBytes(stream);
 }
 
-int64_t StepScheduler::ShareBytes() const {
-  return buffers_.budget_bytes() / std::max(kMinBudgetParts, num_streams());
+int64_t StepScheduler::ShareBytes(const ScheduledStream& stream) const {
+  const int64_t parts = clock_.peers() * stream.account_.peer_streams();
+  return buffers_.budget_bytes() / std::max(kMinBudgetParts, parts);
 }
 
 int64_t StepScheduler::HeldBytes(const ScheduledStream& stream) {
@@ -266,7 +312,10 @@ bool StepScheduler::WindowIsFull(const ScheduledStream& stream) {
 // there is no room for it: what is too large for now must not be overtaken for ever. For one that
 // holds nothing they keep half of the budget free, and no more: it may be larger than what is ever
 // free, and nobody may bring the others down to a slice at a time.
-StepScheduler::Choice StepScheduler::Choose() {
+StepScheduler::Choice StepScheduler::Choose(bool beside) {
+  const auto is_left_out = [&](const ScheduledStream& stream) {
+    return beside && overdue_.contains(stream.peer_);
+  };
   const auto prefer = [](const StreamPtr& stream, const StreamPtr*& best) {
     if (best == nullptr || stream->account_.GoesBefore((*best)->account_)) best = &stream;
   };
@@ -278,22 +327,30 @@ StepScheduler::Choice StepScheduler::Choose() {
     bool empty_handed = false;           // One that holds nothing can begin a slice.
     int64_t wanting = 0;
     for (const StreamPtr& stream : streams_) {
-      if (stream->blocked_) {
-        stream->can_work_ = false;
-        continue;
-      }
+      if (is_left_out(*stream)) continue;
+      const bool can = !stream->blocked_ &&
+                       (HasMore(*stream) ||
+                        (MayBegin(*stream) && (HasRoom(*stream) || FindNext(*stream) != nullptr)));
+      stream->can_work_ = can;
+      if (can) clock_.SetWants(stream->account_, true);
+      if (can) ++wanting;
+    }
+    // Behind those that want: a peer of which one stream begins to want when another one ends
+    // wanted all the time.
+    for (const StreamPtr& stream : streams_) {
+      if (is_left_out(*stream)) continue;
+      if (!stream->can_work_) clock_.SetWants(stream->account_, false);
+      if (stream->blocked_) continue;
+      const bool can = stream->can_work_;
       const bool has_more = HasMore(*stream);
       const bool may_begin = !has_more && MayBegin(*stream);
-      const bool can =
-          has_more || (may_begin && (HasRoom(*stream) || FindNext(*stream) != nullptr));
-      if (can && !stream->can_work_) clock_.Join(stream->account_);
-      stream->can_work_ = can;
-      if (can) ++wanting;
       if (has_more) {
         prefer(stream, first);
       } else if (may_begin && stream->held_slices_ > 0) {
         prefer(stream, holder);
-        if (HeldBytes(*stream) + stream->cost_bytes_ <= ShareBytes() / 2) prefer(stream, modest);
+        if (HeldBytes(*stream) + stream->cost_bytes_ <= ShareBytes(*stream) / 2) {
+          prefer(stream, modest);
+        }
       } else if (may_begin) {
         prefer(stream, can ? first : starved);
         empty_handed = empty_handed || can;
@@ -355,7 +412,10 @@ void StepScheduler::JoinAhead(ScheduledStream& stream) {
 void StepScheduler::Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> slice) {
   if (slice->kept_.has_value()) Unkeep(*slice);
   if (slice->holders_++ > 0 || slice->is_done()) ++slices_shared_;
-  if (!slice->is_done()) slice->makers_.push_back(&stream);
+  if (!slice->is_done()) {
+    slice->makers_.push_back(&stream);
+    stream.returned_ += slice->num_returned();
+  }
   stream.pending_.push_back(std::move(slice));
   ++stream.next_to_begin_;
   ++stream.held_slices_;
@@ -366,8 +426,9 @@ void StepScheduler::Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> s
 // their share, which shrank when others came, give their last slices back; over half of it for one
 // that needs more than a share. They are made again in their turn.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
-  const int64_t keep_bytes = starved.cost_bytes_ > ShareBytes() ? ShareBytes() / 2 : ShareBytes();
+  const bool needs_more = starved.cost_bytes_ > ShareBytes(starved);
   const auto is_victim = [&](const ScheduledStream& stream) {
+    const int64_t keep_bytes = ShareBytes(stream) / (needs_more ? 2 : 1);
     // One whose consumer waits for a slice moves on by itself.
     const bool moves = stream.waiter_ != nullptr && !WindowIsFull(stream);
     return stream.ended_.ok() && !moves && !stream.pending_.empty() && stream.held_slices_ > 1 &&
@@ -400,6 +461,7 @@ void StepScheduler::TakeBackLast(ScheduledStream& stream) {
 
 void StepScheduler::Leave(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice) {
   --stream.held_slices_;
+  if (!slice->is_done()) stream.returned_ -= slice->num_returned();
   std::vector<ScheduledStream*>& makers = slice->makers_;
   makers.erase(std::remove(makers.begin(), makers.end(), &stream), makers.end());
   if (--slice->holders_ > 0) return;

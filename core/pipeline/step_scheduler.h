@@ -2,8 +2,9 @@
 // begun, in what memory, and whose examples are made first. It has no thread, no lock and no clock.
 //
 //   Add(stream) -> Take() -> task: a few examples of a slice -> Finish() -> .. -> Next() -> slice
-//                  |                                                                  |
-//                  the least advanced stream (FairClock)         GiveBack(memory) <---+
+//                  ^    ^                         |                                   |
+//                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
+//                  the least advanced stream of the least advanced peer (FairClock)
 //
 // A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
 // an entry for each stream and one for each slice that is begun and not dropped. Every call costs
@@ -17,6 +18,7 @@
 #ifndef SYSTOLE_CORE_PIPELINE_STEP_SCHEDULER_H_
 #define SYSTOLE_CORE_PIPELINE_STEP_SCHEDULER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -24,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -32,6 +35,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/interrupt/interrupt.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/buffer_pool.h"
 #include "core/pipeline/fair_clock.h"
@@ -94,9 +98,10 @@ using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 // the scheduler guards them too.
 class ScheduledStream {
  public:
-  // `num_slices` comes from CountSlices().
+  // `num_slices` comes from CountSlices(). `peer` is who asks: peers share threads and memory
+  // evenly, and each peer's streams its part.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
-                  const StreamMemory& memory, int64_t num_slices);
+                  const StreamMemory& memory, int64_t num_slices, std::string peer = "");
 
   const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
 
@@ -113,16 +118,19 @@ class ScheduledStream {
   const StepRange range_;
   const StreamMemory memory_;
   const int64_t num_slices_;
+  const std::string peer_;
   const int64_t cost_bytes_;  // What a slice costs the budget.
   const TaskSize task_size_;
 
   int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
-  // Slices begun and not delivered, in order. Only the last one may have examples to hand out.
+  // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
+  // taken yet; others may have some that were given back.
   std::deque<std::shared_ptr<SharedSlice>> pending_;
-  int64_t held_slices_ = 0;  // Slices begun and not dropped by the consumer.
-  FairClock::Account account_;
-  bool can_work_ = false;  // Whether it had work at the last look.
-  bool blocked_ = false;   // Nothing is taken for it for now.
+  int64_t returned_ = 0;        // Runs that were given back and wait in them.
+  int64_t held_slices_ = 0;     // Slices begun and not dropped by the consumer.
+  FairClock::Account account_;  // Add() opens it.
+  bool can_work_ = false;       // Whether it has work, as far as memory goes.
+  bool blocked_ = false;        // Nothing is taken for it for now.
   // What was found wrong with the slice next_to_begin_. It is delivered behind all of pending_.
   absl::Status failed_;
   absl::Status ended_;     // What the consumer was told; OK while the stream lives.
@@ -149,7 +157,11 @@ class StepScheduler {
     const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
-    const ExampleRange& examples() const { return examples_; }
+    const ExampleRange& examples() const { return run_.examples; }
+    // The same, and how far an earlier task came with them.
+    const ExampleRun& run() const { return run_; }
+    // Raised once nobody wants the slice any more.
+    const InterruptFlag& unwanted() const { return slice_->unwanted(); }
     // What its slice costs the budget.
     int64_t cost_bytes() const { return slice_->cost_bytes(); }
     // The slice's memory. No other task touches the places of these examples.
@@ -157,17 +169,16 @@ class StepScheduler {
 
    private:
     friend class StepScheduler;
-    Task(StreamPtr stream, std::shared_ptr<SharedSlice> slice, const ExampleRange& examples,
-         double charged)
-        : stream_(std::move(stream)),
-          slice_(std::move(slice)),
-          examples_(examples),
-          charged_(charged) {}
+    Task(StreamPtr stream, std::shared_ptr<SharedSlice> slice, ExampleRun run)
+        : stream_(std::move(stream)), slice_(std::move(slice)), run_(std::move(run)) {}
+
+    // What is left to do of it, in the units of its stream's costs.
+    int64_t units() const { return std::max<int64_t>(1, run_.examples.size() - run_.done); }
 
     StreamPtr stream_;
     std::shared_ptr<SharedSlice> slice_;
-    ExampleRange examples_;
-    double charged_;
+    ExampleRun run_;
+    double charged_ = 0;
   };
 
   struct Work {
@@ -181,12 +192,20 @@ class StepScheduler {
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
-  // What the stream that goes first needs next. Begins a slice if it needs one.
-  Work Take();
+  // What the stream that goes first needs next. Begins a slice if it needs one. `beside`: only of
+  // peers that have no overdue task.
+  Work Take(bool beside = false);
 
-  // `task` is done and ended with `status`. A thread was busy with it for `cost` (in the unit of
-  // all other costs, nanoseconds).
-  Answers Finish(const Task& task, double cost, absl::Status status);
+  // A task of the stream's peer is overdue, or no longer.
+  void CountOverdue(const Task& task, bool overdue);
+
+  // `task` is done; `run` is its run with the error, if there was one. A thread was busy with it
+  // for `cost` (in the unit of all other costs, nanoseconds).
+  Answers Finish(const Task& task, const ExampleRun& run, double cost);
+
+  // The thread ends its turn: `run` says how far it came, and the rest is for any thread that asks
+  // when it is the stream's turn again.
+  Answers Return(const Task& task, ExampleRun run, double cost);
 
   // `task` is under way and may never be finished: the streams that have its slice fail with
   // `status` behind the slices before it. The slice's memory stays charged, and nobody gets it,
@@ -222,12 +241,17 @@ class StepScheduler {
   const BufferPool& buffers() const { return buffers_; }
 
  private:
+  // `task` has ended: what follows if that was the last one of its slice.
+  Answers Settle(const Task& task);
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
   // Whether the stream has begun a slice that has examples to hand out.
   static bool HasMore(const ScheduledStream& stream);
-  // What one stream may hold of the budget, in bytes.
-  int64_t ShareBytes() const;
+  // What the stream may hold of the budget, in bytes: its part of its peer's part.
+  int64_t ShareBytes(const ScheduledStream& stream) const;
+  // Takes some of the examples of the slice, or gives them back: keeps count of what was returned.
+  template <typename Change>
+  static void ChangeRuns(SharedSlice& slice, Change change);
   // What the stream holds of the budget, in bytes.
   static int64_t HeldBytes(const ScheduledStream& stream);
   // Whether there is room for a slice of the stream once nothing is kept for others.
@@ -240,7 +264,7 @@ class StepScheduler {
     StreamPtr stream;
     int64_t wanting = 0;
   };
-  Choice Choose();
+  Choice Choose(bool beside);
   // Begins the stream's next slice, or joins one that there is. Neither, if the system has no
   // memory: the stream has failed.
   void Begin(ScheduledStream& stream);
@@ -282,7 +306,8 @@ class StepScheduler {
   BufferPool buffers_;
   FairClock clock_;
   std::vector<StreamPtr> streams_;
-  int64_t returning_bytes_ = 0;  // Of slices that are dropped while a task writes to them.
+  std::map<std::string, int> overdue_;  // Tasks of each peer.
+  int64_t returning_bytes_ = 0;         // Of slices that are dropped while a task writes to them.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
   std::map<SharedSlice::Key, std::shared_ptr<SharedSlice>> shared_;

@@ -28,6 +28,7 @@ void WorkerWatch::Begin(int index, absl::Duration now) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   SYSTOLE_CHECK(!worker.busy);
   worker.busy = true;
+  worker.began = now;
   worker.counted_until = now;
   worker.ran_at = now;
   ++busy_;
@@ -40,6 +41,12 @@ void WorkerWatch::End(int index, absl::Duration now) {
   worker.busy = false;
   --busy_;
   Unstick(worker);
+  SetOverdue(worker, false);
+}
+
+void WorkerWatch::SetOverdue(Worker& worker, bool overdue) {
+  overdue_ += (overdue ? 1 : 0) - (worker.overdue ? 1 : 0);
+  worker.overdue = overdue;
 }
 
 void WorkerWatch::Unstick(Worker& worker) {
@@ -66,6 +73,7 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
     if (!worker.busy || !times[i].has_value()) continue;
     worker.times = times[i];
     if (was_stopped) worker.ran_at += since;
+    SetOverdue(worker, !worker.stuck && now - worker.began >= options_.overdue_after);
     if (!before.has_value()) continue;
     const absl::Duration awake =
         times[i]->running - before->running + times[i]->queued - before->queued;
@@ -75,6 +83,7 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
     } else if (!worker.stuck && now - worker.ran_at >= options_.stuck_after) {
       worker.stuck = true;
       ++stuck_;
+      SetOverdue(worker, false);
     }
     if (worker.stuck && !worker.timed_out && now - worker.ran_at >= options_.read_timeout) {
       worker.timed_out = true;

@@ -10,6 +10,11 @@
 // of a network file system or a dying disk may. Another takes its place meanwhile. After
 // `read_timeout` its step has failed.
 //
+// A thread that is at one task for much longer than a turn is overdue: it makes an example that
+// costs much, and nothing interrupts one. Others must not wait for it, so another thread may work
+// beside it, for peers that have no overdue task themselves. The kernel shares the processors
+// between the two.
+//
 // It has no thread, no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_PIPELINE_WORKER_WATCH_H_
 #define SYSTOLE_CORE_PIPELINE_WORKER_WATCH_H_
@@ -32,6 +37,8 @@ struct WorkerWatchOptions {
   // How often Look() is called, about.
   absl::Duration period = absl::Milliseconds(100);
   absl::Duration stuck_after = absl::Seconds(1);
+  // A task that takes longer is overdue.
+  absl::Duration overdue_after = absl::Milliseconds(100);
   absl::Duration read_timeout = absl::Seconds(60);
 };
 
@@ -42,6 +49,8 @@ class WorkerWatch {
 
   // Whether a worker that has no task may begin one.
   bool MayBegin() const { return busy_ - stuck_ < limit_; }
+  // Whether it may begin one beside those that are overdue.
+  bool MayBeginBeside() const { return overdue_ > 0 && busy_ - stuck_ - overdue_ < limit_; }
   // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended it.
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
@@ -55,6 +64,8 @@ class WorkerWatch {
   int limit() const { return limit_; }
   int busy() const { return busy_; }
   int stuck() const { return stuck_; }
+  // Since the last look. A worker that is stuck is not overdue.
+  bool IsOverdue(int worker) const { return workers_[static_cast<size_t>(worker)].overdue; }
   bool IsStuck(int worker) const { return workers_[static_cast<size_t>(worker)].stuck; }
   // Whether it is stuck, and has been for `read_timeout`.
   bool HasTimedOut(int worker) const { return workers_[static_cast<size_t>(worker)].timed_out; }
@@ -64,6 +75,8 @@ class WorkerWatch {
     bool busy = false;
     bool stuck = false;
     bool timed_out = false;
+    bool overdue = false;
+    absl::Duration began;          // The task.
     absl::Duration counted_until;  // Its busy time is in busy_time up to here.
     absl::Duration busy_time;      // Since the last look.
     absl::Duration ran_at;         // When it was last seen to run in this task.
@@ -72,11 +85,13 @@ class WorkerWatch {
   };
 
   void Unstick(Worker& worker);
+  void SetOverdue(Worker& worker, bool overdue);
 
   const WorkerWatchOptions options_;
   std::vector<Worker> workers_;
   int busy_ = 0;
   int stuck_ = 0;
+  int overdue_ = 0;
   int limit_;
   double waiting_part_ = 0;  // Of the time that workers are busy: they sleep in it.
   std::optional<absl::Duration> last_look_;

@@ -16,6 +16,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/example/example_builder.h"
 #include "core/image/jpeg_encoder.h"
+#include "core/interrupt/interrupt.h"
 #include "core/pipeline/first_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -205,6 +206,99 @@ TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
       const absl::Status status = fresh.Make(*fail, step, 0, 0, end, theirs.data());
       EXPECT_EQ(used.Make(*fail, step, 0, 0, end, ours.data()), status);
       EXPECT_EQ(ours, theirs);
+    }
+  }
+}
+
+// Makes the whole slice, each turn as short as it can be and on another thread's maker. Returns the
+// number of turns.
+int MakeInTurns(const std::shared_ptr<const FeedPlan>& plan, int64_t step, ExampleRun& run,
+                uint8_t* slice) {
+  int turns = 1;
+  while (!ExampleMaker().Make(plan, step, 0, run, slice, [] { return true; })) ++turns;
+  return turns;
+}
+
+// Of images; of examples that are mixed in groups; of small values; and padded.
+std::vector<std::string> SpecsForTurns() {
+  return {absl::StrCat(kTwoImages, "on_corrupt: MASK"),
+          "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 shuffle { mode: GLOBAL } "
+          "outputs { name: 'x' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
+          "  transforms { random_resized_crop { height: 64 width: 64 } } } "
+          "mix { group: 4 images: 'x' mixup {} } on_corrupt: MASK",
+          "dataset: 'test' global_batch: 32 num_cores: 1 tail: PAD "
+          "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+          "  transforms { resize { height: 99 width: 99 } } } on_corrupt: MASK"};
+}
+
+TEST(ExampleMakerTest, ARunInTurnsIsTheRunInOne) {
+  for (const std::string& spec : SpecsForTurns()) {
+    SCOPED_TRACE(spec);
+    const auto dataset = OpenTestDataset({ShardWithDamage()});
+    absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+        FeedPlan::Create(SpecFromText(spec), dataset);
+    ASSERT_THAT(plan, IsOk());
+    const int64_t batch = (*plan)->layout().per_core_batch();
+    const auto slice_bytes = static_cast<size_t>((*plan)->layout().slice_bytes());
+    for (int64_t step = 0; step < 3; ++step) {
+      // Between tensors nothing is written.
+      std::vector<uint8_t> whole(slice_bytes), turned(slice_bytes);
+      ASSERT_THAT(ExampleMaker().Make(*plan, step, 0, 0, batch, whole.data()), IsOk());
+      ExampleRun run = {.examples = {.begin = 0, .end = batch}};
+      EXPECT_GT(MakeInTurns(*plan, step, run, turned.data()), 3);
+      EXPECT_THAT(run.error.status(), IsOk());
+      EXPECT_EQ(whole, turned);
+    }
+  }
+}
+
+TEST(ExampleMakerTest, TheLowestErrorIsTheSameInTurns) {
+  const auto dataset = OpenTestDataset({ShardWithDamage()});
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(SpecFromText(kTwoImages), dataset);
+  ASSERT_THAT(plan, IsOk());
+  std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
+  for (int64_t step = 0; step < 5; ++step) {
+    ExampleRun run = {.examples = {.begin = 0, .end = 16}};
+    EXPECT_GT(MakeInTurns(*plan, step, run, slice.data()), 3);
+    EXPECT_EQ(run.error.status(), ExampleMaker().Make(*plan, step, 0, 0, 16, slice.data()));
+  }
+}
+
+TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
+  for (const std::string& spec : SpecsForTurns()) {
+    const auto dataset = OpenTestDataset({ShardWithDamage()});
+    absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+        FeedPlan::Create(SpecFromText(spec), dataset);
+    ASSERT_THAT(plan, IsOk());
+    std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
+    // Raised before it begins, and when so many turns could have ended.
+    for (int asked = 0; asked < 8; ++asked) {
+      InterruptFlag unwanted;
+      if (asked == 0) unwanted.Raise();
+      const InterruptScope scope(unwanted);
+      ExampleMaker maker;
+      ExampleRun run = {.examples = {.begin = 0, .end = (*plan)->layout().per_core_batch()}};
+      int64_t damaged = 0;
+      int left = asked;
+      EXPECT_TRUE(maker.Make(*plan, 0, 0, run, slice.data(), [&] {
+        if (left-- == 1) {
+          unwanted.Raise();
+          damaged = dataset->damage().masked_examples();
+        }
+        return false;
+      }));
+      if (unwanted.is_raised()) {
+        EXPECT_EQ(dataset->damage().masked_examples(), damaged);
+      }
+      // The maker is as good as new.
+      std::vector<uint8_t> again(slice.size()), fresh(slice.size());
+      InterruptFlag wanted;
+      const InterruptScope scope_of_next(wanted);
+      const int64_t batch = (*plan)->layout().per_core_batch();
+      ASSERT_THAT(maker.Make(*plan, 1, 0, 0, batch, again.data()), IsOk());
+      ASSERT_THAT(ExampleMaker().Make(*plan, 1, 0, 0, batch, fresh.data()), IsOk());
+      EXPECT_EQ(again, fresh);
     }
   }
 }

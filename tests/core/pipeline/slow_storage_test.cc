@@ -68,6 +68,29 @@ TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
   EXPECT_THAT(Drain(engine, plan), IsOkAndHolds(8));
 }
 
+TEST(SlowStorageTest, AThreadOfACancelledStreamReadsNothingMore) {
+  const auto gate = std::make_shared<Gate>();
+  const auto dataset = OpenGated("slow", gate);
+  // One task: a read of each of the eight shards.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText("dataset: 'slow' shuffle { mode: GLOBAL } global_batch: 128 num_cores: 1 "
+                   "outputs { name: 'path' feature: 'path' shape: 3 dtype: FLOAT32 }"),
+      dataset);
+  ASSERT_THAT(plan, IsOk());
+  const int reads_before = gate->reads();
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(*plan, kEpoch);
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return gate->waiting() == 1; }));
+  (*stream)->Cancel();
+  EXPECT_FALSE(engine.CancelAll(absl::ZeroDuration()));  // The thread still reads.
+  gate->Open();
+  EXPECT_TRUE(engine.CancelAll(absl::InfiniteDuration()));
+  EXPECT_EQ(gate->reads() - reads_before, 1);
+  EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+}
+
 TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlone) {
   const auto gate = std::make_shared<Gate>();
   const auto hung = PlanOver(OpenGated("hung", gate));
@@ -84,12 +107,12 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   }
   // However often it is tried, it costs no more than its share of the threads.
   EXPECT_LE(gate->waiting(), 2);
-  EXPECT_TRUE(engine.HasStuckThreads());
+  EXPECT_GT(engine.GetStats().threads_stuck, 0);
   EXPECT_GT(engine.GetStats().reads_timed_out, 0);
   // What the hung reads would still write to is nobody else's memory.
   EXPECT_GE(engine.GetStats().memory_used_bytes, gate->waiting() * hung->layout().slice_bytes());
   gate->Open();
-  ASSERT_TRUE(WaitUntil([&] { return !engine.HasStuckThreads(); }));
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck == 0; }));
   EXPECT_THAT(Drain(engine, hung), IsOkAndHolds(8));
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
 }
@@ -124,7 +147,7 @@ TEST(SlowStorageTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackL
   StepEngine engine({.threads = 1, .read_timeout = absl::Milliseconds(200)});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, kEpoch);
   ASSERT_THAT(stream, IsOk());
-  ASSERT_TRUE(WaitUntil([&] { return engine.HasStuckThreads(); }));
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck > 0; }));
   stream->reset();
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().reads_timed_out > 0; }));
   EXPECT_GT(engine.GetStats().memory_used_bytes, 0);

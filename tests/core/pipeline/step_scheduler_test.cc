@@ -36,8 +36,9 @@ std::shared_ptr<const FeedPlan> MakePlan(int64_t global_batch) {
 int64_t CostOf(const FeedPlan& plan) { return plan.layout().slice_bytes() + kSliceOverheadBytes; }
 
 Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& plan,
-               const StepRange& range = {.count = kManySteps}, const StreamMemory& memory = {}) {
-  auto stream = std::make_shared<ScheduledStream>(plan, range, memory, range.count);
+               const StepRange& range = {.count = kManySteps}, const StreamMemory& memory = {},
+               const std::string& peer = "") {
+  auto stream = std::make_shared<ScheduledStream>(plan, range, memory, range.count, peer);
   EXPECT_THAT(scheduler.Add(stream), IsOk());
   return stream;
 }
@@ -47,6 +48,14 @@ Task MustTake(StepScheduler& scheduler) {
   StepScheduler::Work work = scheduler.Take();
   EXPECT_TRUE(work.task.has_value());
   return *std::move(work.task);
+}
+
+// The whole task has cost `cost`, and ended with `status`.
+StepScheduler::Answers Finish(StepScheduler& scheduler, const Task& task, double cost,
+                              absl::Status status = absl::OkStatus()) {
+  ExampleRun run = task.run();
+  run.error.Add(run.examples.begin, std::move(status));
+  return scheduler.Finish(task, run, cost);
 }
 
 // What the consumer gets, or null if it has to wait.
@@ -127,7 +136,7 @@ TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
   for (int slices = 0; slices < 100;) {
     const Task task = MustTake(scheduler);
     ++tasks;
-    scheduler.Finish(task, kTaskCost, absl::OkStatus());
+    Finish(scheduler, task, kTaskCost);
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, healthy);
     if (slice == nullptr) continue;
     EXPECT_EQ(slice->step(), slices++);
@@ -148,13 +157,139 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     const bool is_dear = task.plan() == dear->plan();
     const double cost = is_dear ? 10'000 : 100;
     (is_dear ? dear_cost : cheap_cost) += cost;
-    scheduler.Finish(task, cost, absl::OkStatus());
+    Finish(scheduler, task, cost);
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, is_dear ? dear : cheap);
     ASSERT_NE(slice, nullptr);
     scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
   // Up to a few tasks, and the guess at the beginning.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
+}
+
+TEST(StepSchedulerTest, WhatATurnLeavesWaitsForItsStreamsNextTurn) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream slow = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "slow");
+  Task task = MustTake(scheduler);
+  const Stream other = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "other");
+  // Three of its examples have cost what dozens of the other's slices do.
+  ExampleRun run = task.run();
+  run.done = 3;
+  scheduler.Return(task, run, 3'000);
+  int of_other = 0;
+  while ((task = MustTake(scheduler)).plan() != slow->plan()) {
+    ++of_other;
+    Finish(scheduler, task, 80);
+    scheduler.GiveBack(*other, Deliver(scheduler, other));
+  }
+  EXPECT_NEAR(of_other, 3'000 / 80, 2);
+  EXPECT_EQ(task.step(), 0);
+  EXPECT_EQ(task.run().done, 3);
+  Finish(scheduler, task, 5'000);
+  EXPECT_EQ(Deliver(scheduler, slow)->step(), 0);
+}
+
+TEST(StepSchedulerTest, WhatATurnLeavesGoesBeforeSlicesBehindIt) {
+  StepScheduler scheduler({.threads = 4});
+  const Stream stream = MustAdd(scheduler, MakePlan(4));
+  const Task first = MustTake(scheduler);
+  EXPECT_EQ(MustTake(scheduler).step(), 1);
+  scheduler.Return(first, first.run(), 1);
+  EXPECT_EQ(MustTake(scheduler).step(), 0);
+  EXPECT_EQ(MustTake(scheduler).step(), 2);
+}
+
+TEST(StepSchedulerTest, WhatIsGivenBackToAStreamThatHasEndedFreesItsMemory) {
+  StepScheduler scheduler({.threads = 2});
+  const Stream stream = MustAdd(scheduler, MakePlan(64));
+  const Task task = MustTake(scheduler);
+  EXPECT_FALSE(task.unwanted().is_raised());
+  scheduler.Cancel(stream);
+  EXPECT_TRUE(task.unwanted().is_raised());
+  EXPECT_GT(scheduler.buffers().used_bytes(), 0);
+  scheduler.Return(task, task.run(), 1);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+}
+
+TEST(StepSchedulerTest, PeersShareThreadsHoweverManyStreamsEachHas) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream alone = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "alone");
+  std::vector<Stream> crowd;
+  for (int i = 0; i < 50; ++i) {
+    crowd.push_back(MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "crowd"));
+  }
+  int of_alone = 0;
+  constexpr int kTasks = 2'000;
+  for (int i = 0; i < kTasks; ++i) {
+    const Task task = MustTake(scheduler);
+    Finish(scheduler, task, 100);
+    of_alone += task.plan() == alone->plan() ? 1 : 0;
+    // Each consumer takes what it gets.
+    if (task.plan() == alone->plan()) {
+      scheduler.GiveBack(*alone, Deliver(scheduler, alone));
+      continue;
+    }
+    for (const Stream& stream : crowd) {
+      if (stream->plan() != task.plan()) continue;
+      scheduler.GiveBack(*stream, Deliver(scheduler, stream));
+    }
+  }
+  EXPECT_NEAR(of_alone, kTasks / 2, kTasks / 20);
+}
+
+TEST(StepSchedulerTest, PeersShareTheBudgetHoweverManyStreamsEachHas) {
+  const auto plan = MakePlan(4);
+  constexpr int64_t kSlices = 64;
+  StepScheduler scheduler({.threads = 16, .memory_budget_bytes = kSlices * CostOf(*plan)});
+  for (int i = 0; i < 16; ++i) {
+    MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "crowd");
+  }
+  const Stream alone = MustAdd(scheduler, plan, {.count = kManySteps}, {}, "alone");
+  int of_alone = 0;
+  while (true) {
+    const StepScheduler::Work work = scheduler.Take();
+    if (!work.task.has_value()) break;
+    of_alone += work.task->plan() == plan ? 1 : 0;
+  }
+  // A quarter of the budget, the most that one stream gets; the crowd's streams 2 of 32 each.
+  EXPECT_EQ(of_alone, kSlices / 4);
+  EXPECT_EQ(scheduler.buffers().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
+}
+
+TEST(StepSchedulerTest, BesideAnOverdueTaskOnlyOtherPeersHaveWork) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream costly = MustAdd(scheduler, MakePlan(64), {.count = kManySteps}, {}, "costly");
+  MustAdd(scheduler, MakePlan(64), {.count = kManySteps}, {}, "costly");
+  const Task task = MustTake(scheduler);
+  scheduler.CountOverdue(task, true);
+  EXPECT_FALSE(scheduler.Take(/*beside=*/true).task.has_value());
+  const Stream other = MustAdd(scheduler, MakePlan(64), {.count = kManySteps}, {}, "other");
+  for (int i = 0; i < 3; ++i) {
+    const StepScheduler::Work work = scheduler.Take(/*beside=*/true);
+    ASSERT_TRUE(work.task.has_value());
+    EXPECT_EQ(work.task->plan(), other->plan());
+    scheduler.Finish(*work.task, work.task->run(), 1'000'000);
+  }
+  scheduler.CountOverdue(task, false);
+  StepScheduler::Work work = scheduler.Take(/*beside=*/true);
+  ASSERT_TRUE(work.task.has_value());
+  EXPECT_NE(work.task->plan(), other->plan());
+}
+
+TEST(StepSchedulerTest, ATaskOfCostlyExamplesHasFewHoweverSmallTheirRecords) {
+  const auto dataset = OpenTestDataset(TestShards({20}));
+  // Records of some hundred bytes; each example is some 7 million values.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText(
+          "dataset: 'test' num_cores: 1 global_batch: 20 "
+          "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+          "  transforms { resize { height: 1500 width: 1500 } } "
+          "  transforms { gamma { gamma_min: 2 gamma_max: 2 } } }"),
+      dataset);
+  ASSERT_THAT(plan, IsOk());
+  StepScheduler scheduler({.threads = 1});
+  const Stream stream = MustAdd(scheduler, *plan);
+  EXPECT_LE(MustTake(scheduler).examples().size() * (*plan)->example_elements(), 1 << 26);
 }
 
 TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
@@ -165,7 +300,7 @@ TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
   // The thread still writes to its memory.
   EXPECT_EQ(scheduler.buffers().used_bytes(), CostOf(*giant->plan()));
   EXPECT_FALSE(scheduler.Take().task.has_value());
-  scheduler.Finish(running, 1, absl::OkStatus());
+  Finish(scheduler, running, 1);
   EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
 }
 
@@ -176,16 +311,16 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   const Task second = MustTake(scheduler);
   const Task third = MustTake(scheduler);
   const Task fourth = MustTake(scheduler);
-  scheduler.Finish(third, 1, absl::DataLossError("third"));
-  scheduler.Finish(second, 1, absl::DataLossError("second"));
+  Finish(scheduler, third, 1, absl::DataLossError("third"));
+  Finish(scheduler, second, 1, absl::DataLossError("second"));
   EXPECT_FALSE(scheduler.Take().task.has_value());  // Nobody would get more.
   EXPECT_FALSE(scheduler.Next(*stream).has_value());
-  scheduler.Finish(first, 1, absl::OkStatus());
+  Finish(scheduler, first, 1);
   EXPECT_EQ(Deliver(scheduler, stream)->step(), 0);
   const auto second_failed = StatusIs(absl::StatusCode::kDataLoss, HasSubstr("second"));
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
-  scheduler.Finish(fourth, 1, absl::OkStatus());                         // Gives its memory back.
+  Finish(scheduler, fourth, 1);                                          // Gives its memory back.
   EXPECT_EQ(scheduler.buffers().used_bytes(), CostOf(*stream->plan()));  // That of the first.
 }
 
@@ -201,7 +336,7 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   // All slices are still written to: one is on its way back, and no second one.
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Take().task.has_value());
-  for (const Task& task : running) scheduler.Finish(task, 1, absl::OkStatus());
+  for (const Task& task : running) Finish(scheduler, task, 1);
   EXPECT_EQ(scheduler.buffers().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
   // What was taken away is begun again when there is room.
@@ -221,7 +356,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   ASSERT_GE(share, 4);
   const Stream holder = MustAdd(scheduler, plan);
   for (int64_t i = 0; i < share; ++i) {
-    scheduler.Finish(MustTake(scheduler), 1, absl::OkStatus());
+    Finish(scheduler, MustTake(scheduler), 1);
   }
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream starved = MustAdd(scheduler, whole);
@@ -261,7 +396,7 @@ int MakeAll(StepScheduler& scheduler) {
   int tasks = 0;
   for (StepScheduler::Work work = scheduler.Take(); work.task.has_value();
        work = scheduler.Take()) {
-    scheduler.Finish(*work.task, 1, absl::OkStatus());
+    Finish(scheduler, *work.task, 1);
     ++tasks;
   }
   return tasks;
@@ -295,7 +430,7 @@ TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
   EXPECT_EQ(MakeAll(scheduler), 3);  // As far as both look ahead: four slices a stream.
   EXPECT_EQ(Deliver(scheduler, a), nullptr);
   EXPECT_EQ(Deliver(scheduler, b), nullptr);
-  scheduler.Finish(task, 1, absl::OkStatus());
+  Finish(scheduler, task, 1);
   const std::shared_ptr<SharedSlice> of_a = Deliver(scheduler, a);
   const std::shared_ptr<SharedSlice> of_b = Deliver(scheduler, b);
   EXPECT_EQ(of_a, of_b);
@@ -318,7 +453,7 @@ TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
   // While it is made the other joins it, and looks ahead.
   const Task next = MustTake(scheduler);
   EXPECT_EQ(next.step(), 1);
-  EXPECT_EQ(scheduler.Finish(task, 1, absl::OkStatus()).size(), 2u);
+  EXPECT_EQ(Finish(scheduler, task, 1).size(), 2u);
 }
 
 TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
@@ -370,12 +505,30 @@ TEST(SliceSharingTest, AStreamGoesOnWithASliceThatTheOneThatBeganItHasLeft) {
   const Task second = MustTake(scheduler);
   EXPECT_EQ(first.data(), second.data());
   scheduler.Cancel(a);
-  scheduler.Finish(first, 1, absl::OkStatus());
-  scheduler.Finish(second, 1, absl::OkStatus());
+  Finish(scheduler, first, 1);
+  Finish(scheduler, second, 1);
   MakeAll(scheduler);
   const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, b);
   ASSERT_NE(slice, nullptr);
   EXPECT_EQ(slice->data(), first.data());
+}
+
+TEST(SliceSharingTest, WhatATurnLeavesCanBeMadeForWhoeverHasTheSlice) {
+  StepScheduler scheduler(Sharing());
+  const auto plan = MakePlan(4);
+  const Stream a = MustAdd(scheduler, plan);
+  const Stream b = MustAdd(scheduler, plan);
+  const Task task = MustTake(scheduler);
+  MakeAll(scheduler);
+  scheduler.Return(task, task.run(), 1);
+  scheduler.Cancel(a);
+  EXPECT_EQ(MakeAll(scheduler), 1);
+  const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, b);
+  ASSERT_NE(slice, nullptr);
+  EXPECT_EQ(slice->step(), 0);
+  // Who comes later finds it done.
+  const Stream c = MustAdd(scheduler, plan);
+  EXPECT_EQ(Deliver(scheduler, c), slice);
 }
 
 TEST(SliceSharingTest, AnErrorEndsAllThatWaitForTheSlice) {
@@ -393,7 +546,7 @@ TEST(SliceSharingTest, AnErrorEndsAllThatWaitForTheSlice) {
     tasks.push_back(*std::move(work.task));
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
-    scheduler.Finish(tasks[i], 1, i == 0 ? absl::DataLossError("damage") : absl::OkStatus());
+    Finish(scheduler, tasks[i], 1, i == 0 ? absl::DataLossError("damage") : absl::OkStatus());
   }
   for (const Stream& stream : {a, b}) {
     std::optional<Delivery> delivery = scheduler.Next(*stream);

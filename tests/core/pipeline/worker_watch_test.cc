@@ -77,6 +77,40 @@ TEST(WorkerWatchTest, ThreadsThatQueueForAProcessorDoNotBecomeMore) {
   EXPECT_EQ(machine.watch.limit(), 2);
 }
 
+TEST(WorkerWatchTest, BesideATaskThatIsOverdueOthersMayBegin) {
+  Machine machine(2, 4);
+  machine.watch.Begin(0, machine.now);
+  machine.watch.Begin(1, machine.now);
+  EXPECT_FALSE(machine.watch.MayBeginBeside());
+  machine.Pass({1, 1});
+  EXPECT_TRUE(machine.watch.IsOverdue(0));
+  EXPECT_FALSE(machine.watch.MayBegin());
+  EXPECT_TRUE(machine.watch.MayBeginBeside());
+  // As many as there shall be, and no more of them.
+  machine.watch.Begin(2, machine.now);
+  EXPECT_TRUE(machine.watch.MayBeginBeside());
+  machine.watch.Begin(3, machine.now);
+  EXPECT_FALSE(machine.watch.MayBeginBeside());
+  for (const int worker : {2, 3}) machine.watch.End(worker, machine.now);
+  machine.watch.End(0, machine.now);
+  EXPECT_FALSE(machine.watch.IsOverdue(0));
+  machine.watch.End(1, machine.now);
+  EXPECT_FALSE(machine.watch.MayBeginBeside());
+  machine.watch.Begin(0, machine.now);
+  EXPECT_FALSE(machine.watch.IsOverdue(0));
+}
+
+TEST(WorkerWatchTest, AThreadThatIsStuckIsNotOverdue) {
+  Machine machine(1, 2);
+  machine.watch.Begin(0, machine.now);
+  for (int i = 0; i < 20; ++i) machine.Pass({0, 0});
+  EXPECT_TRUE(machine.watch.IsStuck(0));
+  EXPECT_FALSE(machine.watch.IsOverdue(0));
+  EXPECT_TRUE(machine.watch.MayBegin());
+  machine.watch.Begin(1, machine.now);
+  EXPECT_FALSE(machine.watch.MayBeginBeside());
+}
+
 TEST(WorkerWatchTest, IdleTimeIsNotWaiting) {
   Machine machine(1, 8);
   for (int i = 0; i < 50; ++i) {

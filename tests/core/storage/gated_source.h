@@ -41,8 +41,14 @@ class Gate {
     MutexLock lock(mu_);
     return waiting_;
   }
+  // Reads that came so far.
+  int reads() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return reads_;
+  }
   void Pass() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
+    ++reads_;
     ++waiting_;
     if (waiting_ >= crowd_) {
       open_ = true;
@@ -58,6 +64,7 @@ class Gate {
   bool open_ ABSL_GUARDED_BY(mu_) = true;
   int crowd_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  int reads_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 class GatedSource final : public ByteSource {
