@@ -435,8 +435,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanStream(
 }
 
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
-    const v1::StreamStepsRequest& request, std::shared_ptr<const FeedPlan> plan, StepRange& range,
-    StreamSlots& slots) {
+    const v1::StreamStepsRequest& request, std::shared_ptr<const FeedPlan> plan, std::string peer,
+    StepRange& range, StreamSlots& slots) {
   const bool all_cores = request.core_begin() == 0 && request.core_end() == 0;
   range = {.first_step = request.first_step(),
            .count = request.count(),
@@ -450,8 +450,11 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
   if (slots.session != nullptr && plan->layout().slice_bytes() < kMinSlotBytes) {
     slots = {.not_shared = v1::SLICES_TOO_SMALL};
   }
-  if (slots.session == nullptr) return engine_.Open(plan, range);
-  return engine_.Open(plan, range, {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes});
+  StreamMemory memory;
+  if (slots.session != nullptr) {
+    memory = {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes};
+  }
+  return engine_.Open(std::move(plan), range, memory, std::move(peer));
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
@@ -482,8 +485,9 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   // must not all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
   const bool anonymous = asker->caller.anonymous();
-  const std::string identity = absl::StrCat("identity '", asker->caller.identity, "'");
-  if (!running_.Add({.peer = anonymous ? HostOfPeer(context->peer()) : identity,
+  const std::string peer = anonymous ? std::string(HostOfPeer(context->peer()))
+                                     : absl::StrCat("identity '", asker->caller.identity, "'");
+  if (!running_.Add({.peer = peer,
                      .credentials = std::move(asker->credentials),
                      .datasets = DatasetsOf(parsed.spec()),
                      .handle = handle})) {
@@ -498,7 +502,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   ++counters_.active_streams;
   StepRange range;
   StreamSlots slots;
-  absl::StatusOr<std::unique_ptr<StepStream>> stream = OpenStream(parsed, *plan, range, slots);
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      OpenStream(parsed, *plan, peer, range, slots);
   if (!stream.ok()) {
     running_.Remove(*handle);
     --counters_.active_streams;

@@ -78,7 +78,7 @@ class FeedService final
   RefusalLog& refusals() { return refusals_; }
 
   // See StepEngine.
-  bool HasStuckReads() const { return engine_.HasStuckThreads(); }
+  bool StopWork(absl::Duration patience) { return engine_.CancelAll(patience); }
 
   grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
                                          const v1::ListDatasetsRequest* request,
@@ -111,7 +111,8 @@ class FeedService final
   // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
                                                          std::shared_ptr<const FeedPlan> plan,
-                                                         StepRange& range, StreamSlots& slots);
+                                                         std::string peer, StepRange& range,
+                                                         StreamSlots& slots);
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
                                                      const absl::Status& status, LogFields about);
   // Ends a call that has one answer. `about` is for the log; the client is added.

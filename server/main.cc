@@ -247,15 +247,20 @@ absl::Status Run(const Flags& flags, EventLog& events) {
        absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
-  const bool drained = server->Drain(absl::Seconds(flags.drain_timeout_s));
+  // What is left of the timeout is for threads that still compute: they see each row or so that
+  // nobody waits any more.
+  const absl::Duration timeout = absl::Seconds(flags.drain_timeout_s);
+  const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
+  const bool drained = server->Drain(timeout - patience);
   events.Flush();
   if (drained) {
     tell(LogLevel::kInfo, "drained");
   } else {
     tell(LogLevel::kWarn, "a client has stopped reading; hung up on it");
   }
-  if (server->HasStuckReads()) {
-    tell(LogLevel::kWarn, "a read of a shard hangs; leaving without it");
+  if (!server->StopWork(patience)) {
+    tell(LogLevel::kWarn,
+         "a thread still works, most likely because its read of a shard hangs; leaving without it");
     spdlog::shutdown();
     std::_Exit(kExitOk);
   }

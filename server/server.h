@@ -79,9 +79,10 @@ class Server {
   // OK if this process may open as many files as it may come to need (server/open_files.h).
   const absl::Status& open_files() const { return open_files_; }
 
-  // Whether a read of a shard hangs. Then the destructor waits for it, so a program that wants to
-  // end calls _Exit.
-  bool HasStuckReads() const { return service_->HasStuckReads(); }
+  // Ends the work for all streams. False if a thread is still at it after `patience`: its read
+  // hangs, most likely. The destructor would wait for it, so a program that wants to end calls
+  // _Exit.
+  bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
   // To be called each second or so, by one thread: what door and services do from time to time.
   void Tick() {
