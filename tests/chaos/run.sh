@@ -7,7 +7,7 @@
 #   tests/chaos/run.sh --soak [SECONDS]  faults at random for so long (600): memory must not grow
 #   tests/chaos/run.sh --seed N [..]     repeats what a failure named
 #   tests/chaos/run.sh [..] SCENARIO..   only these: peers, security, storage, network, servers,
-#                                        overload, partition
+#                                        overload, costly, partition
 #
 # SYSTOLE_CHAOS_PRESET is the build to use (default: release; asan is another).
 set -euo pipefail
@@ -28,7 +28,7 @@ while [[ $# -gt 0 ]]; do
       export SYSTOLE_CHAOS_SEED=${2:?--seed wants a number}
       shift
       ;;
-    peers | security | storage | network | servers | overload | partition) scenarios+=("$1") ;;
+    peers | security | storage | network | servers | overload | costly | partition) scenarios+=("$1") ;;
     *)
       sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
       exit 2
@@ -37,7 +37,7 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 if [[ ${#scenarios[@]} -eq 0 ]]; then
-  scenarios=(peers security storage network servers overload)
+  scenarios=(peers security storage network servers overload costly)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,0 +1,118 @@
+// Requests that are legal and cost a server as much as a request may. Others keep their bytes and
+// their part of the threads, a cancelled feed leaves them at once, and the server ends when it is
+// told to.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kEndless[] = "100000000";
+
+class CostlyTest : public ChaosTest {
+ protected:
+  // A server of two identities: "trainer", whose feeds are held against the undisturbed run, and
+  // "costly".
+  void SetUp() override {
+    ChaosTest::SetUp();
+    std::string identities;
+    for (const std::string name : {"trainer", "costly"}) {
+      const Finished drawn = RunSystole({"token", "--name", name, "--file", folder_ / "tokens"});
+      ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+      std::filesystem::permissions(folder_.Write(name + ".token", drawn.out),
+                                   std::filesystem::perms::owner_read);
+      absl::StrAppend(&identities, "identities { name: '", name, "' token_names: '", name,
+                      "' may { read: 'raw' status: true } }\n");
+    }
+    const std::string config = folder_.Write(
+        "config.textproto",
+        absl::StrCat("access { token_file: '", folder_ / "tokens", "'\n", identities, "}\n"));
+    AddServer({"--config", config, "--drain-timeout", "2"});
+  }
+
+  std::string TokenOf(const std::string& name) const { return folder_ / (name + ".token"); }
+
+  // An example takes half a second of a thread: 60 million values, nearly all that transforms may
+  // make outside of the fused pass. A step is one slice of 64 of them.
+  static std::string CostlySpec(int seed) {
+    std::string spec = absl::StrCat(
+        "dataset: 'raw' global_batch: 64 num_cores: 1 seed: ", seed,
+        " outputs { name: 'x' feature: 'record' shape: [64, 512, 1] dtype: FLOAT32 "
+        "transforms { decode_raw {} } transforms { resize { height: 2000 width: 2000 } } ");
+    for (int i = 0; i < 14; ++i) {
+      spec += "transforms { gamma { gamma_min: 0.9 gamma_max: 1.1 } } ";
+    }
+    return spec + "transforms { crop { height: 2 width: 2 } } }";
+  }
+
+  std::unique_ptr<Process> StartCostly(int seed) {
+    const std::string spec =
+        folder_.Write(absl::StrCat("costly-", seed, ".textproto"), CostlySpec(seed));
+    return std::make_unique<Process>(
+        std::vector<std::string>{SystoleProgram(), "feed", "--server", Servers(), "--spec", spec,
+                                 "--steps", kEndless, "--token-file", TokenOf("costly")});
+  }
+
+  // Streams that the server has opened so far.
+  int StreamsOpened() { return CountOf(server(0).err(), " opened"); }
+
+ private:
+  static int CountOf(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+};
+
+TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
+  const int feeds = Times(4, 64);
+  std::vector<std::unique_ptr<Process>> costly;
+  for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
+  ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= feeds; }));
+  // All costly feeds of a peer together have half of the only thread; before, each had as much as
+  // this one, and in pieces of eight examples.
+  const int steps = Times(20, 200);
+  const auto feed = StartFeed(steps, {"--token-file", TokenOf("trainer")});
+  ExpectUndisturbed(*feed, steps);
+  // While they still are served.
+  server(0).Signal(SIGTERM);
+  EXPECT_EQ(server(0).Wait().exit_code, 0);
+  for (const auto& process : costly) EXPECT_TRUE(process->IsRunning());  // They look for another.
+  Restart(0);
+}
+
+TEST_F(CostlyTest, ACancelledFeedLeavesTheThread) {
+  auto costly = StartCostly(1);
+  ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= 1; }));
+  costly->Signal(SIGKILL);
+  costly->Wait();
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(server(0).err(), " ended"); }));
+  const auto feed = StartFeed(10, {"--token-file", TokenOf("trainer")});
+  ExpectUndisturbed(*feed, 10);
+}
+
+TEST_F(CostlyTest, WhatWouldCostMoreIsRefusedWithWhatMakesItSo) {
+  const std::string spec = folder_.Write(
+      "group.textproto", absl::StrCat(CostlySpec(1), " mix { group: 64 images: 'x' mixup {} }"));
+  const Finished refused = RunSystole({"feed", "--server", Servers(), "--spec", spec,
+                                       "--token-file", TokenOf("costly"), "--steps", "1"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("mix has a group of 64 examples"));
+  EXPECT_THAT(refused.err, HasSubstr("the largest part is output 'x'"));
+}
+
+}  // namespace
+}  // namespace systole
