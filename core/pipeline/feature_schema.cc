@@ -106,7 +106,7 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
 }
 
 // Makes of the default what is made of a record's values, as far as it can fail.
-absl::Status MakeDefault(const OutputPlan& output) {
+absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
   const Program* const program = output.program.program.get();
   Value value;
   if (output.source == Source::kBytes) {
@@ -115,11 +115,9 @@ absl::Status MakeDefault(const OutputPlan& output) {
     if (const int64_t wanted = program->input_bytes().value_or(bytes); wanted != bytes) {
       return absl::InvalidArgumentError(absl::StrCat(bytes, " bytes, want ", wanted));
     }
-    if (const std::optional<ImageSize> image = SizeOfImage(value.bytes);
-        image.has_value() && image->pixels() > kMaxDefaultPixels) {
-      return absl::InvalidArgumentError(absl::StrCat("an image of ", image->height, " x ",
-                                                     image->width, ", want at most ",
-                                                     kMaxDefaultPixels, " pixels"));
+    if (const std::optional<ImageSize> image = SizeOfImage(value.bytes); image.has_value()) {
+      if (image->pixels() > pixels_left) return absl::OkStatus();
+      pixels_left -= image->pixels();
     }
     // The decode alone: what follows may be large.
     return program->steps()[0].operation->Apply(std::move(value), {}).status();
@@ -203,9 +201,9 @@ void SpreadDefault(const OutputPlan& output, std::vector<float>& floats) {
   Spread(output.default_values->floats, output.stored_elements, floats);
 }
 
-absl::Status CheckDefault(const OutputPlan& output) {
+absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left) {
   if (!output.default_values.has_value()) return absl::OkStatus();
-  const absl::Status fits = MakeDefault(output);
+  const absl::Status fits = MakeDefault(output, pixels_left);
   if (fits.ok()) return fits;
   return absl::InvalidArgumentError(absl::StrCat("default_value: ", fits.message()));
 }

@@ -17,9 +17,9 @@ namespace systole {
 
 // Most bytes of the default value of a bytes feature. Every feed holds its own.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
-// Most pixels of a default that is an image: the thread that answers a client's question decodes
-// it.
-inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 22;
+// Most pixels of a spec's defaults that are decoded to check them: the thread that answers a
+// client's question does it. Of larger images the header is read.
+inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
 // Most values that a default stands for. They are made anew for each record that lacks them.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
@@ -38,10 +38,11 @@ absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPl
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
-// Whether the default is one that a record could have. REQUIRES: the output is compiled, and making
-// an example of it is bounded.
+// Whether the default is one that a record could have, as far as it is looked at: an image is
+// decoded if `pixels_left` has its pixels, which are taken from there. REQUIRES: the output is
+// compiled, and making an example of it is bounded.
 //   InvalidArgument  as above.
-absl::Status CheckDefault(const OutputPlan& output);
+absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 
 // The room for a list. Sets stored_elements, shape, dtype and padded. REQUIRES:
 // output.has_padded(), source and stored_shape are set.

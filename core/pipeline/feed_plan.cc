@@ -251,8 +251,9 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
                    std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
   // Now that making an example is known to be bounded.
+  int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
-    const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)]);
+    const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)], pixels_left);
     if (fits.ok()) continue;
     return absl::Status(fits.code(), absl::StrCat("output '", ForeignName(spec.outputs(i).name()),
                                                   "': ", fits.message()));

@@ -327,20 +327,29 @@ TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
       "7");
 }
 
-TEST(DefaultValueTest, ALargeImageIsRefused) {
-  v1::FeedSpec spec = SpecFromText(
-      "dataset: 'test' global_batch: 1 num_cores: 1 outputs { name: 'x' feature: 'a' dtype: UINT8 "
-      "transforms { decode_jpeg {} } transforms { resize { height: 8 width: 8 } } "
-      "default_value {} }");
-  const auto plan_of = [&spec](int height) {
-    const std::vector<uint8_t> grey(static_cast<size_t>(height) * 2048, 7);
-    spec.mutable_outputs(0)->mutable_default_value()->set_bytes(*EncodeJpeg(grey, 2048, height, 1));
+TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
+  // The second half of the last file is missing: whoever decodes it finds out.
+  const auto status_of = [](int height, int outputs) {
+    const std::vector<uint8_t> grey(static_cast<size_t>(height) * 512, 7);
+    const std::string whole = *EncodeJpeg(grey, 512, height, 1);
+    v1::FeedSpec spec = SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1");
+    for (int i = 0; i < outputs; ++i) {
+      v1::Output& output = *spec.add_outputs();
+      output = SpecFromText(
+                   "outputs { feature: 'a' dtype: UINT8 transforms { decode_jpeg {} } "
+                   "transforms { resize { height: 8 width: 8 } } }")
+                   .outputs(0);
+      output.set_name(absl::StrCat("x", i));
+      output.mutable_default_value()->set_bytes(
+          i + 1 == outputs ? whole.substr(0, whole.size() - 100) : whole);
+    }
     return FeedPlan::Create(spec, OpenTestDataset(TestShards({1}))).status();
   };
-  EXPECT_THAT(plan_of(2048), IsOk());
-  EXPECT_THAT(plan_of(2049),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("default_value: an image of 2049 x 2048, want at most 4194304")));
+  EXPECT_THAT(status_of(512, 1), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
+  EXPECT_THAT(status_of(513, 1), IsOk());
+  // Those of all outputs count.
+  EXPECT_THAT(status_of(256, 2), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
+  EXPECT_THAT(status_of(256, 3), IsOk());
 }
 
 TEST(DefaultValueTest, AFewBytesOfSpecTakeNoMemory) {
