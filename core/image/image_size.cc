@@ -10,7 +10,9 @@ std::optional<ImageSize> SizeOfImage(absl::string_view file) {
   if (LooksLikePng(file)) {
     const absl::StatusOr<PngInfo> info = ReadPngHeader(file, /*channels=*/3);
     if (!info.ok()) return std::nullopt;
-    return ImageSize{.height = info->height, .width = info->width};
+    const ImageSize size = {.height = info->height, .width = info->width};
+    // The PNG decoder has no limit of its own.
+    return size.pixels() <= JpegDecoderOptions().max_pixels ? std::optional(size) : std::nullopt;
   }
   absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
   if (!decoder.ok()) return std::nullopt;

@@ -1,0 +1,44 @@
+#include "core/image/image_size.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/image/jpeg_encoder.h"
+#include "gtest/gtest.h"
+#include "tests/core/image/png_builder.h"
+
+namespace systole {
+namespace {
+
+// The header of a PNG, as large as it says, and no pixel.
+std::string PngHeader(uint32_t width, uint32_t height) {
+  const std::string kind = {8, 2, 0, 0, 0};
+  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", BigEndian(width) + BigEndian(height) + kind) +
+         PngChunk("IDAT", "");
+}
+
+TEST(ImageSizeTest, IsWhatTheHeaderSays) {
+  const std::vector<uint8_t> pixels(size_t{7} * 5 * 3);
+  const std::optional<ImageSize> jpeg = SizeOfImage(*EncodeJpeg(pixels, 7, 5, 3, {}));
+  ASSERT_TRUE(jpeg.has_value());
+  EXPECT_EQ(jpeg->width, 7);
+  EXPECT_EQ(jpeg->height, 5);
+  const std::optional<ImageSize> png = SizeOfImage(PngHeader(70, 50));
+  ASSERT_TRUE(png.has_value());
+  EXPECT_EQ(png->width, 70);
+  EXPECT_EQ(png->height, 50);
+}
+
+// Else one damaged header in a dataset's sample would have every feed of it refused as too costly.
+TEST(ImageSizeTest, OfWhatIsNeverDecodedThereIsNone) {
+  EXPECT_TRUE(SizeOfImage(PngHeader(1 << 13, 1 << 12)).has_value());
+  EXPECT_FALSE(SizeOfImage(PngHeader(1 << 13, (1 << 12) + 1)).has_value());
+  EXPECT_FALSE(SizeOfImage(PngHeader(1 << 20, 1 << 20)).has_value());
+  EXPECT_FALSE(SizeOfImage("").has_value());
+  EXPECT_FALSE(SizeOfImage("no image").has_value());
+}
+
+}  // namespace
+}  // namespace systole
