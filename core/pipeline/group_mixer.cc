@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/batch/slice_layout.h"
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/canonical_nan.h"
 #include "core/status/check.h"
@@ -177,6 +178,7 @@ void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
     const Values values(layout.tensors()[static_cast<size_t>(tensor.tensor)], slice);
     for (int64_t row = 0; row < tensor.rows; ++row) {
       for (int64_t at = 0; at < tensor.row_elements; at += kRun) {
+        if (InterruptRequested()) return;
         const Columns run = {.begin = at, .end = std::min(at + kRun, tensor.row_elements)};
         MixRun(tensor, values, row, run, begin, draws);
       }

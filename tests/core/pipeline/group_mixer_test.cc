@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/pipeline/step_engine.h"
 #include "gmock/gmock.h"
@@ -441,6 +442,26 @@ TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
   }
   EXPECT_EQ(masked, 2);
   EXPECT_EQ(alone, 2);
+}
+
+// A group may have a billion values, so a thread looks now and then whether they are still wanted.
+TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
+  const Plan plan = MakePlan(MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}"),
+                             OpenTestDataset(TestShards({10})));
+  const std::vector<MixDraw> draws(5, {.kind = Kind::kMixup, .own_share = 0.5});
+  const auto bytes = static_cast<size_t>(plan->layout().slice_bytes());
+  std::vector<uint8_t> slice(bytes);
+  for (size_t i = 0; i < bytes; ++i) slice[i] = static_cast<uint8_t>(i % 61);
+  const std::vector<uint8_t> before = slice;
+  {
+    InterruptFlag unwanted;
+    unwanted.Raise();
+    const InterruptScope scope(unwanted);
+    MixGroup(*plan->mix(), plan->layout(), 0, draws, slice.data());
+  }
+  EXPECT_TRUE(slice == before);
+  MixGroup(*plan->mix(), plan->layout(), 0, draws, slice.data());
+  EXPECT_FALSE(slice == before);
 }
 
 TEST(GroupMixerTest, AFeedThatFailsFailsAsWithoutMixing) {
