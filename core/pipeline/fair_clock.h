@@ -13,8 +13,10 @@
 // So the times of the two are never more than L apart, as long as what is charged is what it costs;
 // and neither had more than 2 L more than the other since any moment of this time (Theorem 1
 // there). With T threads T pieces are under way whose cost is not known, so it is (T + 1) L in
-// place of L. The rate at which all are served does not come in. So the same holds one level down,
-// for the streams of a peer by what the peer gets.
+// place of L, where L is also the most that a piece is charged with. That is a turn and a unit: a
+// piece may have units for many turns, but what a turn leaves of it is given back. The rate at
+// which all are served does not come in. So the same holds one level down, for the streams of a
+// peer by what the peer gets.
 //
 // What is owed stays: a peer whose streams are all closed is remembered until the others have had
 // as much. Otherwise it would pay for nothing by closing a stream after each piece.
@@ -26,6 +28,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +49,9 @@ class FairClock {
  public:
   // Peers without a stream that are remembered. Then the one that owes least is forgotten.
   static constexpr size_t kMaxDebtors = 1024;
+
+  // A piece is given back after the unit with which it has cost `turn`.
+  explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
 
   // One stream's. Only the clock touches it.
   class Account {
@@ -100,7 +106,8 @@ class FairClock {
 
   // Takes a piece of `units` for the stream. Returns what it is charged with for now.
   double Take(Account& account, int64_t units) {
-    const double charged = account.unit_cost_ * static_cast<double>(units);
+    const double unit_cost = account.unit_cost_;
+    const double charged = std::min(unit_cost * static_cast<double>(units), turn_ + unit_cost);
     Peer& peer = *account.peer_;
     ++peer.under_way;
     now_ = std::max(now_, peer.time);
@@ -142,6 +149,7 @@ class FairClock {
     }
   }
 
+  const double turn_;
   double now_ = 0;  // The largest time of a peer when work was taken for it.
   int64_t peers_open_ = 0;
   std::map<std::string, std::shared_ptr<Peer>> peers_;

@@ -57,7 +57,8 @@ StepScheduler::StepScheduler(const StepSchedulerOptions& options)
       share_slices_(options.share_slices),
       buffers_({.budget_bytes = options.memory_budget_bytes,
                 .max_sealed = options.max_sealed_slices,
-                .overhead_bytes = kSliceOverheadBytes}) {}
+                .overhead_bytes = kSliceOverheadBytes}),
+      clock_(options.turn) {}
 
 absl::Status StepScheduler::Add(const StreamPtr& stream) {
   if (stream->cost_bytes_ > buffers_.budget_bytes()) {

@@ -56,6 +56,8 @@ struct StepSchedulerOptions {
   int max_sealed_slices = std::numeric_limits<int>::max();
   // Whether streams of one plan share slices.
   bool share_slices = false;
+  // What a thread works at before it gives back what is left, in the unit of costs.
+  double turn = std::numeric_limits<double>::infinity();
 };
 
 class ScheduledStream;

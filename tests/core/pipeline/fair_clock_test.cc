@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -170,6 +172,32 @@ TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABo
   }
   EXPECT_EQ(clock.peers(), 0);
   EXPECT_LE(clock.peers_known(), FairClock::kMaxDebtors);
+}
+
+// Each piece has units for a hundred turns, and is given back after one. Eight are under way.
+TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
+  FairClock clock(/*turn=*/1);
+  Party old(clock, Peer(0), 1);
+  Party fresh(clock, Peer(1), 1);
+  clock.SetWants(fresh.account, false);
+  std::deque<std::pair<Party*, double>> under_way;
+  const auto serve = [&](const std::vector<Party*>& parties, int pieces) {
+    for (int i = 0; i < pieces; ++i) {
+      Party& next = First(parties);
+      under_way.emplace_back(&next, clock.Take(next.account, 100));
+      if (under_way.size() < 8) continue;
+      const auto [party, charged] = under_way.front();
+      under_way.pop_front();
+      FairClock::Finish(party->account, 1, charged, party->cost);
+      party->had += party->cost;
+    }
+  };
+  serve({&old}, 100);
+  clock.SetWants(fresh.account, true);
+  old.had = 0;
+  serve({&old, &fresh}, 200);
+  EXPECT_NEAR(old.had, 100, 18);
+  EXPECT_NEAR(fresh.had, 100, 18);
 }
 
 // What the header promises: peers that want all the time are never further apart than two pieces,
