@@ -1,6 +1,7 @@
 #include "core/pipeline/step_scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "core/pipeline/task_size.h"
@@ -94,9 +95,12 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
       work.more = true;
       return work;
     }
-    // What is nearest to be delivered, first.
-    const auto with_more = std::find_if(stream->pending_.begin(), stream->pending_.end(),
-                                        [](const auto& slice) { return slice->has_more(); });
+    // What is nearest to be delivered, first. Of a thousand small slices none is looked at, unless
+    // something was given back.
+    const auto with_more = stream->returned_ == 0
+                               ? std::prev(stream->pending_.end())
+                               : std::find_if(stream->pending_.begin(), stream->pending_.end(),
+                                              [](const auto& slice) { return slice->has_more(); });
     const std::shared_ptr<SharedSlice> slice = *with_more;
     ExampleRun run;
     ChangeRuns(*slice, [&] { run = slice->Take(stream->task_size_); });
