@@ -25,8 +25,8 @@ namespace {
 using Task = StepScheduler::Task;
 using Slice = std::shared_ptr<SharedSlice>;
 
-constexpr int kSeeds = 40;
-constexpr int kActions = 3000;
+constexpr int kSeeds = 200;
+constexpr int kActions = 2000;
 constexpr int kThreads = 6;
 constexpr int kPeers = 4;
 constexpr int kMaxConsumers = 10;
@@ -37,7 +37,7 @@ std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset
                                          int cores, const std::string& mix = "") {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
       SpecFromText(absl::StrCat(
-          "dataset: 'test' tail: PAD global_batch: ", batch, " num_cores: ", cores,
+          "dataset: 'test' epochs: 8 tail: PAD global_batch: ", batch, " num_cores: ", cores,
           " outputs { name: 'x' feature: 'path' shape: [1, 3, 1] dtype: FLOAT32 } ", mix)),
       dataset);
   EXPECT_THAT(plan, IsOk());
@@ -56,10 +56,11 @@ std::shared_ptr<Dataset> LargeRecords() {
   return OpenTestDataset({builder.Build()});
 }
 
-// Whether example `number` of a slice fails: always or never, whoever makes it and when.
+// Whether example `number` of a slice fails: always or never, whoever makes it and when. In one
+// slice of eleven some do.
 bool Fails(const FeedPlan& plan, int64_t step, int core, int64_t number) {
-  const int64_t batch = plan.layout().per_core_batch();
-  return (step * 7919 + core * 104729 + number * 131 + batch) % 1201 == 0;
+  const int64_t slice = step * 7 + core * 3 + plan.layout().per_core_batch();
+  return slice % 11 == 0 && (number + step) % 13 == 5;
 }
 
 struct Consumer {
@@ -84,7 +85,7 @@ class Model {
       : shares_(seed % 2 == 0),
         random_(static_cast<uint32_t>(seed)),
         scheduler_({.threads = 3, .memory_budget_bytes = kBudgetBytes, .share_slices = shares_}) {
-    plans_ = {MakePlan(dataset, 4, 1), MakePlan(dataset, 40, 2), MakePlan(dataset, 100, 1),
+    plans_ = {MakePlan(dataset, 100, 1), MakePlan(dataset, 40, 2), MakePlan(dataset, 4, 1),
               MakePlan(dataset, 48, 2, "mix { group: 3 images: 'x' mixup {} }")};
   }
 
@@ -137,7 +138,8 @@ class Model {
 
   void Open() {
     if (consumers_.size() == kMaxConsumers) return;
-    const auto& plan = plans_[static_cast<size_t>(Pick(std::ssize(plans_)))];
+    // Mostly one plan, and steps that others are at.
+    const auto& plan = plans_[Pick(2) == 0 ? 0 : static_cast<size_t>(Pick(std::ssize(plans_)))];
     auto consumer = std::make_unique<Consumer>();
     StepRange& range = consumer->range;
     range = {.first_step = Pick(3), .count = 1 + Pick(12), .stride = 1 + Pick(2)};
