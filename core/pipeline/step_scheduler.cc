@@ -85,7 +85,8 @@ void StepScheduler::CountOverdue(const Task& task, bool overdue) {
 StepScheduler::Work StepScheduler::Take(bool beside) {
   Work work;
   while (true) {
-    const auto [stream, wanting] = Choose(beside);
+    const Choice choice = Choose(beside);
+    const StreamPtr& stream = choice.stream;
     if (stream == nullptr) return work;
     if (!HasMore(*stream)) Begin(*stream);
     if (!HasMore(*stream)) {
@@ -106,7 +107,7 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
     ChangeRuns(*slice, [&] { run = slice->Take(stream->task_size_); });
     work.task = Task(stream, slice, std::move(run));
     work.task->charged_ = clock_.Take(stream->account_, work.task->units());
-    work.more = wanting > 1 || HasMore(*stream) || MayBegin(*stream);
+    work.more = choice.wanting > 1 || HasMore(*stream) || MayBegin(*stream);
     return work;
   }
 }
