@@ -25,7 +25,7 @@ namespace {
 using Task = StepScheduler::Task;
 using Slice = std::shared_ptr<SharedSlice>;
 
-constexpr int kSeeds = 200;
+constexpr int kSeeds = 400;
 constexpr int kActions = 2000;
 constexpr int kThreads = 6;
 constexpr int kPeers = 4;
