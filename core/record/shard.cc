@@ -188,8 +188,12 @@ absl::Status Shard::ReadInPlace(absl::Span<const int64_t> records, const MappedR
       const absl::StatusOr<absl::string_view> payload =
           CheckFrame(record, mapped.bytes().substr(span.offset, span.size));
       if (payload.ok() && !mapped.failed()) {
-        SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
-        if (!mapped.failed()) continue;
+        const absl::Status wants_more = callback(place, payload);
+        // Also of the last record that it wants: what it made of it is not to be used.
+        if (!mapped.failed()) {
+          SYSTOLE_RETURN_IF_ERROR(wants_more);
+          continue;
+        }
         SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
         return absl::UnavailableError(
             absl::StrCat(Place(record), " could not be read to its end; look at the machine's ",

@@ -68,7 +68,7 @@ class Shard {
 
   // Called for each record asked for, with its place in `records` and its payload (valid only
   // during the call) or the error that ReadRecord has for it. A return value that is not OK ends
-  // ReadRecords.
+  // ReadRecords, which returns it, unless the bytes of this very call could not be trusted.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 

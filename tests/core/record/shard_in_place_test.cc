@@ -142,9 +142,11 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   }
 }
 
-// Cuts the file under the callback of record 1, which then reads on, and calls `and_then`.
+// Cuts the file under the callback of record 1, which then reads on, calls `and_then` and returns
+// `said`.
 absl::Status ReadWhileCut(const Shard& shard, const std::string& path,
-                          const std::function<void()>& and_then, std::vector<size_t>& called) {
+                          const std::function<void()>& and_then, std::vector<size_t>& called,
+                          const absl::Status& said = absl::OkStatus()) {
   AlignedBuffer scratch;
   return shard.ReadRecords({0, 1, 2}, RecordBytes::kInPlace, 0, scratch,
                            [&](size_t place, absl::StatusOr<absl::string_view> payload) {
@@ -153,6 +155,7 @@ absl::Status ReadWhileCut(const Shard& shard, const std::string& path,
                                std::filesystem::resize_file(path, 0);
                                EXPECT_EQ(std::string(*payload), std::string(10'000, '\0'));
                                and_then();
+                               return said;
                              }
                              return absl::OkStatus();
                            });
@@ -190,6 +193,24 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
                              HasSubstr("storage"), HasSubstr("try again"))));
   EXPECT_THAT(called, ElementsAre(0, 1));
   EXPECT_THAT(Calls(shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
+}
+
+// Who wants no more records uses those that it was given.
+TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::string bytes = ReadWholeFile(path);
+  const std::filesystem::file_time_type written = std::filesystem::last_write_time(path);
+  const Shard shard = MustOpen(path);
+  std::vector<size_t> called;
+  const auto put_back = [&] {
+    folder.Write("a.tfrecord", bytes);
+    std::filesystem::last_write_time(path, written);
+  };
+  EXPECT_THAT(ReadWhileCut(shard, path, put_back, called, absl::CancelledError("enough")),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record 1 at byte offset 10016")));
+  EXPECT_THAT(called, ElementsAre(0, 1));
 }
 
 TEST(ReadInPlaceTest, ShardRewrittenAndCutAllTheTimeIsAnErrorOrWhatItHolds) {
