@@ -1,5 +1,7 @@
 #include "server/access/access_control.h"
 
+#include <utility>
+
 #include "absl/memory/memory.h"
 #include "core/status/status_macros.h"
 
@@ -7,12 +9,13 @@ namespace systole {
 
 absl::StatusOr<std::shared_ptr<AccessControl>> AccessControl::Create(const v1::AccessConfig& config,
                                                                      std::set<std::string> datasets,
-                                                                     WallClock clock) {
+                                                                     WallClock clock,
+                                                                     MonotonicClock monotonic) {
   // Before the file is looked for: the configuration's own faults are told first.
   SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy without_tokens,
                            AccessPolicy::Create(config, datasets, TokenTable()));
-  const std::shared_ptr<AccessControl> control =
-      absl::WrapUnique(new AccessControl(config, std::move(datasets), std::move(clock)));
+  const std::shared_ptr<AccessControl> control = absl::WrapUnique(
+      new AccessControl(config, std::move(datasets), std::move(clock), std::move(monotonic)));
   {
     MutexLock lock(control->mu_);
     control->policy_ = std::make_shared<const AccessPolicy>(std::move(without_tokens));
@@ -30,9 +33,18 @@ absl::Status AccessControl::Reload() {
   if (config_.token_file().empty()) return absl::OkStatus();
   // Looked at before it is read: a change in between is seen by the next call.
   const TokenFileIdentity now = IdentityOfTokenFile(config_.token_file());
-  if (looked_at_ == now) return absl::OkStatus();
+  if (looked_at_ == now && !empty_since_.has_value()) return absl::OkStatus();
   looked_at_ = now;
+  const std::optional<absl::Duration> empty_since = std::exchange(empty_since_, std::nullopt);
   SYSTOLE_ASSIGN_OR_RETURN(TokenTable tokens, ReadTokenFile(config_.token_file()));
+  if (tokens.entries().empty() && has_tokens_) {
+    const absl::Duration since = empty_since.value_or(monotonic_());
+    if (monotonic_() - since < kEmptyFileCountsAfter) {
+      empty_since_ = since;
+      return absl::OkStatus();
+    }
+  }
+  has_tokens_ = !tokens.entries().empty();
   SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy policy,
                            AccessPolicy::Create(config_, datasets_, std::move(tokens)));
   MutexLock lock(mu_);

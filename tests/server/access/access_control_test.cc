@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -59,6 +60,79 @@ TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   EXPECT_THAT((*access)->Reload(), IsOk());
   EXPECT_FALSE(is_good(*first));
   EXPECT_TRUE(is_good(*second));
+}
+
+// A server's access by the tokens of a file, and a clock that stands until it is turned.
+struct Guarded {
+  // As `Create` finds it, the file holds `tokens`.
+  explicit Guarded(const std::string& tokens) : path(folder / "tokens") {
+    Write(tokens);
+    v1::AccessConfig config;
+    config.set_token_file(path);
+    v1::IdentityConfig& identity = *config.add_identities();
+    identity.set_name("a");
+    identity.add_token_names("a");
+    identity.mutable_may()->add_read("*");
+    absl::StatusOr<std::shared_ptr<AccessControl>> created = AccessControl::Create(
+        config, {"cats"}, [] { return absl::UnixEpoch(); }, [this] { return now; });
+    EXPECT_THAT(created, IsOk());
+    access = *std::move(created);
+  }
+
+  // In place: no other file takes the name.
+  void Write(const std::string& tokens) {
+    folder.Write("tokens", tokens);
+    ::chmod(path.c_str(), 0600);
+  }
+  bool LetsIn(const std::string& token) {
+    EXPECT_THAT(access->Reload(), IsOk());
+    return access->policy()->Identify({.token = HashOfToken(token)}, access->Now()).ok();
+  }
+
+  const TempFolder folder;
+  const std::string path;
+  absl::Duration now = absl::Hours(1);
+  std::shared_ptr<AccessControl> access;
+};
+
+std::string Line(const std::string& token) {
+  return TokenLine({.name = "a", .hash = HashOfToken(token)});
+}
+
+TEST(AccessControlTest, AFileWithoutTokensCountsOnlyAfterAWhile) {
+  for (const std::string nothing : {"", "# Tokens of the day.\n"}) {
+    Guarded guarded(Line("one"));
+    guarded.Write(nothing);
+    EXPECT_TRUE(guarded.LetsIn("one"));
+    guarded.now += kEmptyFileCountsAfter - absl::Milliseconds(1);
+    EXPECT_TRUE(guarded.LetsIn("one"));
+    guarded.now += absl::Milliseconds(1);
+    EXPECT_FALSE(guarded.LetsIn("one"));  // All tokens were withdrawn.
+    guarded.Write(Line("two"));
+    EXPECT_TRUE(guarded.LetsIn("two"));  // At once.
+  }
+}
+
+TEST(AccessControlTest, AFileThatIsWrittenAgainInPlaceTurnsNobodyAway) {
+  Guarded guarded(Line("one"));
+  for (int i = 0; i < 3; ++i) {
+    guarded.Write("");
+    EXPECT_TRUE(guarded.LetsIn("one"));
+    guarded.now += kEmptyFileCountsAfter - absl::Milliseconds(1);
+    EXPECT_TRUE(guarded.LetsIn("one"));
+    guarded.Write(absl::StrCat(Line("one"), Line(absl::StrCat("more ", i))));
+    EXPECT_TRUE(guarded.LetsIn(absl::StrCat("more ", i)));
+    EXPECT_TRUE(guarded.LetsIn("one"));
+  }
+}
+
+TEST(AccessControlTest, AFileThatIsEmptyAtTheStartLetsNobodyInAndWaitsForNothing) {
+  Guarded guarded("");
+  EXPECT_FALSE(guarded.LetsIn("one"));
+  guarded.Write(Line("one"));
+  EXPECT_TRUE(guarded.LetsIn("one"));
+  guarded.Write(Line("two"));
+  EXPECT_FALSE(guarded.LetsIn("one"));  // One token of several is withdrawn at once.
 }
 
 TEST(AccessControlTest, AMissingTokenFileStopsTheStart) {
