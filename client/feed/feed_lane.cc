@@ -7,7 +7,8 @@ namespace systole {
 std::optional<LaneEnding> FeedLane::Ending() const {
   if (reason.has_value()) return reason;
   if (!ended->status.ok()) {
-    return LaneEnding{.failure = FailureOf(ended->status.code(), ended->pushback),
+    // A lane has a stream only to a server that has answered.
+    return LaneEnding{.failure = FailureOf(ended->status.code(), ended->pushback, /*running=*/true),
                       .status = ended->status};
   }
   if (cursor->at_end()) return std::nullopt;

@@ -386,7 +386,8 @@ void FeedLanes::EndQuestion(int number, bool compact) {
   KnownServer& server = servers_.at(number);
   KnownServer::Question question = std::exchange(server.questions[compact ? 1 : 0], {});
   absl::Status status = *question.ended;
-  Failure failure = FailureOf(status.code(), question.call->pushback());
+  Failure failure =
+      FailureOf(status.code(), question.call->pushback(), /*running=*/answer_.has_value());
   if (question.call->answer_damaged()) {
     ++stats_.damaged_answers;
     failure = {.kind = FailureKind::kDamaged};

@@ -16,7 +16,8 @@ enum class FailureKind {
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,
-  // A torn connection looks like this, but a bug in the server does too: few attempts.
+  // A torn connection looks like this, or a bit that was flipped on the way; but a bug in the
+  // server does too: few attempts.
   kSuspect,
   // A request, an answer or a chunk was damaged on the way: few attempts, but more than chance uses
   // up on a bad path. Where every eighth step is damaged, eight in a row come once in 2^24 steps.
@@ -39,8 +40,11 @@ struct Failure {
 };
 
 // The failure that an error of a server or of the connection is. `pushback`: how long the server
-// asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
-Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback = std::nullopt);
+// asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms"). `running`:
+// whether a server has served the feed already. Then an answer by which it could never have been
+// served is suspect and not final: that the method is unknown, that a message is too large, that
+// the caller is not let in.
+Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 
 }  // namespace systole
 

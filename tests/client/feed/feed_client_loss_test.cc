@@ -112,8 +112,7 @@ TEST(FeedClientLossTest, AnInternalErrorThatRepeatsEndsTheFeed) {
 TEST(FeedClientLossTest, OtherCodesEndTheFeedAfterTheStepsBefore) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition,
-        absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
-        absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnimplemented}) {
+        absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound}) {
     FeedClientStats stats;
     const DrainedFeed drained = DrainSpoiled(
         [code](int, int, FakeChunk& piece) {
@@ -124,6 +123,49 @@ TEST(FeedClientLossTest, OtherCodesEndTheFeedAfterTheStepsBefore) {
     EXPECT_EQ(drained.wrong, "");
     EXPECT_THAT(drained.end, StatusIs(code, HasSubstr("shard-3, record 8")));
     EXPECT_EQ(stats.streams_lost, 1);
+  }
+}
+
+TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
+    SCOPED_TRACE(absl::StatusCodeToString(code));
+    // A question's answer, and a stream's end; each once less than ends the feed.
+    int asked = 0;
+    const FakeFeed feed = {.spoil =
+                               [code](int stream, int, FakeChunk& piece) {
+                                 if (piece.header.step == 7 && stream < kMaxSuspectFailures - 1) {
+                                   piece.end = absl::Status(code, "a bit is flipped");
+                                 }
+                               },
+                           .resolve =
+                               [&asked, code](v1::ResolveFeedResponse&) {
+                                 ++asked;
+                                 return asked > 1 && asked < kMaxSuspectFailures
+                                            ? absl::Status(code, "a bit is flipped")
+                                            : absl::OkStatus();
+                               }};
+    const FakeServer server(feed);
+    const auto client = MustCreate(feed, Quick({server.address()}));
+    ASSERT_NE(client, nullptr);
+    ExpectAllSteps(Drain(*client), 0, 20);
+    EXPECT_GT(client->stats().streams_lost, kMaxSuspectFailures);
+  }
+}
+
+TEST(FeedClientLossTest, TheSameAnswersOverAndOverEndTheFeed) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnimplemented, absl::StatusCode::kUnauthenticated}) {
+    FeedClientStats stats;
+    const DrainedFeed drained = DrainSpoiled(
+        [code](int, int, FakeChunk& piece) {
+          if (piece.header.step == 7) piece.end = absl::Status(code, "not here");
+        },
+        &stats);
+    EXPECT_EQ(drained.steps, Range(0, 7));
+    EXPECT_THAT(drained.end, StatusIs(code, HasSubstr("not here")));
+    EXPECT_EQ(stats.streams_lost, kMaxSuspectFailures);
   }
 }
 
