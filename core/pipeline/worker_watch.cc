@@ -70,10 +70,11 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
     worker.counted_until = now;
     const absl::Duration busy = std::exchange(worker.busy_time, absl::ZeroDuration());
     const std::optional<ThreadTimes> before = std::exchange(worker.times, std::nullopt);
-    if (!worker.busy || !times[i].has_value()) continue;
+    if (!worker.busy) continue;
+    SetOverdue(worker, !worker.stuck && now - worker.began >= options_.overdue_after);
+    if (!times[i].has_value()) continue;
     worker.times = times[i];
     if (was_stopped) worker.ran_at += since;
-    SetOverdue(worker, !worker.stuck && now - worker.began >= options_.overdue_after);
     if (!before.has_value()) continue;
     const absl::Duration awake =
         times[i]->running - before->running + times[i]->queued - before->queued;
