@@ -1,5 +1,9 @@
 #include "core/memory/buffer_pool.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -9,6 +13,25 @@
 #include "core/status/status_macros.h"
 
 namespace systole {
+namespace {
+
+// Smaller buffers may have no whole page of their own, or one that is not worth a call.
+constexpr int64_t kMinReturnedBytes = 16 << 10;
+
+// Frees the buffer, and its pages go back to the kernel at once. malloc alone would keep those of
+// blocks below 128 KiB: as a hole in its heap that fits no larger buffer.
+void FreeWithPages(AlignedBuffer buffer) {
+  if (buffer.sealed() != nullptr || buffer.size() < kMinReturnedBytes) return;
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto data = reinterpret_cast<uintptr_t>(buffer.data());
+  // Whole pages inside the buffer: what stands beside it is malloc's.
+  const uintptr_t begin = (data + page - 1) / page * page;
+  const uintptr_t end = (data + static_cast<uintptr_t>(buffer.size())) / page * page;
+  // If the kernel refuses, malloc keeps them.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t bytes,
                                                                     BufferKind kind) {
@@ -80,7 +103,7 @@ AlignedBuffer BufferPool::Remove(Kept::iterator kept) {
 
 void BufferPool::Free(Kept::iterator kept) {
   if (kept->sealed() != nullptr) --sealed_;
-  Remove(kept);
+  FreeWithPages(Remove(kept));
 }
 
 void BufferPool::Release(AlignedBuffer buffer) {
@@ -97,8 +120,9 @@ void BufferPool::GiveAway(int64_t bytes) {
 void BufferPool::TakeBack(AlignedBuffer buffer) {
   if (used_bytes_ + kept_bytes_ + CostOf(buffer.size()) <= budget_bytes()) {
     Keep(std::move(buffer));
-  } else if (buffer.sealed() != nullptr) {
-    --sealed_;
+  } else {
+    if (buffer.sealed() != nullptr) --sealed_;
+    FreeWithPages(std::move(buffer));
   }
 }
 

@@ -2,7 +2,8 @@
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
 // Never waits: if the budget is used up it says so, and the caller's scheduler decides who goes
-// next. A call costs O(log of the buffers kept), plus what it frees.
+// next. A call costs O(log of the buffers kept), plus what it frees. The pages of what it frees go
+// back to the kernel, those of buffers below 16 KiB if malloc gives them back.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
