@@ -25,6 +25,7 @@
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
 #include "core/program/exit_code.h"
+#include "core/program/memory_trim.h"
 #include "core/program/unknown_argument.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -161,14 +162,31 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   }
 }
 
+// What the server may take beside its budget, its caches and what it has when it is idle: 64 MiB.
+// Half of that is left for what comes until the next tick.
+constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
+
+// To be called each second. `given_bytes` is the server's to have.
+void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) {
+  const int64_t before = OwnResidentBytes();
+  if (!trim.IsDue(before, given_bytes + kTrimBeyondBytes)) return;
+  ReturnFreedMemory();
+  const int64_t after = OwnResidentBytes();
+  trim.Done(after);
+  events.Add(
+      LogCause::kProgram, LogLevel::kDebug,
+      absl::StrCat("freed memory went back to the system: ", before >> 20, " MiB were resident, ",
+                   after >> 20, " are, ", given_bytes >> 20, " are its own to keep"));
+}
+
 absl::Status Run(const Flags& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
   SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(flags, config));
+  const auto chunks = std::make_shared<ChunkCache>(flags.decompression_cache);
   SYSTOLE_ASSIGN_OR_RETURN(
       Catalogue catalogue,
-      Catalogue::Open(config, {.index_dir = flags.index_dir,
-                               .chunks = std::make_shared<ChunkCache>(flags.decompression_cache)}));
+      Catalogue::Open(config, {.index_dir = flags.index_dir, .chunks = chunks}));
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   for (const auto& [name, refusal] : catalogue.refused()) {
     events.Add(LogCause::kProgram, LogLevel::kError,
@@ -176,7 +194,8 @@ absl::Status Run(const Flags& flags, EventLog& events) {
                {.dataset = name});
   }
   SYSTOLE_RETURN_IF_ERROR(catalogue.CheckServes());
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<ValueCache> cache, ValueCache::Create(flags.cache));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<ValueCache> cache,
+                           ValueCache::Create(flags.cache));
   std::shared_ptr<AccessControl> access;
   if (config.has_access()) {
     std::set<std::string> names;
@@ -203,7 +222,7 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   options.service.engine.threads = flags.threads;
   options.service.engine.read_timeout = absl::Seconds(flags.read_timeout_s);
   options.service.engine.memory_budget_bytes = static_cast<int64_t>(flags.memory_budget);
-  options.service.engine.cache = std::move(cache);
+  options.service.engine.cache = cache;
   options.service.stalled_stream_timeout = absl::Seconds(flags.stalled_stream_timeout_s);
   options.service.access = std::move(access);
   options.service.events = &events;
@@ -236,12 +255,19 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   }
   if (!server->open_files().ok()) tell(LogLevel::kWarn, server->open_files().message());
 
+  ReturnFreedMemory();  // Reading the shards' indexes took some.
+  const int64_t idle_bytes = OwnResidentBytes();
+  MemoryTrim trim;
   // Wakes up now and then for the log and the service, which have no thread to look at the time.
   constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
   int signal;
   while ((signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0) {
     events.Tick();
     server->Tick();
+    // Of the caches what is in them: their bounds may be far larger.
+    KeepMemoryBounded(idle_bytes + options.service.engine.memory_budget_bytes +
+                          static_cast<int64_t>(chunks->held_bytes()) + cache->stats().memory_bytes,
+                      trim, events);
   }
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));

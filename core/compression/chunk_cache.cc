@@ -11,6 +11,11 @@ ChunkCache::~ChunkCache() {
   for (const auto& [key, chunk] : chunks_) SYSTOLE_CHECK(chunk.users == 0);
 }
 
+uint64_t ChunkCache::held_bytes() const {
+  MutexLock lock(mu_);
+  return held_bytes_;
+}
+
 uint64_t ChunkCache::NewFile() {
   MutexLock lock(mu_);
   return files_++;

@@ -35,6 +35,9 @@ class ChunkCache {
   // The largest chunk: beside two of them others are still held.
   uint64_t max_chunk_bytes() const { return max_bytes_ / 2; }
 
+  // What all chunks have now, those included that are being made.
+  uint64_t held_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // A number for a file's keys, given once.
   uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
   // Gives up all chunks of `file`, which nobody reads any more.
@@ -79,7 +82,7 @@ class ChunkCache {
   void Erase(std::map<Key, Chunk>::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t max_bytes_;
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_;
   uint64_t files_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,5 +1,10 @@
 // Feeds that are asked for to hurt: the server's memory stays what it was given, and another feed's
 // steps go on.
+//
+// What it was given: its budget, its caches, what it has when it is idle, and 64 MiB. The tests'
+// images are small. What a large image takes of a thread while it is decoded comes on top
+// (server/README.md).
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -13,9 +18,14 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
+#include "tests/core/compression/compressed_bytes.h"
+#include "tests/core/example/encode.h"
+#include "tests/core/image/jpeg_fixture.h"
+#include "tests/core/record/shard_builder.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -34,14 +44,20 @@ class MemoryTest : public testing::Test {
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
   };
 
-  void SetUp() override {
+  void SetUp() override { Serve(kBudget); }
+
+  // With two threads and the dataset "raw".
+  void Serve(int64_t budget, const std::vector<std::string>& args = {}) {
+    server_.reset();
     const std::string shard = folder_.Write("raw.tfrecord", RawShard(0, 64, kRecordBytes));
-    absl::StatusOr<std::unique_ptr<ServerProcess>> server =
-        ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard), "--threads", "2",
-                              "--memory-budget", absl::StrCat(kBudget)});
+    std::vector<std::string> all = {"--dataset", absl::StrCat("raw=", shard), "--threads",
+                                    "2",         "--memory-budget",           absl::StrCat(budget)};
+    all.insert(all.end(), args.begin(), args.end());
+    absl::StatusOr<std::unique_ptr<ServerProcess>> server = ServerProcess::Start(all);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     stub_ = NewStub();
+    idle_bytes_ = server_->process().MemoryBytes("VmRSS");
   }
 
   // With a connection of its own, as another client has.
@@ -58,7 +74,7 @@ class MemoryTest : public testing::Test {
     request.set_count(1'000'000);
     auto call = std::make_unique<Call>();
     // Far more than anything here takes: what never comes fails.
-    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     call->reader = stub.StreamSteps(&call->context, request);
     call->reader->WaitForInitialMetadata();  // The server has begun to make it.
     return call;
@@ -72,12 +88,33 @@ class MemoryTest : public testing::Test {
     feed->context.TryCancel();
   }
 
+  // Opens a feed of each spec and waits until what they made ahead fills most of the budget.
+  void Fill(int64_t budget, const std::vector<std::string>& specs,
+            std::vector<std::unique_ptr<Call>>& calls) {
+    for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));
+    EXPECT_TRUE(WaitUntil([&] { return UsedBytes() >= budget / 4 * 3; }, std::chrono::minutes(2)));
+  }
+  // Ends them, and waits until nothing is made of them any more.
+  void End(std::vector<std::unique_ptr<Call>>& calls) {
+    for (const std::unique_ptr<Call>& call : calls) call->context.TryCancel();
+    calls.clear();
+    EXPECT_TRUE(WaitUntil([&] { return UsedBytes() == 0; }));
+  }
+
+  int64_t UsedBytes() const {
+    grpc::ClientContext context;
+    v1::ServerStatusResponse status;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
+    return status.memory_used_bytes();
+  }
+
   // The most that the server has had in memory at once.
   int64_t PeakBytes() const { return server_->process().MemoryBytes("VmHWM"); }
 
   const TempFolder folder_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<v1::Systole::Stub> stub_;
+  int64_t idle_bytes_ = 0;
 };
 
 // One slice of 16 million examples: 80 MiB, and 2 million times 8 examples.
@@ -113,6 +150,95 @@ TEST_F(MemoryTest, StepsFlowBesideManyFeedsOfTinySlices) {
   for (int i = 0; i < 16; ++i) calls.push_back(Open(*stub, kTinySlices));
   ExpectStepsFlow();
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
+}
+
+// `count` feeds, of slices of `slice_bytes` each.
+std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
+  constexpr int64_t kExampleBytes = 5;  // With its place in `valid`.
+  const int64_t examples = slice_bytes / kExampleBytes;
+  const int64_t cores = std::min(int64_t{1024}, (int64_t{16} << 20) / examples);
+  std::vector<std::string> specs;
+  for (int i = 0; i < count; ++i) {
+    specs.push_back(absl::StrCat("dataset: 'raw' seed: ", i, " global_batch: ", examples * cores,
+                                 " num_cores: ", cores,
+                                 " tail: PAD shuffle { mode: GLOBAL } "
+                                 "outputs { name: 'i' feature: 'record_id' dtype: INT32 }"));
+  }
+  return specs;
+}
+
+// malloc keeps what is freed of blocks below 128 KiB, and nothing that is larger fits there.
+TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
+  constexpr int64_t kSmallBudget = 128 * kMiB;
+  Serve(kSmallBudget);
+  std::vector<std::unique_ptr<Call>> calls;
+  for (const int64_t kib : {100, 120, 80, 60, 40, 10'240}) {
+    Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
+    End(calls);
+  }
+  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
+}
+
+// Their slices have next to no page of their own, so malloc has to be told.
+TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
+  constexpr int64_t kSmallBudget = 256 * kMiB;
+  Serve(kSmallBudget);
+  std::vector<std::unique_ptr<Call>> calls;
+  for (const int64_t kib : {15, 7, 13, 9, 10'240}) {
+    Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
+    if (kib < 100) End(calls);
+  }
+  EXPECT_TRUE(WaitUntil([&] {
+    return server_->process().MemoryBytes("VmRSS") <= idle_bytes_ + kSmallBudget + kBeside;
+  }));
+  End(calls);
+}
+
+// `count` JPEGs, every other one progressive, each one of its own.
+std::string ImageShard(int count) {
+  ShardBuilder shard;
+  for (int i = 0; i < count; ++i) {
+    const JpegKind kind = {.name = "420", .h = 2, .v = 2, .progressive = i % 2 == 1};
+    shard.Add(Example(Entry(
+        "image", BytesList(Field(1, MakeJpeg(kind, 300 + i, 280, static_cast<uint32_t>(i)))))));
+  }
+  return shard.Build();
+}
+
+TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound) {
+  constexpr int64_t kSmallBudget = 64 * kMiB;
+  constexpr int64_t kCache = 16 * kMiB;
+  const std::string images = ImageShard(160);
+  const std::string gzip = folder_.Write("images.gz", Deflate(images, kGzipStream, 1));
+  const std::string zstd = folder_.Write("images.zst", Zstd(images, 60'000));
+  Serve(kSmallBudget,
+        {"--dataset", absl::StrCat("images=", gzip), "--dataset", absl::StrCat("images=", zstd),
+         "--cache-memory", absl::StrCat(kCache), "--decompression-cache", absl::StrCat(kCache)});
+  int feeds = 0;
+  for (const char* const layout : {"NHWC", "NCHW", "HWCN", "HWCN_TILED"}) {
+    for (const char* const cache : {"", "transforms { cache {} }"}) {
+      std::vector<std::unique_ptr<Call>> calls;
+      for (const int edge : {32, 128}) {
+        calls.push_back(Open(
+            *NewStub(),
+            absl::StrCat("dataset: 'images' seed: ", ++feeds,
+                         " global_batch: 64 num_cores: 1 shuffle { mode: GLOBAL } outputs { name: "
+                         "'i' feature: 'image' dtype: BFLOAT16 layout: ",
+                         layout, " transforms { decode_jpeg {} } ", cache,
+                         " transforms { random_resized_crop { height: ", edge, " width: ", edge,
+                         " } } }")));
+      }
+      v1::Chunk chunk;
+      for (const std::unique_ptr<Call>& call : calls) {
+        while (chunk.step() < 2) {
+          ASSERT_TRUE(call->reader->Read(&chunk)) << call->reader->Finish().error_message();
+        }
+        chunk.Clear();
+      }
+      End(calls);
+    }
+  }
+  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + 2 * kCache + kBeside);
 }
 
 }  // namespace
