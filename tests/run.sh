@@ -16,7 +16,11 @@
 #     tidy      clang-tidy (checks: .clang-tidy)
 #     tsan      ThreadSanitizer over core
 #     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
-#     fuzz      every fuzzer for an equal share of SYSTOLE_FUZZ_SECONDS (default: 120)
+#     fuzz      every fuzzer over the same inputs each time
+#
+#   tests/run.sh search      every fuzzer over new inputs, for an equal share of SYSTOLE_FUZZ_SECONDS
+#                            (default: 600). It finds by chance, so --all leaves it out; what it finds
+#                            becomes an input of a corpus and a mended bug
 #
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
@@ -34,9 +38,9 @@ packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
     release | chaos | bench | python | torch | frameworks) ;;
-    format | asan | tidy | tsan | fuzz) packages=--checks ;;
+    format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} frameworks" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search frameworks" >&2
       exit 2
       ;;
   esac
@@ -115,7 +119,8 @@ section_tidy() {
 }
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }
-section_fuzz() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-120}"; }
+section_fuzz() { run tests/fuzz/run.sh --fixed; }
+section_search() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-600}"; }
 
 for section in packages "${sections[@]}"; do
   begin=$SECONDS

@@ -1,70 +1,128 @@
 #!/usr/bin/env bash
-# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them, each for an equal share of
-# the time. Fails if one finds something, and says how to repeat it.
+# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. Fails if one finds something,
+# and says how to repeat it.
 #
-#   tests/fuzz/run.sh [SECONDS [NAME..]]   SECONDS of fuzzing in all (default 120) for every fuzzer, or
-#                                          for those named (`jpeg` for jpeg_fuzzer.cc)
+#   tests/fuzz/run.sh --fixed [NAME..]     the same inputs each time, some ten seconds for each fuzzer,
+#                                          or for those named (`jpeg` for jpeg_fuzzer.cc)
+#   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new ones: SECONDS of fuzzing in all (default
+#                                          120), an equal share for each. What it finds is to become an
+#                                          input of tests/fuzz/corpus/NAME and a mended bug
 #
 # Each starts from tests/fuzz/corpus/NAME, which stays as it is; what it adds to it is dropped at the
-# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs), so that on two CPUs 120
-# seconds are over in some 130. Reproducers and logs are kept in build/asan/found/.
+# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are kept
+# in build/asan/found/.
+#
+# Fixed inputs come of a seed and a number of inputs. libFuzzer draws them, keeps what reaches new
+# edges, and looks at no clock here (no -max_total_time, -reload=0). It would also mix what the program
+# compares into its inputs, pointers and times among it: not with -use_cmp=0. And tables of Abseil's
+# and protobuf's are ordered by addresses, so these are fixed: setarch -R, the same environment and
+# arguments. Each line ends with a digest of the inputs that were kept: it is the same each time. A
+# change of the code changes the inputs, too: what then fails, fails each time.
 set -euo pipefail
 
-seconds=${1:-120}
+# For each fuzzer, how many inputs are about ten seconds of one core.
+declare -A inputs=(
+  [answer]=600000 [arrivals]=60000 [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
+  [chunk]=150000 [compressed]=8000 [example]=100000 [hash_file]=400000 [index]=2000000 [jpeg]=9000
+  [model]=120000 [operations]=6000 [png]=250000 [record]=9000 [restart_table]=2000000
+  [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000
+)
+
+fixed=0
+seconds=120
+if [[ ${1:-} == --fixed ]]; then
+  fixed=1
+  shift
+elif [[ $# -gt 0 ]]; then
+  seconds=$1
+  shift
+fi
 if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
-  echo "usage: $0 [SECONDS [NAME..]]" >&2
+  echo "usage: $0 [--fixed | SECONDS] [NAME..]" >&2
   exit 2
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
-names=("${@:2}")
+names=("$@")
 if [[ ${#names[@]} -eq 0 ]]; then
   mapfile -t names < <(cd tests/fuzz && printf '%s\n' *_fuzzer.cc | sed 's/_fuzzer\.cc$//')
 fi
 share=$((seconds / ${#names[@]}))
 [[ $share -gt 0 ]] || share=1
+for name in "${names[@]}"; do
+  if [[ -z ${inputs[$name]:-} ]]; then
+    echo "$0: '$name' has no number of inputs in this script" >&2
+    exit 2
+  fi
+done
 
 cmake --preset asan >/dev/null </dev/null
 cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-found=$PWD/build/asan/found
-mkdir -p "$found"
-scratch=$(mktemp -d)
+# Relative, so that arguments are as long wherever this tree lies.
+readonly found=build/asan/found
+readonly scratch=$found/new
+rm -rf "$scratch"
+mkdir -p "$scratch"
 trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/begin"  # What is older in $found is of another run.
 # As the tests do: where malloc would return nullptr, which our code handles, ASan ends the program.
-export ASAN_OPTIONS=allocator_may_return_null=1
+readonly asan=ASAN_OPTIONS=allocator_may_return_null=1
+launcher=
+if [[ $fixed -eq 1 ]]; then
+  if setarch -R true 2>/dev/null; then
+    launcher="setarch -R"
+  else
+    echo "$0: this system does not let go of random addresses: inputs will differ a little" >&2
+  fi
+fi
 
 # Runs one fuzzer and prints one line, or what it found.
 fuzz() {
-  local name=$1 status=0
-  local program=$PWD/build/asan/fuzz/${name}_fuzzer
+  local name=$1 status=0 begin=$SECONDS
+  local program=build/asan/fuzz/${name}_fuzzer
   mkdir "$scratch/$name"
-  # New inputs go to the first folder. An input that takes 20 s is a finding too.
-  "$program" -max_total_time="$share" -timeout=20 -artifact_prefix="$found/$name-" \
-    -print_final_stats=1 "$scratch/$name" "tests/fuzz/corpus/$name" \
+  # In the same order on every file system.
+  LC_ALL=C printf '%s\n' "tests/fuzz/corpus/$name"/* | LC_ALL=C sort | paste -sd, |
+    tr -d '\n' >"$scratch/$name.list"
+  # New inputs go to the folder.
+  # shellcheck disable=SC2086  # Words.
+  env -i PATH=/usr/local/bin:/usr/bin:/bin "$asan" $launcher "$program" $2 -seed_inputs=@"$scratch/$name.list" -reload=0 \
+    -artifact_prefix="$found/$name-" -print_final_stats=1 "$scratch/$name" \
     >"$found/$name.log" 2>&1 </dev/null || status=$?
   if [[ $status -eq 0 ]]; then
-    printf 'ok  %-13s %4d s %10d inputs tried, %5d edges reached\n' "$name" "$share" \
+    printf 'ok  %-13s %4d s %10d inputs tried, %5d edges reached, %5d inputs new: %s\n' "$name" \
+      $((SECONDS - begin)) \
       "$(sed -n 's/^stat::number_of_executed_units: *//p' "$found/$name.log")" \
-      "$(sed -n 's/^#[0-9]*[[:space:]]*DONE.* cov: \([0-9]*\).*/\1/p' "$found/$name.log")"
+      "$(sed -n 's/^#[0-9]*[[:space:]]*DONE.* cov: \([0-9]*\).*/\1/p' "$found/$name.log")" \
+      "$(find "$scratch/$name" -type f | wc -l)" \
+      "$(find "$scratch/$name" -type f | LC_ALL=C sort | sha256sum | cut -c 1-12)"
     return
   fi
   {
     echo "=== ${name}_fuzzer failed with exit status $status; it printed:"
     tail -n 60 "$found/$name.log"
-    find "$found" -name "$name-*" -newer "$scratch/begin" | while IFS= read -r reproducer; do
-      echo "=== reproducer: $reproducer"
-      echo "=== repeat it with: ASAN_OPTIONS=$ASAN_OPTIONS $(printf '%q %q' "$program" "$reproducer")"
-    done
+    find "$found" -maxdepth 1 -name "$name-*" -newer "$scratch/begin" |
+      while IFS= read -r reproducer; do
+        echo "=== reproducer: $PWD/$reproducer"
+        echo "=== repeat it with: $asan $(printf '%q %q' "$PWD/$program" "$PWD/$reproducer")"
+      done
   } >&2
   return 1
 }
 export -f fuzz
-export found scratch share
+export found scratch asan launcher
 
 status=0
-printf '%s\0' "${names[@]}" | xargs -0 -n 1 -P "$jobs" bash -c 'fuzz "$1"' fuzz || status=$?
+for name in "${names[@]}"; do
+  if [[ $fixed -eq 1 ]]; then
+    # However slow the machine, no input takes twenty minutes.
+    options="-seed=1 -runs=${inputs[$name]} -timeout=1200 -use_cmp=0"
+  else
+    options="-max_total_time=$share -timeout=20"
+  fi
+  printf '%s\0%s\0' "$name" "$options"
+done | xargs -0 -n 2 -P "$jobs" bash -c 'fuzz "$1" "$2"' fuzz || status=$?
 if [[ $status -ne 0 ]]; then
   echo "$0: a fuzzer found something" >&2
   exit 1
