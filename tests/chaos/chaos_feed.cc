@@ -98,18 +98,31 @@ void ChaosTest::SetAll(const Faults& faults) {
   for (const Place& place : places_) place.proxy->Set(faults);
 }
 
-std::unique_ptr<Process> ChaosTest::StartFeed(int steps, const std::vector<std::string>& more) {
+std::vector<std::string> ChaosTest::FeedArgs(int steps,
+                                             const std::vector<std::string>& more) const {
   std::vector<std::string> args = {SystoleProgram(),   "feed",    "--server",
                                    Servers(),          "--spec",  spec_path_,
                                    "--digest=example", "--steps", absl::StrCat(steps)};
   args.insert(args.end(), more.begin(), more.end());
-  return std::make_unique<Process>(args);
+  return args;
 }
 
-void ChaosTest::ExpectUndisturbed(Process& feed, int steps) {
+std::unique_ptr<Process> ChaosTest::StartFeed(int steps, const std::vector<std::string>& more) {
+  return std::make_unique<Process>(FeedArgs(steps, more));
+}
+
+std::unique_ptr<Process> ChaosTest::FeedInMidStream(int steps, std::string& printed,
+                                                    const std::vector<std::string>& more) {
+  auto feed =
+      std::make_unique<Process>(FeedArgs(steps, more), ProcessOptions{.stdout_pipe_bytes = 4096});
+  printed += feed->ReadLine();
+  return feed;
+}
+
+void ChaosTest::ExpectUndisturbed(Process& feed, int steps, const std::string& printed) {
   const Finished finished = feed.Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  ExpectUndisturbed(finished.out, steps);
+  ExpectUndisturbed(printed + finished.out, steps);
 }
 
 void ChaosTest::ExpectUndisturbed(const std::string& printed, int steps) {

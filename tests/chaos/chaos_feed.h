@@ -53,11 +53,18 @@ class ChaosTest : public testing::Test {
   // Faults of all proxies.
   void SetAll(const Faults& faults);
 
+  // What StartFeed() starts.
+  std::vector<std::string> FeedArgs(int steps, const std::vector<std::string>& more) const;
   // `systole feed` over `steps` steps of all servers, which prints a digest of each example; `more`
   // are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
-  // Waits for its end. What it printed must be the undisturbed run's of as many steps.
-  void ExpectUndisturbed(Process& feed, int steps);
+  // The same in mid-stream: it has begun to print and then waits for a reader, so it goes on until
+  // it is waited for. Its first line is added to `printed`.
+  std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
+                                           const std::vector<std::string>& more = {});
+  // Waits for its end. What it printed, after `printed`, must be the undisturbed run's of as many
+  // steps.
+  void ExpectUndisturbed(Process& feed, int steps, const std::string& printed = "");
   // The same of what a feed, or several together, printed.
   void ExpectUndisturbed(const std::string& printed, int steps);
 

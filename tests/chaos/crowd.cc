@@ -50,16 +50,16 @@ void IdleCrowd::ComeAndGo(int port, int each_second) {
   }
 }
 
-ReaderCrowd::ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, int slow,
-                         int silent) {
-  for (int i = 0; i < slow + silent; ++i) {
+ReaderCrowd::ReaderCrowd(const std::string& address, const v1::FeedSpec& spec,
+                         const Readers& readers) {
+  for (int i = 0; i < readers.honest + readers.slow + readers.silent; ++i) {
     auto call = std::make_unique<Call>();
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     call->stub = v1::Systole::NewStub(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), own_connection));
     // Far more than anything here takes: what never comes ends.
-    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
+    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
     v1::StreamStepsRequest request;
     *request.mutable_spec() = spec;
     request.mutable_spec()->set_seed(static_cast<uint64_t>(1000 + i));
@@ -68,22 +68,32 @@ ReaderCrowd::ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, i
     call->reader->WaitForInitialMetadata();
     calls_.push_back(std::move(call));
   }
-  reader_ = std::thread([this, slow] { ReadSlowly(slow); });
+  for (int i = 0; i < readers.honest; ++i) {
+    threads_.emplace_back([call = calls_[static_cast<size_t>(i)].get()] {
+      v1::Chunk chunk;
+      while (call->reader->Read(&chunk)) continue;
+    });
+  }
+  if (readers.slow > 0) {
+    threads_.emplace_back([this, begin = readers.honest, end = readers.honest + readers.slow] {
+      ReadSlowly(begin, end);
+    });
+  }
 }
 
 ReaderCrowd::~ReaderCrowd() {
   stopping_ = true;
   for (const std::unique_ptr<Call>& call : calls_) call->context.TryCancel();
-  reader_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-void ReaderCrowd::ReadSlowly(int slow) {
+void ReaderCrowd::ReadSlowly(int begin, int end) {
   absl::Time next = absl::Now();
   while (!stopping_) {
-    for (int i = 0; i < slow && !stopping_; ++i) {
+    for (int i = begin; i < end && !stopping_; ++i) {
       v1::Chunk chunk;
       calls_[static_cast<size_t>(i)]->reader->Read(&chunk);
-      next += absl::Seconds(1) / slow;
+      next += absl::Seconds(1) / (end - begin);
       absl::SleepFor(next - absl::Now());
     }
   }

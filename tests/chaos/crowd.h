@@ -1,5 +1,5 @@
 // Peers that take a server's time and give nothing: connections that say nothing, and calls whose
-// answers are read slowly or never.
+// answers are read slowly or never. For comparison also peers that read as a trainer does.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_CROWD_H_
@@ -41,13 +41,19 @@ class IdleCrowd {
   std::thread visitors_;  // Last: it uses what is above.
 };
 
+// How many read how.
+struct Readers {
+  int honest = 0;  // All that comes, at once.
+  int slow = 0;    // A message a second each.
+  int silent = 0;  // Nothing at all.
+};
+
 // As long as it lives: calls of StreamSteps, each of a feed and over a connection of its own.
 class ReaderCrowd {
  public:
-  // `slow` of the calls read a message a second each, `silent` none at all. Returns when the server
-  // has begun with all of them. Their specs are `spec` with other seeds, so that no two share what
-  // is made for them.
-  ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, int slow, int silent);
+  // Returns when the server has begun with all of them. Their specs are `spec` with other seeds, so
+  // that no two share what is made for them.
+  ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, const Readers& readers);
   ~ReaderCrowd();
   ReaderCrowd(const ReaderCrowd&) = delete;
   ReaderCrowd& operator=(const ReaderCrowd&) = delete;
@@ -59,11 +65,12 @@ class ReaderCrowd {
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
   };
 
-  void ReadSlowly(int slow);
+  // The calls from `begin` to before `end`, a message a second each.
+  void ReadSlowly(int begin, int end);
 
-  std::vector<std::unique_ptr<Call>> calls_;
+  std::vector<std::unique_ptr<Call>> calls_;  // Honest ones, then slow ones, then silent ones.
   std::atomic<bool> stopping_ = false;
-  std::thread reader_;  // Last: it uses what is above.
+  std::vector<std::thread> threads_;  // Last: they use what is above.
 };
 
 }  // namespace systole

@@ -117,6 +117,7 @@ TEST(HostileServerTest, WhatAServerSaysAtRandomDoesNoHarm) {
     const FakeServer honest(mood.honest());
     FeedClientOptions options = Quick({hostile.address()});
     if (i % 2 == 0) options.servers.push_back(honest.address());
+    // Whether it ends well is drawn, and up to the machine; how it ends is what counts.
     options.connect_timeout = options.retry_for = absl::Milliseconds(500);
     options.silence_timeout = absl::Milliseconds(200);
     options.max_step_bytes = options.prefetch_bytes = 1 << 20;

@@ -1,5 +1,5 @@
-// More peers than a server has room for, and a disk without room. Feeds keep their rate and bytes,
-// the server keeps to its memory, and afterwards everything is as before.
+// More peers than a server has room for, and a disk without room. Feeds keep their bytes and a fair
+// share of the time, the server keeps to its memory, and afterwards everything is as before.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -26,9 +26,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr double kRateKept = 0.8;
+// Of the rate beside as many honest readers.
+constexpr double kRateKept = 0.5;
 constexpr int kRounds = 3;
-constexpr int kTries = 4;
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -48,11 +48,11 @@ class OverloadTest : public ChaosTest {
   }
 
   // What a trainer gets that takes 100 MB/s at most: a pace that leaves the server, its crowd and
-  // this machine's other work some time, and that a feed keeps unless it is made to wait.
+  // this machine's other work some time.
   double StepsPerSecond() {
     proxy(0).Set({.bytes_per_second = 100'000'000});
     const Finished finished = RunSystole({"feed", "--server", Servers(), "--spec", spec_path_,
-                                          "--steps", "80", "--json", "--connect-timeout", "60"});
+                                          "--steps", "40", "--json", "--connect-timeout", "300"});
     proxy(0).Set({});
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
     constexpr char kName[] = "\"steps_per_second\":";
@@ -67,28 +67,38 @@ class OverloadTest : public ChaosTest {
     return rate;
   }
 
-  // A feed has at least kRateKept of its undisturbed rate while what `disturb` returns lives.
-  // Rounds with and without it take turns and their medians are compared, because the machine has
-  // other work, too. For the same reason the best of some tries counts.
+  // Beside what `disturb` returns, while it lives, a feed gets its bytes. In the full run it also
+  // has kRateKept of the rate that it has beside `honest` readers instead. Rounds beside the one
+  // and the other take turns and their medians are compared, because the machine has other work,
+  // too.
   template <typename Disturb>
-  void ExpectRateIsKept(Disturb disturb) {
-    std::string tries;
-    for (int i = 0; i < kTries; ++i) {
-      std::vector<double> quiet;
-      std::vector<double> loud;
-      for (int round = 0; round < kRounds; ++round) {
-        quiet.push_back(StepsPerSecond());
-        const auto disturbance = disturb();
-        loud.push_back(StepsPerSecond());
-        if (HasFailure()) return;
-      }
-      absl::StrAppend(&tries, " ", Median(loud), " of ", Median(quiet), " steps/s;");
-      if (Median(loud) >= kRateKept * Median(quiet)) {
-        RecordProperty("rate", tries);
-        return;
-      }
+  void ExpectFairShare(int honest, Disturb disturb) {
+    {
+      const auto disturbance = disturb();
+      const auto feed = StartFeed(20, {"--connect-timeout", "300"});
+      ExpectUndisturbed(*feed, 20);
     }
-    ADD_FAILURE() << "want " << kRateKept << " of the undisturbed rate; had" << tries;
+    std::vector<double> beside_crowd;
+    std::vector<double> beside_honest;
+    for (int round = 0; round < Times(0, kRounds) && !HasFailure(); ++round) {
+      {
+        const ReaderCrowd readers(address(0), Spec(), {.honest = honest});
+        beside_honest.push_back(StepsPerSecond());
+      }
+      const auto disturbance = disturb();
+      beside_crowd.push_back(StepsPerSecond());
+    }
+    if (HasFailure() || beside_crowd.empty()) return;
+    const std::string rates = absl::StrCat(Median(beside_crowd), " steps/s beside the crowd, ",
+                                           Median(beside_honest), " beside ", honest, " honest");
+    GTEST_LOG_(INFO) << rates;
+    EXPECT_GE(Median(beside_crowd), kRateKept * Median(beside_honest)) << rates;
+  }
+
+  static v1::FeedSpec Spec() {
+    v1::FeedSpec spec;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(ChaosSpec(), &spec));
+    return spec;
   }
 };
 
@@ -99,7 +109,8 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsAtTheDoorOfAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  ExpectRateIsKept([&] {
+  // A few of those that it has room for.
+  ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });
   // Those that were too many were turned away by the cap, before descriptors ran out.
@@ -113,13 +124,13 @@ TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
   const int rounds = Times(2, 10);
   for (int i = 0; i < rounds; ++i) {
     IdleCrowd(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
-    const auto feed = StartFeed(5, {"--connect-timeout", "60"});
+    const auto feed = StartFeed(5, {"--connect-timeout", "300"});
     ExpectUndisturbed(*feed, 5);
   }
   EXPECT_THAT(server(0).err(), HasSubstr("Too many open files"));
 }
 
-TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirRateAndTheServerItsMemory) {
+TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServerItsMemory) {
   constexpr int64_t kBudget = 128 * kMiB;
   // What stands beside the budget: gRPC, a plan for each feed, stacks.
   constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
@@ -135,13 +146,11 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirRateAndTheServerI
     GTEST_LOG_(WARNING) << "without a limit of the kernel: " << group.status();
   }
   const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");
-  v1::FeedSpec spec;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(ChaosSpec(), &spec));
-  ExpectRateIsKept([&] {
+  ExpectFairShare(/*honest=*/128, [&] {
     return Crowds{.idle = std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000,
                                                       /*each_second=*/200),
-                  .readers = std::make_unique<ReaderCrowd>(address(0), spec, /*slow=*/64,
-                                                           /*silent=*/64)};
+                  .readers = std::make_unique<ReaderCrowd>(address(0), Spec(),
+                                                           Readers{.slow = 64, .silent = 64})};
   });
   const int64_t most_bytes = server(0).MemoryBytes("VmHWM");
   RecordProperty("mib_beyond_idle", absl::StrCat((most_bytes - idle_bytes) / kMiB));

@@ -47,7 +47,7 @@ class PeersTest : public ChaosTest {
     v1::ResolveFeedRequest request;
     *request.mutable_spec() = spec;
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(600));
     v1::ResolveFeedResponse response;
     return stub_->ResolveFeed(&context, request, &response);
   }

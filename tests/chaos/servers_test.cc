@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,19 +21,33 @@
 namespace systole {
 namespace {
 
+// So that servers are still asked when something happens to them.
+const std::vector<std::string> kFewAhead = {"--prefetch-bytes", "33554432"};
+
 class ServersTest : public ChaosTest {
  protected:
-  // Until `feed` ends: kills `victims` servers, drawn anew each time, and starts them again.
-  void KillWhileRunning(Process& feed, int victims) {
-    while (feed.IsRunning()) {
-      const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
-      for (int i = 0; i < victims; ++i) {
-        server((first + i) % num_servers()).Signal(SIGKILL);
+  // A feed of `steps` steps in which something happens `times` times, a few steps apart. Must be
+  // the undisturbed one.
+  void ExpectUndisturbedBy(const std::function<void()>& happens, int times, int steps,
+                           Process& feed) {
+    std::string printed;
+    for (int i = 0; i < times; ++i) {
+      for (int line = 0; line < steps / (times + 1) * kChaosRecords; ++line) {
+        printed += feed.ReadLine();
       }
-      absl::SleepFor(absl::Milliseconds(300));
-      for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
-      absl::SleepFor(absl::Milliseconds(Draw(Times(700, 2000))));
+      happens();
     }
+    ExpectUndisturbed(feed, steps, printed);
+  }
+
+  // Kills `victims` servers, drawn, and starts them again.
+  void Kill(int victims) {
+    const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
+    for (int i = 0; i < victims; ++i) {
+      server((first + i) % num_servers()).Signal(SIGKILL);
+    }
+    absl::SleepFor(absl::Milliseconds(300));
+    for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
   }
 
   // `systole feed` over `steps` steps (0: without end) from `first_step` on, with the token that a
@@ -66,71 +81,69 @@ class ServersTest : public ChaosTest {
 TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});  // So that there is something to be killed.
-  const int steps = Times(120, 700);
-  const auto feed = StartFeed(steps);
-  KillWhileRunning(*feed, 1);
-  ExpectUndisturbed(*feed, steps);
+  const int steps = Times(150, 700);
+  Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
+  ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);
 }
 
 TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
-  const int steps = Times(120, 700);
-  const auto feed = StartFeed(steps);
-  KillWhileRunning(*feed, 2);
-  ExpectUndisturbed(*feed, steps);
+  const int steps = Times(150, 700);
+  Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
+  ExpectUndisturbedBy([this] { Kill(2); }, Times(5, 20), steps, feed);
 }
 
 TEST_F(ServersTest, AServerThatIsStoppedForAWhileComesBack) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(120, 1000);
-  const auto feed = StartFeed(steps);
-  absl::SleepFor(absl::Milliseconds(500));
+  std::string printed;
+  const auto feed = FeedInMidStream(steps, printed);
   server(0).Signal(SIGSTOP);
   absl::SleepFor(absl::Seconds(Times(2, 10)));
   server(0).Signal(SIGCONT);
-  ExpectUndisturbed(*feed, steps);
+  ExpectUndisturbed(*feed, steps, printed);
 }
 
 TEST_F(ServersTest, ATrainerThatIsStoppedForAWhileGoesOn) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(120, 500);
-  const auto feed = StartFeed(steps);
-  absl::SleepFor(absl::Milliseconds(500));
+  std::string printed;
+  const auto feed = FeedInMidStream(steps, printed);
   feed->Signal(SIGSTOP);
   absl::SleepFor(absl::Seconds(Times(3, 35)));
   feed->Signal(SIGCONT);
-  ExpectUndisturbed(*feed, steps);
+  ExpectUndisturbed(*feed, steps, printed);
 }
 
 TEST_F(ServersTest, ARollingRestartIsNotSeen) {
   for (int i = 0; i < 3; ++i) AddServer({"--drain-timeout", "5"});
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(150, 700);
-  const auto feed = StartFeed(steps);
-  for (int round = 0; feed->IsRunning(); ++round) {
-    const int i = round % num_servers();
+  Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
+  int i = 0;
+  const auto restart_next = [&] {
     server(i).Signal(SIGTERM);
     EXPECT_EQ(server(i).Wait().exit_code, 0);
     Restart(i);
-    absl::SleepFor(absl::Milliseconds(200));
-  }
-  ExpectUndisturbed(*feed, steps);
+    i = (i + 1) % num_servers();
+  };
+  ExpectUndisturbedBy(restart_next, Times(6, 30), steps, feed);
 }
 
 TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(120, 600);
-  const auto feed = StartFeed(steps);
-  absl::SleepFor(absl::Milliseconds(500));
+  std::string printed;
+  const auto feed = FeedInMidStream(steps, printed);
   for (int i = 0; i < num_servers(); ++i) server(i).Signal(SIGKILL);
   absl::SleepFor(absl::Seconds(Times(2, 10)));
   EXPECT_TRUE(feed->IsRunning());
   for (int i = 0; i < num_servers(); ++i) Restart(i);
-  ExpectUndisturbed(*feed, steps);
+  ExpectUndisturbed(*feed, steps, printed);
 }
 
 // Each life takes some steps, drawn, and is killed in the middle of one.
@@ -195,10 +208,11 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
   };
   publish(0b0011);
   const int steps = Times(200, 700);
-  Process feed(TrainerArgs("file:" + list, 0, steps));
+  std::vector<std::string> args = TrainerArgs("file:" + list, 0, steps);
+  args.insert(args.end(), kFewAhead.begin(), kFewAhead.end());
+  Process feed(args, {.stdout_pipe_bytes = 4096});
   std::vector<bool> runs(4, true);
-  int changes = 0;
-  for (; feed.IsRunning(); ++changes) {
+  const auto change = [&] {
     const uint64_t members = 1 + Draw(15);
     for (int i = 0; i < num_servers(); ++i) {
       if ((members >> i & 1) != 0 && !runs[static_cast<size_t>(i)]) Restart(i);
@@ -211,9 +225,8 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
       if (!wanted && runs[static_cast<size_t>(i)]) server(i).Signal(SIGKILL);
       runs[static_cast<size_t>(i)] = wanted;
     }
-  }
-  EXPECT_GT(changes, 1);
-  ExpectUndisturbed(feed, steps);
+  };
+  ExpectUndisturbedBy(change, Times(4, 12), steps, feed);
 }
 
 }  // namespace

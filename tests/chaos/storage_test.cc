@@ -62,9 +62,9 @@ class StorageTest : public ChaosTest {
 
   // A feed that goes on until something happens.
   Finished Broken(const std::function<void()>& happens) {
-    const auto feed = StartFeed(100'000'000, {"--retry-for", "3"});
-    absl::SleepFor(absl::Milliseconds(500));
-    EXPECT_TRUE(feed->IsRunning());
+    std::string printed;
+    const auto feed = FeedInMidStream(100'000'000, printed, {"--retry-for", "10"});
+    EXPECT_NE(printed, "");
     happens();
     return feed->Wait();
   }
@@ -120,10 +120,10 @@ TEST_F(StorageTest, AServerWhoseStorageDoesNotAnswerIsReplacedByAnother) {
   AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(200, 600);
-  const auto feed = StartFeed(steps);
-  absl::SleepFor(absl::Milliseconds(500));
+  std::string printed;
+  const auto feed = FeedInMidStream(steps, printed);
   Order(absl::StrCat("hang ", folder_ / "raw"));
-  ExpectUndisturbed(*feed, steps);
+  ExpectUndisturbed(*feed, steps, printed);
   // A read that hangs holds no server's end.
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);

@@ -121,7 +121,7 @@ def resolve(
     """Asks what the steps of the spec are."""
     request = service_pb2.ResolveFeedRequest(spec=spec)
     metadata = ((CRC_KEY, crc_text(request)),)
-    answer, call = stub.ResolveFeed.with_call(request, metadata=metadata, timeout=10)
+    answer, call = stub.ResolveFeed.with_call(request, metadata=metadata, timeout=300)
     if dict(call.initial_metadata()).get(CRC_KEY) != crc_text(answer):
         raise BadAnswer("the answer to ResolveFeed is damaged")
     return answer

@@ -31,12 +31,12 @@ readonly work
 server_pid=
 client_pid=
 
-# TERM first; KILL what is still there after 15 s.
+# TERM first; KILL what is still there after five minutes.
 stop() {
   local pid=$1
   [[ -n $pid ]] || return 0
   kill -TERM "$pid" 2>/dev/null || true
-  for _ in {1..150}; do
+  for _ in {1..3000}; do
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.1
   done
@@ -121,7 +121,7 @@ start_server() {
     --dataset "flowers-validation=$work/flowers-validation-*.tfrecord" \
     >"$work/server.log" 2>&1 </dev/null &
   server_pid=$!
-  for _ in {1..600}; do
+  for _ in {1..6000}; do
     [[ -s $work/port ]] && break
     kill -0 "$server_pid" 2>/dev/null || break
     sleep 0.05
@@ -150,13 +150,13 @@ check() {
   fi
 }
 
-client() { timeout 120 "$python" "$here/feed_client.py" "$@"; }
+client() { timeout 1200 "$python" "$here/feed_client.py" "$@"; }
 
 # same_lines FILE FEED_OPTION..: FILE is what `systole feed --digest` prints, and is not empty.
 same_lines() {
   local file=$1
   shift
-  timeout 120 "$systole" feed --server "$server" --digest "$@" >"$work/wanted" || return 1
+  timeout 1200 "$systole" feed --server "$server" --digest "$@" >"$work/wanted" || return 1
   [[ -s $work/wanted ]] && diff "$work/wanted" "$file"
 }
 
@@ -168,7 +168,7 @@ same_digests() {
 readme_client() {
   local spec=$work/mixed.textproto
   awk '/^```python/ { on = 1; next } /^```/ { on = 0 } on' proto/README.md >"$work/readme.py"
-  timeout 120 "$python" "$work/readme.py" "$server" "$spec" >"$work/seen" &&
+  timeout 1200 "$python" "$work/readme.py" "$server" "$spec" >"$work/seen" &&
     same_lines "$work/seen" --spec "$spec" --steps 20
 }
 
@@ -186,11 +186,11 @@ fails_saying() {
 drained_server() {
   local status=0
   : >"$work/seen"
-  timeout 120 "$python" "$here/feed_client.py" --server "$server" \
+  timeout 1200 "$python" "$here/feed_client.py" --server "$server" \
     --spec deploy/specs/flowers.textproto --steps 1000000000 \
     >"$work/seen" 2>"$work/words" </dev/null &
   client_pid=$!
-  for _ in {1..600}; do
+  for _ in {1..6000}; do
     [[ -s $work/seen ]] && break
     sleep 0.05
   done

@@ -230,7 +230,7 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
           server_->address(), grpc::InsecureChannelCredentials(), own_connection));
       grpc::ClientContext context;
       // So that a stream that hangs fails.
-      context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+      context.set_deadline(std::chrono::system_clock::now() + kLongestWait);
       const auto reader = stub->StreamSteps(&context, Request(Spec(), 0, 10));
       v1::Chunk chunk;
       while (reader->Read(&chunk)) {
@@ -667,7 +667,7 @@ TEST_F(ServerTest, DrainEndsAStreamBetweenTwoStepsWithANotice) {
   v1::Chunk chunk;
   ASSERT_TRUE(reader->Read(&chunk));
   bool drained = false;
-  std::thread drain([&] { drained = server_->Drain(absl::Seconds(30)); });
+  std::thread drain([&] { drained = server_->Drain(absl::FromChrono(kLongestWait)); });
   int64_t last_step = chunk.step();
   int last_core = chunk.core();
   while (reader->Read(&chunk)) {

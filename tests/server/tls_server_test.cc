@@ -18,6 +18,7 @@
 #include "tests/core/storage/temp_folder.h"
 #include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -64,7 +65,7 @@ class TlsServerTest : public testing::Test {
   }
   static grpc::Status Ask(v1::Systole::Stub& stub) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context.set_deadline(std::chrono::system_clock::now() + kLongestWait);
     v1::ListDatasetsResponse list;
     return stub.ListDatasets(&context, {}, &list);
   }
@@ -153,7 +154,7 @@ std::vector<std::string> NamesSeen(const TlsOptions& tls,
   const auto stub =
       v1::Systole::NewStub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), credentials));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + kLongestWait);
   v1::ListDatasetsResponse list;
   const grpc::Status status = stub->ListDatasets(&context, {}, &list);
   EXPECT_TRUE(status.ok()) << status.error_message();

@@ -45,7 +45,7 @@ class DoorSystemTest : public testing::Test {
   }
   void ExpectFed(const ServerProcess& server) const {
     const Finished feed = RunSystole(
-        {"feed", "--server", server.address(), "--spec", spec_, "--connect-timeout", "60"});
+        {"feed", "--server", server.address(), "--spec", spec_, "--connect-timeout", "300"});
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
   }
   static OwnedFd Connect(const ServerProcess& server) {
@@ -59,11 +59,12 @@ class DoorSystemTest : public testing::Test {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
-  // Reads what the server says until it closes. False: it did not within half a minute of silence.
+  // Reads what the server says until it closes. False: it did not, and was silent for kLongestWait.
   static bool IsClosed(const OwnedFd& client) {
     char buffer[4096];
     pollfd wanted = {.fd = client.get(), .events = POLLIN, .revents = 0};
-    while (::poll(&wanted, 1, 30'000) == 1) {
+    const int silence_ms = static_cast<int>(std::chrono::milliseconds(kLongestWait).count());
+    while (::poll(&wanted, 1, silence_ms) == 1) {
       if (::recv(client.get(), buffer, sizeof(buffer), 0) <= 0) return true;
     }
     return false;

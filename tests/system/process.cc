@@ -26,7 +26,7 @@ namespace systole {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kStuckAfter(kSanitized ? 600 : 120);
+constexpr std::chrono::seconds kStuckAfter(kSanitized ? 1800 : 600);
 // The exit code for which tests/CMakeLists.txt asks the sanitizers: their own is one of ours.
 constexpr int kSanitizerReport = 99;
 constexpr char kStuck[] = "is stuck: its time was not enough";

@@ -7,6 +7,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -151,7 +152,7 @@ TEST(ProgressBarTest, IsDrawnAgainThoughNothingMoves) {
   options.redraw_every = absl::Milliseconds(1);
   const ProgressBar bar(terminal.console(), options);
   MutexLock lock(mu);
-  while (asked < 3 && changed.WaitFor(mu, absl::Seconds(20))) continue;
+  while (asked < 3 && changed.WaitFor(mu, absl::FromChrono(kLongestWait))) continue;
   EXPECT_GE(asked, 3);
 }
 

@@ -12,7 +12,6 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
-#include "core/concurrency/mutex.h"
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
@@ -23,6 +22,7 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -175,12 +175,7 @@ class InterruptedTrainTest : public TrainCommandTest {
     feed.spoil = [&](int, int, FakeChunk& piece) {
       if (piece.header.step < steps_sent) return;
       piece.hang = true;
-      Mutex mu;
-      CondVar never;
-      MutexLock lock(mu);
-      for (int waited_ms = 0; !ready() && waited_ms < 20'000; ++waited_ms) {
-        never.WaitFor(mu, absl::Milliseconds(1));
-      }
+      EXPECT_TRUE(WaitUntil(ready));
       interrupt.Request(SIGINT);
     };
     const FakeServer server(feed);

@@ -20,6 +20,7 @@
 #include "tests/sanitizers.h"
 #include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -58,8 +59,8 @@ class BitFlipTest : public testing::Test {
   Taken Take(v1::Wire wire, const std::string& address) const {
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
         FeedClient::Create(Spec(wire), {.servers = {address},
-                                        .connect_timeout = absl::Seconds(20),
-                                        .retry_for = absl::Seconds(20),
+                                        .connect_timeout = absl::FromChrono(kLongestWait),
+                                        .retry_for = absl::FromChrono(kLongestWait),
                                         .backoff = absl::Milliseconds(1)});
     if (!client.ok()) return {.end = client.status()};
     Taken taken;

@@ -1,4 +1,5 @@
-// What came out of a feed, and options under which failures are noticed and repeated at once.
+// What came out of a feed, and options under which failures are repeated at once and nothing that
+// comes is given up, however slow the machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_DRAINED_FEED_H_
@@ -19,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/feed/fake_server.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 
@@ -54,8 +56,8 @@ inline void ExpectAllSteps(const DrainedFeed& drained, int64_t begin, int64_t en
 
 inline FeedClientOptions Quick(std::vector<std::string> servers) {
   return {.servers = std::move(servers),
-          .connect_timeout = absl::Seconds(20),
-          .retry_for = absl::Seconds(20),
+          .connect_timeout = absl::FromChrono(kLongestWait),
+          .retry_for = absl::FromChrono(kLongestWait),
           .backoff = absl::Milliseconds(1),
           .max_backoff = absl::Milliseconds(20)};
 }

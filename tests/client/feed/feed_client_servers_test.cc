@@ -33,7 +33,7 @@ void Pause(absl::Duration time) {
   while (clock() < end) never.WaitFor(mu, end - clock());
 }
 
-TEST(FeedClientServersTest, AServerThatHangsCostsAboutASecondOnce) {
+TEST(FeedClientServersTest, AServerThatHangsIsLeftBeforeItsSilenceCounts) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 200};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
@@ -44,18 +44,16 @@ TEST(FeedClientServersTest, AServerThatHangsCostsAboutASecondOnce) {
   options.silence_timeout = absl::Hours(1);
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
-  const MonotonicClock clock = SteadyClock();
-  const absl::Duration begin = clock();
   ExpectAllSteps(Drain(*client), 0, 200);
   EXPECT_GT(client->stats().relieved_steps, 0);
   EXPECT_EQ(client->stats().streams_lost, 0);
-  EXPECT_LT(clock() - begin, absl::Seconds(15));  // Generous, for a busy machine.
 }
 
 TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 60};
   FakeFeed hung = feed;
-  hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
+  // More than once: a busy machine may see the first so late that its lane moves at once.
+  hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step % 20 == 1; };
   const FakeServer a(feed), b(hung);
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0.1;

@@ -1,5 +1,6 @@
 #include "client/feed/feed_watch.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "client/feed/feed_client.h"
-#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
@@ -17,28 +17,22 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
 
 using testing::HasSubstr;
 
-// Looks until it sees such a wait; nullopt if it does not within 20 s.
+// Looks until it sees such a wait; nullopt if it never does.
 std::optional<FeedWaiting> Await(const FeedWatch& watch,
                                  const std::function<bool(const FeedWaiting&)>& wanted) {
-  const MonotonicClock clock = SteadyClock();
-  const absl::Duration end = clock() + absl::Seconds(20);
-  Mutex mu;
-  CondVar never;
-  while (clock() < end) {
-    if (std::optional<FeedWaiting> waiting = watch.waiting();
-        waiting.has_value() && wanted(*waiting)) {
-      return waiting;
-    }
-    MutexLock lock(mu);
-    never.WaitFor(mu, absl::Milliseconds(1));
-  }
-  return std::nullopt;
+  std::optional<FeedWaiting> seen;
+  EXPECT_TRUE(WaitUntil([&] {
+    seen = watch.waiting();
+    return seen.has_value() && wanted(*seen);
+  }));
+  return seen;
 }
 
 // Steps of 2 MB, of which nothing can hold all twenty between a server and a trainer.
@@ -49,7 +43,8 @@ bool IsLost(const FeedWaiting& waiting) { return !waiting.lost.empty(); }
 TEST(FeedWatchTest, TellsAServerThatCannotBeReachedWhileCreateWaits) {
   const std::string dead = DeadAddress();
   FeedClientOptions options = Quick({dead});
-  options.connect_timeout = absl::Milliseconds(500);
+  std::atomic<bool> looked = false;
+  options.interrupted = [&] { return looked.load(); };
   options.watch = std::make_shared<FeedWatch>();
   absl::Status created;
   std::optional<FeedWaiting> seen;
@@ -57,14 +52,15 @@ TEST(FeedWatchTest, TellsAServerThatCannotBeReachedWhileCreateWaits) {
     WorkerPool thread(1);
     thread.Submit([&] { created = FeedClient::Create(SpecOf({}), options).status(); });
     seen = Await(*options.watch, IsLost);
+    looked = true;
   }
-  EXPECT_THAT(created, StatusIs(absl::StatusCode::kUnavailable, HasSubstr(dead)));
+  EXPECT_THAT(created, StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
   ASSERT_TRUE(seen.has_value());
   EXPECT_EQ(seen->lost, dead);
   EXPECT_EQ(seen->asking, dead);
   EXPECT_NE(seen->error, "");
   EXPECT_FALSE(seen->started);
-  EXPECT_EQ(seen->limit, absl::Milliseconds(500));
+  EXPECT_EQ(seen->limit, options.connect_timeout);
   EXPECT_FALSE(options.watch->waiting().has_value());  // The feed is gone.
 }
 
@@ -87,7 +83,7 @@ TEST(FeedWatchTest, TellsTheServerThatWasLostAndTheOneThatIsAsked) {
   EXPECT_EQ(seen->lost, address);
   EXPECT_EQ(seen->asking, address);  // There is no other.
   EXPECT_TRUE(seen->started);
-  EXPECT_EQ(seen->limit, absl::Seconds(20));
+  EXPECT_EQ(seen->limit, options.retry_for);
   EXPECT_FALSE(options.watch->waiting().has_value());  // Nobody waits for a cancelled feed.
 }
 
@@ -102,7 +98,7 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   feed.spoil = [&](int, int, FakeChunk& piece) {
     if (piece.header.step % 2 == 1) return;  // Its own.
     MutexLock lock(mu);
-    while (!go) changed.WaitFor(mu, absl::Seconds(20));
+    while (!go) changed.Wait(mu);
   };
   const FakeServer other(feed);
   FeedClientOptions options = Quick({address, other.address()});

@@ -122,19 +122,19 @@ void ExpectHarmless(std::function<absl::Status(Response&)> FakeFeed::*answers, A
 
 TEST(HostileServerTest, NoValueInAServersStatusDoesHarm) {
   ExpectHarmless<v1::ServerStatusResponse>(&FakeFeed::status, [](const std::string& address) {
-    return AskServerStatus(address, absl::Seconds(20));
+    return AskServerStatus(address, absl::FromChrono(kLongestWait));
   });
 }
 
 TEST(HostileServerTest, NoValueInACatalogueDoesHarm) {
   ExpectHarmless<v1::ListDatasetsResponse>(&FakeFeed::datasets, [](const std::string& address) {
-    return AskDatasets(address, absl::Seconds(20));
+    return AskDatasets(address, absl::FromChrono(kLongestWait));
   });
 }
 
 TEST(HostileServerTest, NoValueInADatasetsDescriptionDoesHarm) {
   ExpectHarmless<v1::DescribeDatasetResponse>(&FakeFeed::dataset, [](const std::string& address) {
-    return AskDataset(address, "test", absl::Seconds(20));
+    return AskDataset(address, "test", absl::FromChrono(kLongestWait));
   });
 }
 
@@ -148,10 +148,11 @@ TEST(HostileServerTest, EveryRefusalKeepsItsCodeAndIsFitToPrint) {
       FeedClientOptions options = Wary(server);
       // What is not tried again is told as soon as it comes, however slow the machine is.
       if (code != grpc::UNAVAILABLE && code != grpc::DEADLINE_EXCEEDED) {
-        options.connect_timeout = options.retry_for = absl::Seconds(20);
+        options.connect_timeout = options.retry_for = absl::FromChrono(kLongestWait);
       }
       const absl::Status created = FeedClient::Create(SpecOf(feed), options).status();
-      const absl::Status status = AskServerStatus(server.address(), absl::Seconds(20)).status();
+      const absl::Status status =
+          AskServerStatus(server.address(), absl::FromChrono(kLongestWait)).status();
       for (const absl::Status& said : {created, status}) {
         EXPECT_FALSE(said.ok());
         EXPECT_TRUE(IsFitToPrint(said.message())) << said;

@@ -5,6 +5,7 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -18,7 +19,7 @@ TEST(ServerStatusTest, ReturnsWhatTheServerSays) {
     return absl::OkStatus();
   }});
   const absl::StatusOr<v1::ServerStatusResponse> status =
-      AskServerStatus(server.address(), absl::Seconds(20));
+      AskServerStatus(server.address(), absl::FromChrono(kLongestWait));
   ASSERT_THAT(status, IsOk());
   EXPECT_EQ(status->cpu_seconds(), 12.5);
   EXPECT_EQ(status->cpus(), 3);
@@ -27,7 +28,7 @@ TEST(ServerStatusTest, ReturnsWhatTheServerSays) {
 TEST(ServerStatusTest, AnErrorNamesTheServer) {
   const FakeServer server(
       {.status = [](v1::ServerStatusResponse&) { return absl::PermissionDeniedError("not you"); }});
-  EXPECT_THAT(AskServerStatus(server.address(), absl::Seconds(20)).status(),
+  EXPECT_THAT(AskServerStatus(server.address(), absl::FromChrono(kLongestWait)).status(),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr(server.address() + ", asked for its status: not you")));
   const std::string nobody = DeadAddress();

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import systole
 import systole.jax
-from conftest import image, spec_text
+from conftest import LONGEST_WAIT, image, spec_text
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SPEC = spec_text(image("image", "BFLOAT16", "NHWC"), more="epochs: 2 tail: PAD").replace(
@@ -177,7 +177,7 @@ def test_two_processes_hold_one_array(server, write_spec):
     ]
     lines = []
     for process in processes:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=LONGEST_WAIT)
         assert process.returncode == 0, err
         lines += out.splitlines()
     wanted = run("feed", "--server", server.address, "--spec", spec, "--digest").splitlines()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import systole
+from conftest import LONGEST_WAIT
 
 
 def exists(pid: int) -> bool:
@@ -38,7 +39,7 @@ def servers_in(folder: str) -> list[int]:
 
 
 def wait_until(holds) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONGEST_WAIT
     while not holds():
         if time.monotonic() > deadline:
             return False

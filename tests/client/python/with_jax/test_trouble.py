@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import systole
-from conftest import python, spec_text
+from conftest import LONGEST_WAIT, python, spec_text
 
 NOBODY = "127.0.0.1:1"
 
@@ -164,7 +164,7 @@ def test_a_stopped_server_is_waited_for(whole, start_server, write_spec):
 
 def test_a_server_gone_for_good_is_told_after_retry_for(start_server, write_spec):
     server = start_server()
-    with systole.Feed(server.address, write_spec(), prefetch_bytes=0, retry_for=0.3) as feed:
+    with systole.Feed(server.address, write_spec(), prefetch_bytes=0, retry_for=3) as feed:
         next(feed)
         server.kill()
         with pytest.raises(systole.Unavailable, match=server.address):
@@ -258,7 +258,6 @@ def test_a_child_of_fork_cannot_open_a_feed_after_its_parent_did(server, write_s
         """,
         server.address,
         write_spec(),
-        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert "was forked from one that has opened a feed" in done.stdout and "'spawn'" in done.stdout
@@ -286,7 +285,6 @@ def test_a_fork_is_told_instead_of_hanging(kind, server, shards, write_spec):
         server.address if kind == "client" else shards,
         write_spec(),
         kind,
-        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert "the process that forked" in done.stdout and "'spawn'" in done.stdout
@@ -319,7 +317,6 @@ def test_a_feed_that_is_never_closed_leaves_nothing(kind, ending, server, shards
         server.address if kind == "client" else shards,
         write_spec(),
         kind,
-        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -357,7 +354,7 @@ def test_nothing_stays_open(server, shards, write_spec):
     before = open_files()
     for _ in range(5):
         use()
-    deadline = time.monotonic() + 20  # gRPC ends a connection's threads a moment later.
+    deadline = time.monotonic() + LONGEST_WAIT  # gRPC ends a connection's threads a moment later.
     while open_files() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert open_files() <= before

@@ -15,7 +15,7 @@ import pytest
 import systole
 import systole.torch
 import torch
-from conftest import RECORDS, image, python, spec_text
+from conftest import LONGEST_WAIT, RECORDS, image, python, spec_text
 from torch.utils.data import DataLoader
 
 STEPS = 6  # Of an epoch: 96 records, 16 a step, on 4 cores.
@@ -173,7 +173,7 @@ os._exit(0)  # PyTorch would wait five seconds for each worker after an error.
 
 def test_forked_workers_open_feeds_if_their_parent_has_not(server, write_spec, epochs):
     spec = write_spec(spec_text(more="epochs: 3 tail: PAD"))
-    done = python(FORKED, server.address, spec, timeout=120)
+    done = python(FORKED, server.address, spec)
     assert done.returncode == 0, done.stderr
     parts = [line for line in done.stdout.splitlines() if line[:1] in "012" and line[1:2] == " "]
     assert len(parts) == 3 * 2 * STEPS
@@ -453,7 +453,7 @@ def test_ranks_of_torch_distributed_have_their_shares(workers, server, write_spe
     ]
     parts, sums, states = {}, [], set()
     for process in ranks:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=LONGEST_WAIT)
         assert process.returncode == 0, err
         for line in out.splitlines():
             first, *rest = line.split()
