@@ -30,7 +30,7 @@ struct ValueCacheOptions {
   // Folder for values on disk, made if it is missing; it is one cache's alone. Empty: none are kept
   // there.
   std::string disk_folder = "";
-  // Bound on the files in that folder, each rounded up to 4 KiB. 80 bytes of memory for each file
+  // Bound on the files in that folder, each rounded up to 4 KiB. 560 bytes of memory for each file
   // come on top.
   int64_t disk_bytes = 0;
 };
