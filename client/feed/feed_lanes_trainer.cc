@@ -82,6 +82,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
       if (number >= end_step_) return std::optional<Step>();
       if (number >= error_step_) return error_;
       Tell(StepWanted());
+      if (number >= error_step_) return error_;  // That it is wanted may show that it is overdue.
       const absl::Duration begin = clock_();
       trainer_wakes_.Wait(mu_);
       waited_ += clock_() - begin;
@@ -119,6 +120,7 @@ bool FeedLanes::WaitForNext(absl::Duration timeout) {
   MutexLock lock(mu_);
   while (!HasNext()) {
     Tell(StepWanted());
+    if (HasNext()) return true;  // As in Next().
     if (now >= end) return false;
     trainer_wakes_.WaitFor(mu_, end - now);
     const absl::Duration woken = clock_();

@@ -300,6 +300,26 @@ TEST(FeedClientLossTest, LosingTheOnlyServerForGoodIsUnavailable) {
                                     AllOf(HasSubstr(address), HasSubstr("for 2s"))));
 }
 
+TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
+  const FakeFeed feed = {
+      .spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step > 0; }};
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.retry_for = absl::Nanoseconds(1);
+  for (const bool polls : {false, true}) {
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received == 1; }));
+    ASSERT_THAT(client->Next(), IsOk());
+    // Wants the next step. Whoever asks again is told that it is overdue, by itself.
+    client->WaitForNext(absl::ZeroDuration());
+    if (polls) {
+      EXPECT_TRUE(client->WaitForNext(absl::InfiniteDuration()));
+    }
+    EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("for 1ns")));
+  }
+}
+
 TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   FeedClientOptions options = Quick({});
   options.retry_for = absl::Seconds(2);
