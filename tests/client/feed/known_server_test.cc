@@ -15,10 +15,8 @@ using testing::HasSubstr;
 
 KnownServer At(const char* address) {
   KnownServer server;
-  ReceiveWatch watch;
-  // Connects when first used, so never.
-  server.link =
-      std::make_unique<ServerLink>(address, std::make_shared<const ChannelSecurity>(), watch);
+  server.link = std::make_unique<ServerLink>(
+      address, std::make_shared<const ChannelSecurity>());  // Connects when first used, so never.
   return server;
 }
 
