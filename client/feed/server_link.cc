@@ -32,6 +32,10 @@ std::string ServiceConfig() {
 
 grpc::ChannelArguments ChannelArgs(const std::string& server_name) {
   grpc::ChannelArguments args;
+  // A compressed message has no bound until it is inflated, so none is: a call that announces one
+  // is refused.
+  args.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  args.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (!server_name.empty()) args.SetSslTargetNameOverride(server_name);
   args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
   args.SetServiceConfigJSON(ServiceConfig());

@@ -305,11 +305,12 @@ class FakeServer::Service : public v1::Systole::Service {
 };
 
 FakeServer::FakeServer(FakeFeed feed, const std::string& address)
-    : service_(std::make_unique<Service>(std::move(feed))) {
+    : compresses_(feed.compresses), service_(std::make_unique<Service>(std::move(feed))) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service_.get());
+  if (compresses_) builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_GZIP);
   server_ = builder.BuildAndStart();
   SYSTOLE_CHECK(server_ != nullptr && port != 0);
   address_ = absl::StartsWith(address, "unix:") ? address : absl::StrCat("127.0.0.1:", port);

@@ -69,6 +69,8 @@ struct FakeFeed {
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
+  // Whether gRPC compresses what it sends.
+  bool compresses = false;
   // What every question is refused with as gRPC sends it, if it is no OK.
   grpc::Status refusal;
   // Refuses a stream, by its number, as a full server does: with this "grpc-retry-pushback-ms".
@@ -102,6 +104,7 @@ class FakeServer {
  private:
   class Service;
 
+  const bool compresses_;
   std::unique_ptr<Service> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

@@ -45,6 +45,12 @@ absl::Status TakeFeed(const FakeFeed& feed) {
   return drained.end;
 }
 
+// A megabyte of it may be a gigabyte.
+TEST(HostileServerTest, NothingThatIsCompressedIsInflated) {
+  EXPECT_THAT(TakeFeed({}), IsOk());
+  EXPECT_FALSE(TakeFeed({.compresses = true}).ok());
+}
+
 TEST(HostileServerTest, NoValueInAnAnswerAboutAFeedDoesHarm) {
   v1::ResolveFeedResponse example;
   ASSERT_THAT(TakeFeed({.resolve =
