@@ -39,7 +39,9 @@ def systole(*arguments: object) -> str:
     return done.stdout
 
 
-def python(code: str, *arguments: str, timeout: float = LONGEST_WAIT) -> subprocess.CompletedProcess[str]:
+def python(
+    code: str, *arguments: str, timeout: float = LONGEST_WAIT
+) -> subprocess.CompletedProcess[str]:
     """Runs the code in an interpreter of its own, as this one is."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
