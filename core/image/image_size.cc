@@ -1,6 +1,7 @@
 #include "core/image/image_size.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "core/image/jpeg_decoder.h"
 #include "core/image/png_decoder.h"
 
@@ -14,6 +15,8 @@ std::optional<ImageSize> SizeOfImage(absl::string_view file) {
     // The PNG decoder has no limit of its own.
     return size.pixels() <= JpegDecoderOptions().max_pixels ? std::optional(size) : std::nullopt;
   }
+  // Before a decoder is made for it: most of what is looked at may be text.
+  if (!absl::StartsWith(file, "\xff\xd8\xff")) return std::nullopt;
   absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
   if (!decoder.ok()) return std::nullopt;
   const absl::StatusOr<ImageInfo> info = decoder->ReadHeader(file);

@@ -82,8 +82,7 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   std::vector<std::unique_ptr<Process>> costly;
   for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
   ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= feeds; }));
-  // All costly feeds of a peer together have half of the only thread; before, each had as much as
-  // this one, and in pieces of eight examples.
+  // All costly feeds of a peer together have half of the only thread.
   const int steps = Times(20, 200);
   const auto feed = StartFeed(steps, {"--token-file", TokenOf("trainer")});
   ExpectUndisturbed(*feed, steps);

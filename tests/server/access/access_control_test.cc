@@ -16,17 +16,23 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Whoever has the token "a" of the file may read everything.
+v1::AccessConfig ConfigOf(const std::string& token_file) {
+  v1::AccessConfig config;
+  config.set_token_file(token_file);
+  v1::IdentityConfig& identity = *config.add_identities();
+  identity.set_name("a");
+  identity.add_token_names("a");
+  identity.mutable_may()->add_read("*");
+  return config;
+}
+
 TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   const TempFolder folder;
   const std::string path = folder / "tokens";
   const absl::StatusOr<std::string> first = AddToken(path, "a", std::nullopt);
   ASSERT_THAT(first, IsOk());
-  v1::AccessConfig config;
-  config.set_token_file(path);
-  v1::IdentityConfig& identity = *config.add_identities();
-  identity.set_name("a");
-  identity.add_token_names("a");
-  identity.mutable_may()->add_read("*");
+  const v1::AccessConfig config = ConfigOf(path);
   const absl::StatusOr<std::shared_ptr<AccessControl>> access =
       AccessControl::Create(config, {"cats"}, [] { return absl::UnixEpoch(); });
   ASSERT_THAT(access, IsOk());
@@ -67,12 +73,7 @@ struct Guarded {
   // As `Create` finds it, the file holds `tokens`.
   explicit Guarded(const std::string& tokens) : path(folder / "tokens") {
     Write(tokens);
-    v1::AccessConfig config;
-    config.set_token_file(path);
-    v1::IdentityConfig& identity = *config.add_identities();
-    identity.set_name("a");
-    identity.add_token_names("a");
-    identity.mutable_may()->add_read("*");
+    const v1::AccessConfig config = ConfigOf(path);
     absl::StatusOr<std::shared_ptr<AccessControl>> created = AccessControl::Create(
         config, {"cats"}, [] { return absl::UnixEpoch(); }, [this] { return now; });
     EXPECT_THAT(created, IsOk());
