@@ -100,6 +100,8 @@ void DescribeConnections(const DoorCounters& counted, v1::Connections& connectio
   connections.set_over_peer(counted.over_peer);
   connections.set_no_descriptor(counted.no_descriptor);
   connections.set_no_call(counted.no_call);
+  connections.set_sent_too_much(counted.sent_too_much);
+  connections.set_cost_most(counted.cost_most);
 }
 
 absl::Status Draining() {

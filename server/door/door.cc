@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -29,6 +30,8 @@ constexpr int kMaxAcceptsAtOnce = 64;
 // How long the listeners rest if nothing can be accepted, not even to be closed. They would be
 // ready all the time, and the thread would spin.
 constexpr int kPauseMs = 100;
+// How often connections that wait are tried.
+constexpr int kWaitingMs = 2;
 
 absl::Status Watch(int epoll, int fd, uint32_t events) {
   epoll_event event = {};
@@ -89,6 +92,13 @@ Peer PeerOf(int fd) {
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
+// Ends a connection over TCP at once. After shutdown() its owner would still be given what comes,
+// for as long as something does. Its owner sees an error, and the door forgets it then.
+void Abort(int fd) {
+  const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
+  ::connect(fd, &nobody, sizeof(nobody));
+}
+
 // What cannot be set, as on a Unix socket, is left.
 void SetTcpOptions(int fd, absl::Duration silence_timeout) {
   const int on = 1;
@@ -126,7 +136,8 @@ Door::Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, 
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       listeners_(std::move(listeners)),
-      spare_(OpenSpare()) {
+      spare_(OpenSpare()),
+      meter_(epoll_.get(), options_.clock) {
   thread_.Submit([this] { Run(); });
 }
 
@@ -144,7 +155,7 @@ void Door::StopListening() {
     listening_ = Listening::kStopping;
     SYSTOLE_CHECK(::eventfd_write(wake_.get(), 1) == 0);
   }
-  while (listening_ != Listening::kNo) changed_.Wait(mu_);
+  while (listening_ != Listening::kNo || handing_over_ > 0) changed_.Wait(mu_);
 }
 
 void Door::HangUp() {
@@ -183,14 +194,20 @@ void Door::Run() {
   std::array<epoll_event, 64> events;
   while (true) {
     const bool was_paused = paused_;
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                                   was_paused ? kPauseMs : -1);
+    int wait_ms = meter_.WaitMs();
+    const auto at_most = [&wait_ms](int ms) { wait_ms = wait_ms < 0 ? ms : std::min(wait_ms, ms); };
+    if (was_paused) at_most(kPauseMs);
+    if (!waiting_.empty()) at_most(kWaitingMs);
+    const int ready =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
     SYSTOLE_CHECK(ready >= 0 || errno == EINTR);
     for (int i = 0; i < ready; ++i) {
       Handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
     }
+    Drop(meter_.LookAtDue());
     // Sooner than the pause's end, if a connection has ended: it may leave what was missing.
     if (was_paused) Listen(true);
+    HandOverWaiting();
     MutexLock lock(mu_);
     if (ending_) return;
   }
@@ -207,7 +224,8 @@ void Door::Handle(int fd, uint32_t events) {
     if (listener.get() == fd) return Accept(fd);
   }
   // An error alone is the owner's, who then shuts the connection down.
-  if ((events & EPOLLHUP) != 0) Forget(fd);
+  if ((events & EPOLLHUP) != 0) return Forget(fd);
+  Drop(meter_.Wake(fd));
 }
 
 void Door::Accept(int listener) {
@@ -238,11 +256,10 @@ void Door::LetIn(OwnedFd connection) {
   if (peer.empty() || !HasRoomFor(peer)) return;
   SetTcpOptions(connection.get(), options_.silence_timeout);
   const int own = connection.get();
-  const int duplicate = ::fcntl(own, F_DUPFD_CLOEXEC, 0);
-  if (duplicate < 0) return TellNoDescriptor(errno);
+  std::shared_ptr<OpenCalls::Connection> calls;
+  if (options_.calls != nullptr && !address.empty()) calls = options_.calls->Add(address);
+  const bool counted = calls != nullptr;
   {
-    std::shared_ptr<OpenCalls::Connection> calls;
-    if (options_.calls != nullptr && !address.empty()) calls = options_.calls->Add(address);
     MutexLock lock(mu_);
     connections_.emplace(own, Connection{.own = std::move(connection),
                                          .peer = peer,
@@ -252,13 +269,60 @@ void Door::LetIn(OwnedFd connection) {
     ++counters_.let_in;
     ++counters_.open;
   }
-  // Nothing is asked for: a hang-up is always told. At the edge, since an error lasts until its
-  // owner looks.
-  if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
+  if (counted) {
+    waiting_[peer].push_back(own);
+  } else {
+    HandOverOne(own, user);
+  }
+}
+
+void Door::HandOverWaiting() {
+  // Once around, from the peer behind the last one.
+  for (size_t left = waiting_.size(); left > 0; --left) {
+    auto next = waiting_.upper_bound(last_in_);
+    if (next == waiting_.end()) next = waiting_.begin();
+    last_in_ = next->first;
+    while (!next->second.empty() && meter_.MayComeIn(next->first)) {
+      HandOverOne(next->second.front(), std::nullopt);
+      next->second.pop_front();
+    }
+    if (next->second.empty()) waiting_.erase(next);
+  }
+}
+
+void Door::HandOverOne(int own, std::optional<uid_t> user) {
+  std::string peer;
+  std::string address;
+  std::shared_ptr<OpenCalls::Connection> calls;
+  {
+    MutexLock lock(mu_);
+    const Connection& connection = connections_.find(own)->second;
+    peer = connection.peer;
+    address = connection.address;
+    calls = connection.calls;
+  }
+  const int duplicate = ::fcntl(own, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) {
+    TellNoDescriptor(errno);
+    return Forget(own);
+  }
+  // Where nothing is counted nothing is asked for: a hang-up is always told. At the edge, since an
+  // error lasts until its owner looks.
+  const bool watched = calls != nullptr ? meter_.Add(own, peer, address, calls)
+                                        : Watch(epoll_.get(), own, EPOLLET).ok();
+  if (!watched) {
     ::close(duplicate);
     return Forget(own);
   }
-  hand_over_(duplicate, user);
+  {
+    MutexLock lock(mu_);
+    ++handing_over_;
+  }
+  hand_over_thread_.Submit([this, duplicate, user] {
+    hand_over_(duplicate, user);
+    MutexLock lock(mu_);
+    if (--handing_over_ == 0) changed_.SignalAll();
+  });
 }
 
 bool Door::HasRoomFor(const std::string& peer) {
@@ -293,7 +357,26 @@ void Door::TellNoDescriptor(int error) {
                        "--max-connections"));
 }
 
+void Door::Drop(const std::vector<Meter::Excess>& excess) {
+  for (const Meter::Excess& one : excess) {
+    std::string peer;
+    std::string why;
+    {
+      MutexLock lock(mu_);
+      Connection& connection = connections_.find(one.fd)->second;
+      Abort(one.fd);
+      connection.ended = true;
+      peer = connection.peer;
+      why = absl::StrCat("dropped a connection of ", peer, ", which sent ", one.what,
+                         one.alone ? "; " : ", when all together had sent too much; ",
+                         one.alone ? ++counters_.sent_too_much : ++counters_.cost_most, " so far");
+    }
+    if (options_.turned_away != nullptr) options_.turned_away(peer, why);
+  }
+}
+
 void Door::Forget(int own) {
+  meter_.Remove(own);
   // Before it is closed: the connection lives on in its owner's descriptor, and would still be
   // told of. It may never have been watched.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
@@ -310,6 +393,10 @@ void Door::Forget(int own) {
 
 void Door::CloseListeners() {
   listeners_ = ListeningSockets();
+  for (const auto& [peer, connections] : waiting_) {
+    for (const int own : connections) Forget(own);
+  }
+  waiting_.clear();
   MutexLock lock(mu_);
   listening_ = Listening::kNo;
   changed_.SignalAll();

@@ -4,6 +4,9 @@
 //                                        |                          |
 //                                        no: closed at once         ends: our own descriptor sees it
 //
+// It closes connections over TCP that send more than their calls account for (meter.h). On a Unix
+// socket its mode decides who connects, and nothing is counted.
+//
 // It goes on when the process has no descriptor left: a spare one takes the connection in, to close
 // it. Whoever gets a connection must shut it down (shutdown(2), both ways) when done with it, as
 // gRPC does. Closing its descriptor alone does not show on ours.
@@ -15,20 +18,24 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/descriptor/owned_fd.h"
 #include "server/door/listening_sockets.h"
+#include "server/door/meter.h"
 #include "server/door/open_calls.h"
 
 namespace systole {
@@ -43,12 +50,14 @@ struct DoorOptions {
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
   absl::Duration silence_timeout = absl::Minutes(3);
   // Told of every connection over TCP. Those that have had no call for `call_timeout` are dropped
-  // by EndQuiet(). Null: none is. On a Unix socket a call does not tell its connection, so none is
-  // there.
+  // by EndQuiet(), and calls that were served account for what came. Null: none is, and nothing is
+  // counted. On a Unix socket a call does not tell its connection, so none is there.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
-  // Told in a sentence of every connection that is turned away, on the door's thread, or dropped,
-  // on the caller's. `peer` is empty if it is not known. May be null.
+  // What time earns a connection (allowance.h).
+  MonotonicClock clock = SteadyClock();
+  // Told in a sentence of every connection that is turned away or sent too much, on the door's
+  // thread, or asked for nothing, on the caller's. `peer` is empty if it is not known. May be null.
   std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
 };
 
@@ -60,13 +69,15 @@ struct DoorCounters {
   int64_t over_peer = 0;      // Turned away: max_connections_per_peer.
   int64_t no_descriptor = 0;  // Turned away: the process or the system had no descriptor left.
   int64_t no_call = 0;        // Dropped: call_timeout.
+  int64_t sent_too_much = 0;  // Dropped: more than its calls account for.
+  int64_t cost_most = 0;      // Dropped: it cost most when all together cost too much.
 };
 
 class Door {
  public:
   // Gets a descriptor of each connection, which it must close: non-blocking, and closed on exec;
-  // and on a Unix socket the peer's user, as the kernel knows it. Called on the door's thread. Must
-  // not call the door.
+  // and on a Unix socket the peer's user, as the kernel knows it. Called on a thread of its own,
+  // one after the other: gRPC reads what has come before it returns. Must not call the door.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
   // InvalidArgument if a cap is below 1; another code if the system refuses a descriptor.
@@ -93,7 +104,7 @@ class Door {
     std::string peer;
     std::string address;
     std::shared_ptr<OpenCalls::Connection> calls;  // Null where calls do not tell it.
-    bool ended = false;                            // By EndQuiet().
+    bool ended = false;                            // By the door itself.
   };
 
   Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, OwnedFd epoll,
@@ -103,10 +114,14 @@ class Door {
   void Handle(int fd, uint32_t events);
   void Accept(int listener);
   void LetIn(OwnedFd connection);
+  // Hands over those that wait and may come in.
+  void HandOverWaiting() ABSL_LOCKS_EXCLUDED(mu_);
+  void HandOverOne(int own, std::optional<uid_t> user) ABSL_LOCKS_EXCLUDED(mu_);
   bool HasRoomFor(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes a connection in by the spare descriptor and closes it. False: there was no spare.
   bool TurnAway(int listener);
   void TellNoDescriptor(int error) ABSL_LOCKS_EXCLUDED(mu_);
+  void Drop(const std::vector<Meter::Excess>& excess) ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(int own) ABSL_LOCKS_EXCLUDED(mu_);
   void CloseListeners() ABSL_LOCKS_EXCLUDED(mu_);
   void Listen(bool on);
@@ -121,15 +136,21 @@ class Door {
   ListeningSockets listeners_;
   OwnedFd spare_;
   bool paused_ = false;  // The listeners are not watched for a moment.
+  Meter meter_;
+  // Let in and not handed over yet (Meter::MayComeIn), of each peer the first in front.
+  std::map<std::string, std::deque<int>> waiting_;
+  std::string last_in_;  // Peers take turns.
 
   mutable Mutex mu_;
   CondVar changed_;
   Listening listening_ ABSL_GUARDED_BY(mu_) = Listening::kYes;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Calls that are to be made.
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By `own`.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
   DoorCounters counters_ ABSL_GUARDED_BY(mu_);
-  WorkerPool thread_{1};  // Last: it uses what is above.
+  WorkerPool hand_over_thread_{1};  // These two last: they use what is above.
+  WorkerPool thread_{1};
 };
 
 }  // namespace systole

@@ -17,11 +17,24 @@ class CountedCall final : public grpc::experimental::Interceptor {
   ~CountedCall() override { connection_->End(); }
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    // Headers, message and status may come together.
+    if (!judged_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      judged_ = true;
+      if (methods->GetSendStatus().error_code() != grpc::StatusCode::UNAUTHENTICATED) {
+        connection_->Serve();
+      }
+    } else if (!judged_ && methods->QueryInterceptionHookPoint(
+                               InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      judged_ = true;
+      connection_->Serve();
+    }
     methods->Proceed();
   }
 
  private:
   const std::shared_ptr<OpenCalls::Connection> connection_;
+  bool judged_ = false;  // Its answer has begun.
 };
 
 class Counter final : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -43,17 +56,27 @@ class Counter final : public grpc::experimental::ServerInterceptorFactoryInterfa
 
 void OpenCalls::Connection::Begin() {
   MutexLock lock(mu_);
-  ++calls_;
+  ++counts_.open;
 }
 
 void OpenCalls::Connection::End() {
   MutexLock lock(mu_);
-  if (--calls_ == 0) since_ = clock_();
+  if (--counts_.open == 0) since_ = clock_();
+}
+
+void OpenCalls::Connection::Serve() {
+  MutexLock lock(mu_);
+  ++counts_.served;
+}
+
+OpenCalls::Connection::Counts OpenCalls::Connection::counts() const {
+  MutexLock lock(mu_);
+  return counts_;
 }
 
 absl::Duration OpenCalls::Connection::Quiet() const {
   MutexLock lock(mu_);
-  return calls_ > 0 ? absl::ZeroDuration() : clock_() - since_;
+  return counts_.open > 0 ? absl::ZeroDuration() : clock_() - since_;
 }
 
 std::shared_ptr<OpenCalls::Connection> OpenCalls::Add(const std::string& peer) {

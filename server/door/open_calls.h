@@ -1,6 +1,6 @@
-// Which connections have calls, so that the door can drop those that never have one. gRPC hands a
-// call over once its request is there. A connection whose requests never end is busy to gRPC; here
-// it has no call.
+// Which connections have calls, so that the door can drop those that never have one, and how many
+// were served, which pays for what came. gRPC hands a call over once its request is there. A
+// connection whose requests never end is busy to gRPC; here it has no call.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_OPEN_CALLS_H_
@@ -29,13 +29,20 @@ class OpenCalls {
 
     void Begin() ABSL_LOCKS_EXCLUDED(mu_);
     void End() ABSL_LOCKS_EXCLUDED(mu_);
+    // A call has been answered, and not for want of a credential.
+    void Serve() ABSL_LOCKS_EXCLUDED(mu_);
+    struct Counts {
+      int64_t open = 0;
+      int64_t served = 0;  // Since the connection came.
+    };
+    Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
     // For how long there has been no call; zero while there is one.
     absl::Duration Quiet() const ABSL_LOCKS_EXCLUDED(mu_);
 
    private:
     const MonotonicClock clock_;
     mutable Mutex mu_;
-    int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+    Counts counts_ ABSL_GUARDED_BY(mu_);
     absl::Duration since_ ABSL_GUARDED_BY(mu_);  // When there was none left.
   };
 
@@ -56,7 +63,7 @@ class OpenCalls {
   std::map<std::string, std::shared_ptr<Connection>, std::less<>> connections_ ABSL_GUARDED_BY(mu_);
 };
 
-// For ServerBuilder: tells `calls` when each call begins and ends.
+// For ServerBuilder: tells `calls` when each call begins, is served, and ends.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallCounter(
     std::shared_ptr<OpenCalls> calls);
 

@@ -344,6 +344,21 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_EQ(counted_.streams_opened(), 1);
 }
 
+// On a clock that stands still.
+TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
+  StartForA();
+  const v1::FeedSpec spec = Endless("cats").spec();
+  // Those with a credential do, so a connection may have any number of them.
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
+  EXPECT_EQ(server_->connections().sent_too_much, 0);
+  for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
+    EXPECT_FALSE(Resolve(spec, "wrong").ok());
+  }
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
+  // Whoever has one is served by its next connection.
+  EXPECT_TRUE(WaitUntil([&] { return Resolve(spec, token_).ok(); }));
+}
+
 TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
   Start(
       "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "

@@ -132,7 +132,8 @@ TEST(StatusCommandTest, CountsTroubleByItsCause) {
                           HasSubstr(R"("stream_ends":{"complete":4,"drained":0,"client_gone":0,)"
                                     R"("gave_place":2,"stalled":1,"not_permitted":0,"failed":0})"),
                           HasSubstr(R"("connections":{"open":3,"accepted":20,"over_total":5,)"
-                                    R"("over_peer":0,"no_descriptor":0,"no_call":0})"),
+                                    R"("over_peer":0,"no_descriptor":0,"no_call":0,)"
+                                    R"("sent_too_much":0,"cost_most":0})"),
                           HasSubstr(R"("refusals":{"unauthenticated":6,"not_permitted":0,)"
                                     R"("no_place":7,"bad_request":0,"draining":0,"other":0})"),
                           HasSubstr(R"("masked_examples":8)")));

@@ -18,10 +18,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/door/allowance.h"
 #include "server/door/listening_sockets.h"
+#include "server/door/open_calls.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -196,6 +200,73 @@ TEST_F(DoorTest, HangUpEndsAConnectionThatNobodyReads) {
   door_->HangUp();
   EXPECT_TRUE(IsClosed(client));
   EXPECT_TRUE(HasOpen(0));
+}
+
+// What connections send is counted where calls are.
+DoorOptions Counting() {
+  return {.calls = std::make_shared<OpenCalls>(SteadyClock()),
+          .clock = [] { return absl::ZeroDuration(); }};
+}
+
+TEST_F(DoorTest, AConnectionThatSendsTooMuchIsDroppedAndTold) {
+  OpenOnLoopback(Counting());
+  const OwnedFd client = ConnectTo(port_);
+  ASSERT_TRUE(WaitUntil([&] { return taken() == 1; }));
+  MutexLock lock(mu_);
+  const std::string bytes(4096, 'x');
+  // Its owner reads on, as gRPC does. What is on the way when the door looks is beyond the bound.
+  int64_t read = 0;
+  const auto drain = [&] {
+    std::string buffer(8192, '\0');
+    ssize_t got;
+    while ((got = ::recv(taken_[0].get(), buffer.data(), buffer.size(), 0)) > 0) read += got;
+    return got < 0 && errno == EAGAIN;
+  };
+  EXPECT_TRUE(WaitUntil([&] {
+    if (read <= kMaxUnearnedBytes) {
+      ::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    return !drain();
+  }));
+  EXPECT_GT(read, kMaxUnearnedBytes);
+  EXPECT_EQ(door_->counters().sent_too_much, 1);
+}
+
+TEST_F(DoorTest, AllConnectionsOfAPeerComeInThoughTheySayNothing) {
+  OpenOnLoopback(Counting());
+  std::vector<OwnedFd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(ConnectTo(port_));
+  EXPECT_TRUE(WaitUntil([&] { return taken() == 10; }));
+}
+
+TEST_F(DoorTest, TheOneThatCostsMostIsDroppedWhenAllTogetherCostTooMuch) {
+  OpenOnLoopback(Counting());
+  constexpr int kMost = kMaxUnearnedCost / kMaxUnearnedBytes / kByteCost;
+  std::vector<OwnedFd> clients;
+  for (int i = 0; i <= kMost; ++i) {
+    // Each from a machine of its own, or it would wait for the one before.
+    clients.push_back(ConnectTo(port_, 0x7f000010 + static_cast<in_addr_t>(i)));
+    const std::string bytes(4096, 'x');
+    ASSERT_TRUE(WaitUntil([&] { return taken() == static_cast<size_t>(i) + 1; }));
+    MutexLock lock(mu_);
+    int64_t read = 0;
+    std::string buffer(8192, '\0');
+    ASSERT_TRUE(WaitUntil([&] {
+      if (read < kMaxUnearnedBytes - 8192) {
+        ::send(clients.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      }
+      ssize_t got;
+      while ((got = ::recv(taken_[static_cast<size_t>(i)].get(), buffer.data(), buffer.size(), 0)) >
+             0) {
+        read += got;
+      }
+      return read >= kMaxUnearnedBytes - 8192;
+    }));
+  }
+  EXPECT_TRUE(WaitUntil([&] { return door_->counters().cost_most > 0; }));
+  EXPECT_EQ(door_->counters().sent_too_much, 0);
+  EXPECT_TRUE(WaitUntil([&] { return !told().empty(); }));
+  EXPECT_THAT(told()[0], HasSubstr("when all together had sent too much"));
 }
 
 TEST_F(DoorTest, OnAUnixSocketThePeerIsTheUserAndTheFileGoesWithTheDoor) {

@@ -1,0 +1,175 @@
+#include "server/door/allowance.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+constexpr int64_t kKiB = 1 << 10;
+constexpr absl::Duration kStart = absl::Hours(1000);
+
+absl::Duration After(double seconds) { return kStart + absl::Seconds(seconds); }
+
+TEST(AllowanceTest, TheLargestFirstRequestAfterAHandshakeWithCertificatesIsAllowed) {
+  Allowance allowance(kStart);
+  allowance.Take({.bytes_received = 8 * kKiB}, kStart);
+  allowance.Take({.bytes_received = 88 * kKiB, .streams_opened = 1, .streams_waiting = 1}, kStart);
+  EXPECT_FALSE(allowance.IsOver());
+  allowance.Take({.bytes_received = 88 * kKiB, .calls_served = 1, .streams_opened = 1}, kStart);
+  EXPECT_EQ(allowance.unearned_bytes(), 8 * kKiB);
+  EXPECT_EQ(allowance.unearned_streams(), 0);
+}
+
+TEST(AllowanceTest, AsManyRequestsAtOnceAsAClientMayHaveAreAllowed) {
+  Allowance allowance(kStart);
+  allowance.Take({.bytes_received = 64 * 4 * kKiB, .streams_opened = 64, .streams_waiting = 64},
+                 kStart);
+  EXPECT_FALSE(allowance.IsOver());
+}
+
+TEST(AllowanceTest, AMessageThatNeverEndsIsTooMuchSoonHoweverSlowlyItComes) {
+  Allowance allowance(kStart);
+  Traffic traffic = {.streams_opened = 1, .streams_waiting = 1};
+  int seconds = 0;
+  for (; !allowance.IsOver(); ++seconds) {
+    traffic.bytes_received += kKiB;
+    allowance.Take(traffic, After(seconds));
+  }
+  EXPECT_EQ(traffic.bytes_received, kMaxUnearnedBytes + kKiB);
+}
+
+TEST(AllowanceTest, StreamsThatAreResetAreTooManySoon) {
+  Allowance allowance(kStart);
+  Traffic traffic;
+  while (!allowance.IsOver()) {
+    traffic.bytes_received += 24;
+    ++traffic.streams_opened;
+    allowance.Take(traffic, kStart);
+  }
+  EXPECT_EQ(traffic.streams_opened, kMaxStreams + 1);
+}
+
+TEST(AllowanceTest, MoreOpenThanAClientMayHaveIsTooMuchThoughTheyAreServed) {
+  Allowance allowance(kStart);
+  allowance.Take({.bytes_received = 9 * kKiB,
+                  .calls_served = kMaxStreams + 1,
+                  .streams_opened = kMaxStreams + 1,
+                  .streams_open = kMaxStreams + 1},
+                 kStart);
+  EXPECT_TRUE(allowance.IsOver());
+}
+
+TEST(AllowanceTest, CallsThatAreNotServedEarnNothing) {
+  Allowance allowance(kStart);
+  Traffic traffic;
+  int calls = 0;
+  for (; !allowance.IsOver(); ++calls) {
+    traffic.bytes_received += 200;
+    ++traffic.streams_opened;
+    allowance.Take(traffic, kStart);
+  }
+  EXPECT_EQ(calls, kMaxStreams + 1);
+}
+
+TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
+  Allowance allowance(kStart);
+  allowance.Take({.bytes_received = kKiB, .calls_served = 1000, .streams_opened = 1}, kStart);
+  EXPECT_TRUE(allowance.IsClear());
+  allowance.Take({.bytes_received = 258 * kKiB, .calls_served = 1000, .streams_opened = 1}, kStart);
+  EXPECT_TRUE(allowance.IsOver());
+}
+
+// Windows are opened with 26 bytes for each 64 KiB or more; each message of 1 MiB may have 16 of
+// them, and a ping is answered with 17 bytes.
+TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
+  Allowance allowance(kStart);
+  Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
+  for (int megabyte = 0; megabyte < 100'000; ++megabyte) {
+    traffic.bytes_sent += kKiB * kKiB;
+    traffic.bytes_received += 16 * 26 + 2 * 17;
+    allowance.Take(traffic, After(megabyte * 0.001));
+    ASSERT_TRUE(allowance.IsClear());
+  }
+}
+
+TEST(AllowanceTest, PingsOfAQuietConnectionLiveOnTimeForEver) {
+  Allowance allowance(kStart);
+  Traffic traffic = {.bytes_received = 300, .calls_served = 1, .streams_opened = 1};
+  for (int hour = 0; hour < 1000; ++hour) {
+    for (int ping = 0; ping < 360; ++ping) {
+      traffic.bytes_received += 2 * 17;
+      allowance.Take(traffic, After(hour * 3600 + ping * 10));
+      ASSERT_TRUE(allowance.IsClear());
+    }
+  }
+}
+
+TEST(AllowanceTest, TimeEarnsNothingInAdvance) {
+  Allowance allowance(kStart);
+  allowance.Take({.bytes_received = 300 * kKiB}, After(3600));
+  EXPECT_EQ(allowance.unearned_bytes(), 0);
+  allowance.Take({.bytes_received = 600 * kKiB}, After(3600.5));
+  EXPECT_TRUE(allowance.IsOver());
+}
+
+// What a flood of streams may hold at a time, in requests that wait.
+constexpr int64_t kFlood = 64;
+
+Traffic Waiting(int64_t streams) {
+  return {.bytes_received = streams * 15, .streams_opened = streams, .streams_waiting = streams};
+}
+
+TEST(AllowancesTest, BeyondTheBoundThePeerThatCostsMostLosesItsLargest) {
+  Allowances all;
+  // Each a little, together most.
+  int id = 0;
+  for (; all.cost() + 2 * kFlood * kStreamCost < kMaxUnearnedCost; ++id) {
+    all.Add(id, "crowd", kStart);
+    all.Take(id, Waiting(id == 3 ? 11 : 10), kStart);
+  }
+  EXPECT_EQ(all.FindExcess(kStart), std::nullopt);
+  all.Add(1000, "one", kStart);
+  all.Take(1000, Waiting(kFlood), kStart);
+  EXPECT_EQ(all.FindExcess(kStart), std::nullopt);
+  all.Add(1001, "crowd", kStart);
+  all.Take(1001, Waiting(kFlood), kStart);
+  EXPECT_EQ(all.FindExcess(kStart), 1001);
+  all.Remove(1001);
+  EXPECT_EQ(all.FindExcess(kStart), std::nullopt);
+}
+
+TEST(AllowancesTest, ConnectionsWithoutACallHaveABound) {
+  Allowances all;
+  int id = 0;
+  while (!all.FindExcess(kStart).has_value()) all.Add(id++, "crowd", kStart);
+  EXPECT_EQ(id, kMaxUnearnedCost / kConnectionCost + 1);
+  // Those that have had one are not among them.
+  for (int i = 0; i < id; ++i) all.Take(i, {.calls_served = 1}, kStart);
+  EXPECT_EQ(all.cost(), 0);
+}
+
+TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
+  Allowances all;
+  for (int id = 0; id < 100; ++id) {
+    all.Add(id, absl::StrCat("peer ", id), kStart);
+    all.Take(id, {.bytes_received = 100 * kKiB, .calls_served = 0}, kStart);
+  }
+  EXPECT_NE(all.FindExcess(kStart), std::nullopt);
+  EXPECT_EQ(all.FindExcess(After(100)), std::nullopt);
+}
+
+TEST(AllowancesTest, WhoHasGoneCostsNothing) {
+  Allowances all;
+  all.Add(1, "a", kStart);
+  all.Take(1, Waiting(kFlood), kStart);
+  all.Remove(1);
+  all.Remove(1);
+  EXPECT_EQ(all.cost(), 0);
+}
+
+}  // namespace
+}  // namespace systole
