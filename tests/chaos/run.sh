@@ -8,7 +8,7 @@
 #   tests/chaos/run.sh --soak [SECONDS]  faults at random for so long (600): memory must not grow
 #   tests/chaos/run.sh --seed N [..]     repeats what a failure named
 #   tests/chaos/run.sh [..] SCENARIO..   only these: peers, security, storage, network, servers,
-#                                        overload, costly, partition
+#                                        overload, costly, strangers, partition
 #
 # SYSTOLE_CHAOS_PRESET is the build to use (default: release; asan is another).
 set -euo pipefail
@@ -29,7 +29,7 @@ while [[ $# -gt 0 ]]; do
       export SYSTOLE_CHAOS_SEED=${2:?--seed wants a number}
       shift
       ;;
-    peers | security | storage | network | servers | overload | costly | partition) scenarios+=("$1") ;;
+    peers | security | storage | network | servers | overload | costly | strangers | partition) scenarios+=("$1") ;;
     *)
       sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
       exit 2
@@ -38,7 +38,7 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 if [[ ${#scenarios[@]} -eq 0 ]]; then
-  scenarios=(peers security storage network servers overload costly)
+  scenarios=(peers security storage network servers overload costly strangers)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,0 +1,218 @@
+#include "tests/system/stranger.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/descriptor/owned_fd.h"
+#include "core/status/check.h"
+#include "gtest/gtest.h"
+#include "tests/loopback_socket.h"
+
+namespace systole {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr size_t kFrameHead = 9;
+constexpr int kHangUpMs = 60'000;
+
+std::string BigEndian(uint32_t value, int bytes) {
+  std::string text;
+  while (bytes-- > 0) text.push_back(static_cast<char>(value >> (8 * bytes)));
+  return text;
+}
+
+uint32_t NumberAt(absl::string_view bytes, size_t at, size_t size) {
+  uint32_t number = 0;
+  for (size_t i = at; i < at + size; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  return number;
+}
+
+std::string Frame(int type, int flags, uint32_t stream, absl::string_view payload) {
+  return absl::StrCat(BigEndian(static_cast<uint32_t>(payload.size()), 3), BigEndian(type, 1),
+                      BigEndian(flags, 1), BigEndian(stream, 4), payload);
+}
+
+// A header as HPACK has it, each part of less than 127 bytes. `kept`: in the table.
+std::string Header(absl::string_view name, absl::string_view value, bool kept) {
+  SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
+  return absl::StrCat(std::string(1, kept ? '\x40' : '\0'), BigEndian(name.size(), 1), name,
+                      BigEndian(value.size(), 1), value);
+}
+
+std::string RequestHeaders() {
+  std::string block;
+  for (const auto& [name, value] :
+       {std::pair(":method", "POST"), std::pair(":scheme", "http"),
+        std::pair(":path", "/systole.v1.Systole/StreamSteps"), std::pair(":authority", "x"),
+        std::pair("te", "trailers"), std::pair("content-type", "application/grpc")}) {
+    block += Header(name, value, /*kept=*/true);
+  }
+  return block;
+}
+
+// The same from the table: it holds them from its entry 62 on, the last one first.
+constexpr char kKnownHeaders[] = "\xc3\xc2\xc1\xc0\xbf\xbe";
+
+// What one connection sends, and what it must know for that.
+class Source {
+ public:
+  explicit Source(Flood flood) : flood_(flood) {}
+
+  std::string Opening() {
+    std::string opening = absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(4, 0, 0, ""));
+    const bool ends = flood_ != Flood::kContinuation && flood_ != Flood::kTableEntries;
+    absl::StrAppend(&opening, Frame(1, ends ? 4 : 0, 1, RequestHeaders()));
+    if (flood_ == Flood::kEndlessMessage) {
+      absl::StrAppend(&opening, Frame(0, 0, 1, std::string("\0\xff\xff\xff\xf0", 5)));
+      connection_window_ -= 5;
+      stream_window_ -= 5;
+    }
+    stream_ = 3;
+    return opening;
+  }
+
+  // Some KiB; empty while nothing may be sent.
+  std::string Next() {
+    std::string bytes = std::exchange(answers_, "");
+    while (bytes.size() < (8 << 10)) {
+      const std::string frames = NextFrames();
+      if (frames.empty()) break;
+      bytes += frames;
+    }
+    return bytes;
+  }
+
+  // What the server has said.
+  void Take(absl::string_view bytes) {
+    heard_.append(bytes.data(), bytes.size());
+    while (heard_.size() >= kFrameHead) {
+      const size_t size = NumberAt(heard_, 0, 3);
+      if (heard_.size() < kFrameHead + size) return;
+      const absl::string_view payload(heard_.data() + kFrameHead, size);
+      if (heard_[3] == 8 && size == 4) {
+        (NumberAt(heard_, 5, 4) == 0 ? connection_window_ : stream_window_) +=
+            NumberAt(payload, 0, 4);
+      } else if (heard_[3] == 4) {
+        for (size_t at = 0; at + 6 <= size; at += 6) {
+          if (NumberAt(payload, at, 2) != 4) continue;  // What a stream's window begins with.
+          const int64_t first = NumberAt(payload, at + 2, 4);
+          stream_window_ += first - first_window_;
+          first_window_ = first;
+        }
+      }
+      // Whoever answers settings and pings is given larger windows.
+      const bool asks = (heard_[3] == 4 || heard_[3] == 6) && (heard_[4] & 1) == 0;
+      if (asks && flood_ == Flood::kEndlessMessage) {
+        absl::StrAppend(&answers_, Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));
+      }
+      heard_.erase(0, kFrameHead + size);
+    }
+  }
+
+ private:
+  std::string NextFrames() {
+    const uint32_t stream = stream_;
+    stream_ += 2;
+    switch (flood_) {
+      case Flood::kEndlessMessage: {
+        const int64_t most = std::min({connection_window_, stream_window_, int64_t{16} << 10});
+        if (most <= 0) return "";
+        connection_window_ -= most;
+        stream_window_ -= most;
+        return Frame(0, 0, 1, std::string(static_cast<size_t>(most), 'x'));
+      }
+      case Flood::kContinuation:
+        return Frame(9, 0, 1, Repeated(Header("x-a", std::string(100, 'y'), /*kept=*/false), 100));
+      case Flood::kTableEntries:
+        return Frame(9, 0, 1, Repeated(Header("a", "", /*kept=*/true), 2000));
+      case Flood::kRequests:
+        return Frame(1, 4, stream, kKnownHeaders);
+      case Flood::kEmptyRequests:
+        return Frame(1, 4 | 1, stream, kKnownHeaders);
+      case Flood::kResets:
+        return absl::StrCat(Frame(1, 4, stream, kKnownHeaders),
+                            Frame(3, 0, stream, BigEndian(8, 4)));
+      case Flood::kTableSizes:
+        return Frame(1, 4 | 1, stream, absl::StrCat("\x20\x3f\xe1\x1f", RequestHeaders()));
+      case Flood::kWindowUpdates:
+        return Frame(8, 0, 0, BigEndian(1, 4));
+      case Flood::kPings:
+        return Frame(6, 0, 0, "12345678");
+      case Flood::kUnknownFrames:
+        return Frame(99, 0, 0, "");
+    }
+    return "";
+  }
+  static std::string Repeated(const std::string& text, int times) {
+    std::string all;
+    while (times-- > 0) all += text;
+    return all;
+  }
+
+  const Flood flood_;
+  uint32_t stream_ = 1;
+  std::string heard_;
+  std::string answers_;
+  int64_t first_window_ = 65535;
+  int64_t connection_window_ = 65535;
+  int64_t stream_window_ = 65535;
+};
+
+}  // namespace
+
+const std::vector<FloodCase>& AllFloods() {
+  static const std::vector<FloodCase>& floods = *new std::vector<FloodCase>{
+      {Flood::kEndlessMessage, "EndlessMessage", 512 * kMiB},
+      {Flood::kContinuation, "Continuation", 128 * kMiB},
+      {Flood::kTableEntries, "TableEntries", 64 * kMiB},
+      {Flood::kRequests, "Requests", 8 * kMiB},
+      {Flood::kEmptyRequests, "EmptyRequests", 8 * kMiB},
+      {Flood::kResets, "Resets", 8 * kMiB},
+      {Flood::kTableSizes, "TableSizes", 16 * kMiB},
+      {Flood::kWindowUpdates, "WindowUpdates", 512 * kMiB},
+      {Flood::kPings, "Pings", 32 * kMiB},
+      {Flood::kUnknownFrames, "UnknownFrames", 512 * kMiB},
+  };
+  return floods;
+}
+
+int64_t SendFlood(const std::string& server, Flood flood, int64_t bytes, int host) {
+  const OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in from = LoopbackAddress(0, host);
+  const sockaddr_in to = LoopbackAddress(PortOf(server));
+  SYSTOLE_CHECK(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)) == 0);
+  SYSTOLE_CHECK(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0);
+  Source source(flood);
+  std::string left = source.Opening();
+  int64_t sent = 0;
+  while (true) {
+    if (left.empty() && sent < bytes) left = source.Next();
+    pollfd ready = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+    if (!left.empty()) ready.events |= POLLOUT;
+    if (::poll(&ready, 1, kHangUpMs) != 1) break;
+    if ((ready.revents & POLLIN) != 0) {
+      char buffer[16 << 10];
+      const ssize_t got = ::recv(fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (got <= 0) return sent;
+      source.Take(absl::string_view(buffer, static_cast<size_t>(got)));
+    } else if ((ready.revents & POLLOUT) != 0) {
+      const ssize_t gone = ::send(fd.get(), left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (gone < 0) return sent;
+      sent += gone;
+      left.erase(0, static_cast<size_t>(gone));
+    } else {
+      return sent;
+    }
+  }
+  ADD_FAILURE() << "the server has not hung up after " << sent << " bytes";
+  return sent;
+}
+
+}  // namespace systole

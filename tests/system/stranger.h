@@ -1,0 +1,40 @@
+// Somebody without a credential who talks HTTP/2 to fill a server's memory: frames made by hand.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_SYSTEM_STRANGER_H_
+#define SYSTOLE_TESTS_SYSTEM_STRANGER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace systole {
+
+enum class Flood {
+  kEndlessMessage,  // A message of 4 GiB, within what flow control allows.
+  kContinuation,    // Headers that never end.
+  kTableEntries,    // The same, each an entry of the table of headers.
+  kRequests,        // Streams that stay open. What says how many there may be is not acknowledged.
+  kEmptyRequests,   // The same, each ended without a message.
+  kResets,          // Streams that are opened and reset.
+  kTableSizes,      // Requests, each of which changes the size of the table.
+  kWindowUpdates,
+  kPings,
+  kUnknownFrames,
+};
+
+struct FloodCase {
+  Flood flood;
+  const char* name;
+  int64_t bytes;  // So many filled a server that counted nothing, or took all of its time.
+};
+const std::vector<FloodCase>& AllFloods();
+
+// Connects to the server at "127.0.0.1:PORT" as the machine 127.0.0.`host` and sends until `bytes`
+// have gone or the server hangs up. Returns how many have gone. Then waits for the server to hang
+// up, and fails the test if it does not.
+int64_t SendFlood(const std::string& server, Flood flood, int64_t bytes, int host);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SYSTEM_STRANGER_H_
