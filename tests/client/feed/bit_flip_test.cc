@@ -1,9 +1,13 @@
 // A real server and a real client with one bit turned over between them, each bit of each message
 // in turn: the trainer gets the right bytes, and is told that something was damaged.
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -76,22 +80,33 @@ class BitFlipTest : public testing::Test {
   }
 
   // Turns over each bit of the `message`th message that goes in `direction`, of a feed each; under
-  // a sanitizer each 7th, so that each bit of a byte has its turn. The number of bits.
+  // a sanitizer each 7th, so that each bit of a byte has its turn. Feeds mostly wait, so some run at
+  // a time. The number of bits, rounded up.
   int64_t FlipEachBit(v1::Wire wire, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(wire, server_->address());
     EXPECT_THAT(whole.end, IsOk());
     EXPECT_THAT(whole.digests, SizeIs(6));
-    for (int64_t bit = 0;; bit += kSanitized ? 7 : 1) {
-      FlippingProxy proxy(server_->port());
-      proxy.Arm(direction, message, bit);
-      const Taken taken = Take(wire, proxy.address());
-      EXPECT_THAT(taken.end, IsOk()) << "bit " << bit;
-      EXPECT_EQ(taken.digests, whole.digests) << "bit " << bit;
-      EXPECT_EQ(taken.stats.*counter, proxy.flipped() ? 1 : 0) << "bit " << bit;
-      EXPECT_EQ(taken.stats.streams_lost, proxy.flipped() ? 1 : 0) << "bit " << bit;
-      if (!proxy.flipped() || HasFailure()) return bit;
+    std::atomic<int64_t> next = 0;
+    std::atomic<int64_t> bits = std::numeric_limits<int64_t>::max();
+    const auto flip = [&] {
+      while (bits == std::numeric_limits<int64_t>::max()) {
+        const int64_t bit = next.fetch_add(kSanitized ? 7 : 1);
+        FlippingProxy proxy(server_->port());
+        proxy.Arm(direction, message, bit);
+        const Taken taken = Take(wire, proxy.address());
+        EXPECT_THAT(taken.end, IsOk()) << "bit " << bit;
+        EXPECT_EQ(taken.digests, whole.digests) << "bit " << bit;
+        EXPECT_EQ(taken.stats.*counter, proxy.flipped() ? 1 : 0) << "bit " << bit;
+        EXPECT_EQ(taken.stats.streams_lost, proxy.flipped() ? 1 : 0) << "bit " << bit;
+        if (!proxy.flipped() || HasFailure()) bits = std::min(bits.load(), bit);
+      }
+    };
+    {
+      std::vector<std::jthread> feeds;
+      for (int i = 0; i < 4; ++i) feeds.emplace_back(flip);
     }
+    return bits;
   }
 
   const TempFolder folder_;
