@@ -1,19 +1,14 @@
 // More peers than a server has room for, and a disk without room. Feeds keep their bytes and a fair
 // share of the time, the server keeps to its memory, and afterwards everything is as before.
-#include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/chaos/chaos_feed.h"
 #include "tests/chaos/crowd.h"
+#include "tests/chaos/fair_share.h"
 #include "tests/chaos/memory_group.h"
 #include "tests/loopback_socket.h"
 #include "tests/sanitizers.h"
@@ -26,16 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// Of the rate beside as many honest readers.
-constexpr double kRateKept = 0.5;
-constexpr int kRounds = 3;
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-class OverloadTest : public ChaosTest {
+class OverloadTest : public FairShareTest {
  protected:
   // The server is there and serves what it always served.
   void TearDown() override {
@@ -44,61 +31,7 @@ class OverloadTest : public ChaosTest {
       const auto feed = StartFeed(20);
       ExpectUndisturbed(*feed, 20);
     }
-    ChaosTest::TearDown();
-  }
-
-  // What a trainer gets that takes 100 MB/s at most: a pace that leaves the server, its crowd and
-  // this machine's other work some time.
-  double StepsPerSecond() {
-    proxy(0).Set({.bytes_per_second = 100'000'000});
-    const Finished finished = RunSystole({"feed", "--server", Servers(), "--spec", spec_path_,
-                                          "--steps", "40", "--json", "--connect-timeout", "300"});
-    proxy(0).Set({});
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    constexpr char kName[] = "\"steps_per_second\":";
-    const size_t at = finished.out.find(kName);
-    double rate = 0;
-    EXPECT_TRUE(at != std::string::npos &&
-                absl::SimpleAtod(finished.out.substr(
-                                     at + sizeof(kName) - 1,
-                                     finished.out.find_first_of(",}", at) - at - sizeof(kName) + 1),
-                                 &rate))
-        << finished.out;
-    return rate;
-  }
-
-  // Beside what `disturb` returns, while it lives, a feed gets its bytes. In the full run it also
-  // has kRateKept of the rate that it has beside `honest` readers instead. Rounds beside the one
-  // and the other take turns and their medians are compared, because the machine has other work,
-  // too.
-  template <typename Disturb>
-  void ExpectFairShare(int honest, Disturb disturb) {
-    {
-      const auto disturbance = disturb();
-      const auto feed = StartFeed(20, {"--connect-timeout", "300"});
-      ExpectUndisturbed(*feed, 20);
-    }
-    std::vector<double> beside_crowd;
-    std::vector<double> beside_honest;
-    for (int round = 0; round < Times(0, kRounds) && !HasFailure(); ++round) {
-      {
-        const ReaderCrowd readers(address(0), Spec(), {.honest = honest});
-        beside_honest.push_back(StepsPerSecond());
-      }
-      const auto disturbance = disturb();
-      beside_crowd.push_back(StepsPerSecond());
-    }
-    if (HasFailure() || beside_crowd.empty()) return;
-    const std::string rates = absl::StrCat(Median(beside_crowd), " steps/s beside the crowd, ",
-                                           Median(beside_honest), " beside ", honest, " honest");
-    GTEST_LOG_(INFO) << rates;
-    EXPECT_GE(Median(beside_crowd), kRateKept * Median(beside_honest)) << rates;
-  }
-
-  static v1::FeedSpec Spec() {
-    v1::FeedSpec spec;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(ChaosSpec(), &spec));
-    return spec;
+    FairShareTest::TearDown();
   }
 };
 

@@ -1,7 +1,9 @@
 // Strangers without a credential who flood a server from several machines at once. A feed that runs
 // keeps its bytes, and the server its memory.
-#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/chaos/chaos_feed.h"
+#include "tests/chaos/fair_share.h"
 #include "tests/sanitizers.h"
 #include "tests/system/stranger.h"
 
@@ -21,43 +23,76 @@ constexpr int64_t kBudget = 64 * kMiB;
 constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
 constexpr int kMachines = 4;
 
-class StrangersTest : public ChaosTest {
- protected:
-  void SetUp() override {
-    ChaosTest::SetUp();
-    AddServer({"--memory-budget", absl::StrCat(kBudget)});
-  }
-  // Each machine floods in every way, one after the other, each with a connection of its own.
-  static void FloodAll(const std::string& address, int rounds) {
-    std::vector<std::thread> machines;
+// Each machine floods in every way, one after the other, each time over a new connection.
+class FloodingCrowd {
+ public:
+  // For `rounds`, or for as long as this lives: it finishes the flood that it has begun.
+  FloodingCrowd(const std::string& address, int rounds) {
     for (int machine = 0; machine < kMachines; ++machine) {
-      machines.emplace_back([&address, rounds, machine] {
-        std::vector<FloodCase> floods = AllFloods();
-        std::rotate(floods.begin(), floods.begin() + machine, floods.end());
+      machines_.emplace_back([this, address, rounds, machine] {
         for (int round = 0; round < rounds; ++round) {
-          for (const FloodCase& flood : floods) {
+          for (size_t i = 0; i < AllRequestFloods().size(); ++i) {
+            const RequestFloodCase& flood =
+                AllRequestFloods()[(i + static_cast<size_t>(machine)) % AllRequestFloods().size()];
+            if (stopping_) return;
             SendFlood(address, flood.flood, flood.bytes, /*host=*/2 + machine);
           }
         }
       });
     }
-    for (std::thread& machine : machines) machine.join();
   }
+  ~FloodingCrowd() {
+    stopping_ = true;
+    Wait();
+  }
+  FloodingCrowd(const FloodingCrowd&) = delete;
+  FloodingCrowd& operator=(const FloodingCrowd&) = delete;
+
+  // Until all rounds are over.
+  void Wait() {
+    for (std::thread& machine : machines_) machine.join();
+    machines_.clear();
+  }
+
+ private:
+  std::atomic<bool> stopping_ = false;
+  std::vector<std::thread> machines_;
+};
+
+class StrangersTest : public FairShareTest {
+ protected:
+  void SetUp() override {
+    FairShareTest::SetUp();
+    AddServer({"--memory-budget", absl::StrCat(kBudget)});
+    idle_bytes_ = server(0).MemoryBytes("VmRSS");
+  }
+  void ExpectMemoryKept() {
+    const int64_t most_bytes = server(0).MemoryBytes("VmHWM");
+    GTEST_LOG_(INFO) << (most_bytes - idle_bytes_) / kMiB << " MiB beyond the idle server";
+    EXPECT_LE(most_bytes - idle_bytes_, kBudget + kBeside);
+    EXPECT_THAT(server(0).err(), testing::HasSubstr("dropped a connection of 127.0.0."));
+  }
+
+ private:
+  int64_t idle_bytes_ = 0;
 };
 
 TEST_F(StrangersTest, FloodsLeaveFeedsTheirBytesAndTheServerItsMemory) {
-  const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");
   const int steps = Times(200, 2000);
   const auto feed = StartFeed(steps);
-  FloodAll(address(0), Times(1, 10));
+  FloodingCrowd(address(0), Times(1, 10)).Wait();
   ExpectUndisturbed(*feed, steps);
   // One that comes only now.
-  const auto late = StartFeed(20, {"--connect-timeout", "60"});
+  const auto late = StartFeed(20, {"--connect-timeout", "300"});
   ExpectUndisturbed(*late, 20);
-  const int64_t most_bytes = server(0).MemoryBytes("VmHWM");
-  GTEST_LOG_(INFO) << (most_bytes - idle_bytes) / kMiB << " MiB beyond the idle server";
-  EXPECT_LE(most_bytes - idle_bytes, kBudget + kBeside);
-  EXPECT_THAT(server(0).err(), testing::HasSubstr("dropped a connection of 127.0.0."));
+  ExpectMemoryKept();
+}
+
+TEST_F(StrangersTest, FloodsLeaveFeedsTheirShare) {
+  ExpectFairShare(/*honest=*/kMachines, [&] {
+    return std::make_unique<FloodingCrowd>(address(0), /*rounds=*/1'000'000);
+  });
+  ExpectMemoryKept();
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr size_t kFrameHead = 9;
-constexpr int kHangUpMs = 60'000;
+constexpr int kHangUpMs = 300'000;
 
 std::string BigEndian(uint32_t value, int bytes) {
   std::string text;
@@ -63,13 +63,14 @@ constexpr char kKnownHeaders[] = "\xc3\xc2\xc1\xc0\xbf\xbe";
 // What one connection sends, and what it must know for that.
 class Source {
  public:
-  explicit Source(Flood flood) : flood_(flood) {}
+  explicit Source(RequestFlood flood) : flood_(flood) {}
 
   std::string Opening() {
     std::string opening = absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(4, 0, 0, ""));
-    const bool ends = flood_ != Flood::kContinuation && flood_ != Flood::kTableEntries;
+    const bool ends =
+        flood_ != RequestFlood::kContinuation && flood_ != RequestFlood::kTableEntries;
     absl::StrAppend(&opening, Frame(1, ends ? 4 : 0, 1, RequestHeaders()));
-    if (flood_ == Flood::kEndlessMessage) {
+    if (flood_ == RequestFlood::kEndlessMessage) {
       absl::StrAppend(&opening, Frame(0, 0, 1, std::string("\0\xff\xff\xff\xf0", 5)));
       connection_window_ -= 5;
       stream_window_ -= 5;
@@ -109,7 +110,7 @@ class Source {
       }
       // Whoever answers settings and pings is given larger windows.
       const bool asks = (heard_[3] == 4 || heard_[3] == 6) && (heard_[4] & 1) == 0;
-      if (asks && flood_ == Flood::kEndlessMessage) {
+      if (asks && flood_ == RequestFlood::kEndlessMessage) {
         absl::StrAppend(&answers_, Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));
       }
       heard_.erase(0, kFrameHead + size);
@@ -121,31 +122,31 @@ class Source {
     const uint32_t stream = stream_;
     stream_ += 2;
     switch (flood_) {
-      case Flood::kEndlessMessage: {
+      case RequestFlood::kEndlessMessage: {
         const int64_t most = std::min({connection_window_, stream_window_, int64_t{16} << 10});
         if (most <= 0) return "";
         connection_window_ -= most;
         stream_window_ -= most;
         return Frame(0, 0, 1, std::string(static_cast<size_t>(most), 'x'));
       }
-      case Flood::kContinuation:
+      case RequestFlood::kContinuation:
         return Frame(9, 0, 1, Repeated(Header("x-a", std::string(100, 'y'), /*kept=*/false), 100));
-      case Flood::kTableEntries:
+      case RequestFlood::kTableEntries:
         return Frame(9, 0, 1, Repeated(Header("a", "", /*kept=*/true), 2000));
-      case Flood::kRequests:
+      case RequestFlood::kRequests:
         return Frame(1, 4, stream, kKnownHeaders);
-      case Flood::kEmptyRequests:
+      case RequestFlood::kEmptyRequests:
         return Frame(1, 4 | 1, stream, kKnownHeaders);
-      case Flood::kResets:
+      case RequestFlood::kResets:
         return absl::StrCat(Frame(1, 4, stream, kKnownHeaders),
                             Frame(3, 0, stream, BigEndian(8, 4)));
-      case Flood::kTableSizes:
+      case RequestFlood::kTableSizes:
         return Frame(1, 4 | 1, stream, absl::StrCat("\x20\x3f\xe1\x1f", RequestHeaders()));
-      case Flood::kWindowUpdates:
+      case RequestFlood::kWindowUpdates:
         return Frame(8, 0, 0, BigEndian(1, 4));
-      case Flood::kPings:
+      case RequestFlood::kPings:
         return Frame(6, 0, 0, "12345678");
-      case Flood::kUnknownFrames:
+      case RequestFlood::kUnknownFrames:
         return Frame(99, 0, 0, "");
     }
     return "";
@@ -156,7 +157,7 @@ class Source {
     return all;
   }
 
-  const Flood flood_;
+  const RequestFlood flood_;
   uint32_t stream_ = 1;
   std::string heard_;
   std::string answers_;
@@ -167,23 +168,23 @@ class Source {
 
 }  // namespace
 
-const std::vector<FloodCase>& AllFloods() {
-  static const std::vector<FloodCase>& floods = *new std::vector<FloodCase>{
-      {Flood::kEndlessMessage, "EndlessMessage", 512 * kMiB},
-      {Flood::kContinuation, "Continuation", 128 * kMiB},
-      {Flood::kTableEntries, "TableEntries", 64 * kMiB},
-      {Flood::kRequests, "Requests", 8 * kMiB},
-      {Flood::kEmptyRequests, "EmptyRequests", 8 * kMiB},
-      {Flood::kResets, "Resets", 8 * kMiB},
-      {Flood::kTableSizes, "TableSizes", 16 * kMiB},
-      {Flood::kWindowUpdates, "WindowUpdates", 512 * kMiB},
-      {Flood::kPings, "Pings", 32 * kMiB},
-      {Flood::kUnknownFrames, "UnknownFrames", 512 * kMiB},
+const std::vector<RequestFloodCase>& AllRequestFloods() {
+  static const std::vector<RequestFloodCase>& floods = *new std::vector<RequestFloodCase>{
+      {RequestFlood::kEndlessMessage, "EndlessMessage", 512 * kMiB},
+      {RequestFlood::kContinuation, "Continuation", 128 * kMiB},
+      {RequestFlood::kTableEntries, "TableEntries", 64 * kMiB},
+      {RequestFlood::kRequests, "Requests", 8 * kMiB},
+      {RequestFlood::kEmptyRequests, "EmptyRequests", 8 * kMiB},
+      {RequestFlood::kResets, "Resets", 8 * kMiB},
+      {RequestFlood::kTableSizes, "TableSizes", 16 * kMiB},
+      {RequestFlood::kWindowUpdates, "WindowUpdates", 512 * kMiB},
+      {RequestFlood::kPings, "Pings", 32 * kMiB},
+      {RequestFlood::kUnknownFrames, "UnknownFrames", 512 * kMiB},
   };
   return floods;
 }
 
-int64_t SendFlood(const std::string& server, Flood flood, int64_t bytes, int host) {
+int64_t SendFlood(const std::string& server, RequestFlood flood, int64_t bytes, int host) {
   const OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in from = LoopbackAddress(0, host);
   const sockaddr_in to = LoopbackAddress(PortOf(server));

@@ -10,7 +10,7 @@
 
 namespace systole {
 
-enum class Flood {
+enum class RequestFlood {
   kEndlessMessage,  // A message of 4 GiB, within what flow control allows.
   kContinuation,    // Headers that never end.
   kTableEntries,    // The same, each an entry of the table of headers.
@@ -23,17 +23,17 @@ enum class Flood {
   kUnknownFrames,
 };
 
-struct FloodCase {
-  Flood flood;
+struct RequestFloodCase {
+  RequestFlood flood;
   const char* name;
   int64_t bytes;  // So many filled a server that counted nothing, or took all of its time.
 };
-const std::vector<FloodCase>& AllFloods();
+const std::vector<RequestFloodCase>& AllRequestFloods();
 
 // Connects to the server at "127.0.0.1:PORT" as the machine 127.0.0.`host` and sends until `bytes`
 // have gone or the server hangs up. Returns how many have gone. Then waits for the server to hang
 // up, and fails the test if it does not.
-int64_t SendFlood(const std::string& server, Flood flood, int64_t bytes, int host);
+int64_t SendFlood(const std::string& server, RequestFlood flood, int64_t bytes, int host);
 
 }  // namespace systole
 

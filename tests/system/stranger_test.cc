@@ -25,7 +25,7 @@ constexpr int64_t kBudget = 32 * kMiB;
 constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
 constexpr int kConnections = 4;
 
-class StrangerTest : public testing::TestWithParam<FloodCase> {};
+class StrangerTest : public testing::TestWithParam<RequestFloodCase> {};
 
 TEST_P(StrangerTest, AServerKeepsItsMemoryAndServesOthers) {
   const TempFolder folder;
@@ -37,7 +37,7 @@ TEST_P(StrangerTest, AServerKeepsItsMemoryAndServesOthers) {
   Process& process = (*server)->process();
   const auto feed = [&] {
     const Finished finished = RunSystole({"feed", "--server", (*server)->address(), "--spec", spec,
-                                          "--digest", "--connect-timeout", "60"});
+                                          "--digest", "--connect-timeout", "300"});
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
     return SortedByStepAndCore(finished.out);
   };
@@ -53,8 +53,8 @@ TEST_P(StrangerTest, AServerKeepsItsMemoryAndServesOthers) {
   EXPECT_THAT(process.err(), testing::HasSubstr("dropped a connection of 127.0.0."));
 }
 
-INSTANTIATE_TEST_SUITE_P(Floods, StrangerTest, testing::ValuesIn(AllFloods()),
-                         [](const testing::TestParamInfo<FloodCase>& info) {
+INSTANTIATE_TEST_SUITE_P(Floods, StrangerTest, testing::ValuesIn(AllRequestFloods()),
+                         [](const testing::TestParamInfo<RequestFloodCase>& info) {
                            return info.param.name;
                          });
 

@@ -1,0 +1,55 @@
+#include "tests/chaos/fair_share.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+
+namespace systole {
+namespace {
+
+// Of the rate beside as many honest readers.
+constexpr double kRateKept = 0.5;
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+v1::FeedSpec FairShareTest::Spec() {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(ChaosSpec(), &spec));
+  return spec;
+}
+
+double FairShareTest::StepsPerSecond() {
+  proxy(0).Set({.bytes_per_second = 100'000'000});
+  const Finished finished = RunSystole({"feed", "--server", Servers(), "--spec", spec_path_,
+                                        "--steps", "40", "--json", "--connect-timeout", "300"});
+  proxy(0).Set({});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  constexpr char kName[] = "\"steps_per_second\":";
+  const size_t at = finished.out.find(kName);
+  double rate = 0;
+  EXPECT_TRUE(at != std::string::npos &&
+              absl::SimpleAtod(
+                  finished.out.substr(at + sizeof(kName) - 1, finished.out.find_first_of(",}", at) -
+                                                                  at - sizeof(kName) + 1),
+                  &rate))
+      << finished.out;
+  return rate;
+}
+
+void FairShareTest::CompareRates(const std::vector<double>& disturbed,
+                                 const std::vector<double>& beside_honest, int honest) {
+  const std::string rates = absl::StrCat(Median(disturbed), " steps/s beside the crowd, ",
+                                         Median(beside_honest), " beside ", honest, " honest");
+  GTEST_LOG_(INFO) << rates;
+  EXPECT_GE(Median(disturbed), kRateKept * Median(beside_honest)) << rates;
+}
+
+}  // namespace systole

@@ -1,0 +1,54 @@
+// What a feed must keep beside others who want all of a server: its bytes, and half of the rate
+// that it has beside as many honest readers.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_
+#define SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_
+
+#include <vector>
+
+#include "systole/v1/service.pb.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/chaos/crowd.h"
+
+namespace systole {
+
+class FairShareTest : public ChaosTest {
+ protected:
+  // Beside what `disturb` returns, while it lives, a feed of server 0 gets its bytes. In the full
+  // run it also has half of the rate that it has beside `honest` readers instead. Rounds beside the
+  // one and the other take turns and their medians are compared, because the machine has other
+  // work, too.
+  template <typename Disturb>
+  void ExpectFairShare(int honest, Disturb disturb) {
+    {
+      const auto disturbance = disturb();
+      const auto feed = StartFeed(20, {"--connect-timeout", "300"});
+      ExpectUndisturbed(*feed, 20);
+    }
+    std::vector<double> disturbed;
+    std::vector<double> beside_honest;
+    for (int round = 0; round < Times(0, 3) && !HasFailure(); ++round) {
+      {
+        const ReaderCrowd readers(address(0), Spec(), {.honest = honest});
+        beside_honest.push_back(StepsPerSecond());
+      }
+      const auto disturbance = disturb();
+      disturbed.push_back(StepsPerSecond());
+    }
+    if (!HasFailure() && !disturbed.empty()) CompareRates(disturbed, beside_honest, honest);
+  }
+
+  static v1::FeedSpec Spec();
+
+ private:
+  // What a trainer gets that takes 100 MB/s at most: a pace that leaves the server, its crowd and
+  // this machine's other work some time.
+  double StepsPerSecond();
+  static void CompareRates(const std::vector<double>& disturbed,
+                           const std::vector<double>& beside_honest, int honest);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_
