@@ -22,6 +22,7 @@ void ChunkStream::Start(ServerLink& link) {
   guarded_request_ = EncodeGuarded(request_);
   context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
   link.AddToken(context_);
+  metered_.emplace(link.meter(), kStreamAheadBytes);
   // The generic stub knows only streams in both directions; on the wire ours is one that sends one
   // message.
   grpc::GenericStub stub(link.channel());
@@ -43,6 +44,7 @@ void ChunkStream::OnReadDone(bool ok) {
     RemoveHold();
     return;
   }
+  metered_->Took(static_cast<int64_t>(message_.Length()));
   ReadVerdict verdict;
   {
     const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(message_);
@@ -55,8 +57,8 @@ void ChunkStream::OnReadDone(bool ok) {
 }
 
 void ChunkStream::OnDone(const grpc::Status& status) {
-  listener_.OnStreamEnd(lane_,
-                        {.status = FromGrpcStatus(status), .pushback = PushbackOf(context_)});
+  listener_.OnStreamEnd(lane_, {.status = metered_->End(FromGrpcStatus(status)),
+                                .pushback = PushbackOf(context_)});
 }
 
 }  // namespace systole

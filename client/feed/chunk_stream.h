@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/feed/receive_meter.h"
 #include "client/feed/server_link.h"
 #include "client/feed/slot_reader.h"
 #include "grpcpp/client_context.h"
@@ -73,6 +74,7 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   v1::StreamStepsRequest request_;
   // For this stream alone. Destroying it gives back everything that the server has lent.
   std::unique_ptr<SlotReader> slots_;
+  std::optional<MeteredCall> metered_;  // Since Start().
   GuardedMessage guarded_request_;
   grpc::ByteBuffer message_;
 };

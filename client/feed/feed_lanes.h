@@ -32,6 +32,7 @@
 #include "client/feed/feed_watch.h"
 #include "client/feed/keeper_work.h"
 #include "client/feed/known_server.h"
+#include "client/feed/receive_meter.h"
 #include "client/feed/server_list.h"
 #include "client/feed/server_security.h"
 #include "client/feed/slot_reader.h"
@@ -153,6 +154,7 @@ class FeedLanes : public ChunkListener {
   const ServerList list_;
   const std::shared_ptr<const ChannelSecurity> security_;
   const MonotonicClock clock_;
+  ReceiveWatch receive_watch_;
 
   mutable Mutex mu_;
   CondVar keeper_wakes_;

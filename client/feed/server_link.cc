@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/feed/server_answer.h"
+#include "client/feed/socket_observer.h"
 #include "core/status/status_macros.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -30,10 +31,12 @@ std::string ServiceConfig() {
       R"("maxResponseMessageBytes":)", kMaxFeedAnswerBytes, "}]}");
 }
 
-grpc::ChannelArguments ChannelArgs(const std::string& server_name) {
+grpc::ChannelArguments ChannelArgs(const std::string& server_name,
+                                   const std::shared_ptr<ReceiveMeter>& meter) {
   grpc::ChannelArguments args;
-  // A compressed message has no bound until it is inflated, so none is: a call that announces one
-  // is refused.
+  // What a server can have us buffer is bounded (client/feed/receive_meter.h). A compressed message
+  // has no bound until it is inflated, so none is: a call that announces one is refused.
+  ObserveSockets(args, [meter](int fd) { meter->AddSocket(fd); });
   args.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   args.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (!server_name.empty()) args.SetSslTargetNameOverride(server_name);
@@ -108,11 +111,14 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context) {
 }
 
 ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
-                       bool share_memory)
+                       ReceiveWatch& watch, bool share_memory)
     : address_(std::move(address)),
       security_(std::move(security)),
+      meter_(std::make_shared<ReceiveMeter>()),
       share_memory_(share_memory),
-      not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {}
+      not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {
+  watch.Add(meter_);
+}
 
 std::shared_ptr<grpc::Channel> ServerLink::channel() {
   std::shared_ptr<grpc::ChannelCredentials> credentials = security_->ChannelCredentials();
@@ -120,9 +126,9 @@ std::shared_ptr<grpc::Channel> ServerLink::channel() {
   MutexLock lock(mu_);
   if (credentials != credentials_) {
     credentials_ = std::move(credentials);
-    last =
-        std::exchange(channel_, grpc::CreateCustomChannel(Target(address_), credentials_,
-                                                          ChannelArgs(security_->server_name())));
+    last = std::exchange(channel_,
+                         grpc::CreateCustomChannel(Target(address_), credentials_,
+                                                   ChannelArgs(security_->server_name(), meter_)));
   }
   return channel_;
 }
@@ -160,13 +166,14 @@ ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Durat
 
 void ResolveCall::Start() {
   link_.AddToken(context_);
+  metered_.emplace(link_.meter(), kMaxFeedAnswerBytes);
   grpc::GenericStub stub(link_.channel());
   stub.UnaryCall(&context_, kResolveMethod, grpc::StubOptions(), &request_.bytes, &response_bytes_,
                  [this](grpc::Status status) { done_(TakeAnswer(status)); });
 }
 
 absl::Status ResolveCall::TakeAnswer(const grpc::Status& status) {
-  if (!status.ok()) return FromGrpcStatus(status);
+  SYSTOLE_RETURN_IF_ERROR(metered_->End(FromGrpcStatus(status)));
   const absl::Status read =
       DecodeGuarded(response_bytes_, context_.GetServerInitialMetadata(), response_);
   if (read.ok()) return read;

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/feed/receive_meter.h"
 #include "client/feed/server_security.h"
 #include "client/feed/slot_reader.h"
 #include "core/concurrency/mutex.h"
@@ -35,10 +36,11 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 
 class ServerLink {
  public:
-  // Connects when first used. `share_memory`: read slices from the server's memory if possible.
-  // REQUIRES: CheckServerAddress(address) is OK.
+  // Connects when first used. `watch` sees to it that the server sends no more than it was asked
+  // for. `share_memory`: read slices from the server's memory if possible. REQUIRES:
+  // CheckServerAddress(address) is OK.
   ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
-             bool share_memory = false);
+             ReceiveWatch& watch, bool share_memory = false);
 
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
@@ -46,6 +48,8 @@ class ServerLink {
   // For a call that begins now: another one than before if the files of TLS, which are read, have
   // changed. Calls that run keep theirs. Not in a gRPC callback either.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
+  // For the calls on its channels: each is a MeteredCall.
+  const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
@@ -60,6 +64,7 @@ class ServerLink {
  private:
   const std::string address_;
   const std::shared_ptr<const ChannelSecurity> security_;
+  const std::shared_ptr<ReceiveMeter> meter_;
   mutable Mutex mu_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // Made with credentials_.
@@ -91,6 +96,7 @@ class ResolveCall {
   ServerLink& link_;
   const std::function<void(absl::Status)> done_;
   grpc::ClientContext context_;
+  std::optional<MeteredCall> metered_;  // While it runs.
   GuardedMessage request_;
   grpc::ByteBuffer response_bytes_;
   v1::ResolveFeedResponse response_;

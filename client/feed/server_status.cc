@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/feed/receive_meter.h"
 #include "client/feed/server_answer.h"
 #include "client/feed/server_link.h"
 #include "core/status/status_macros.h"
+#include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
 #include "systole/v1/service.grpc.pb.h"
 
@@ -27,7 +29,9 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   SYSTOLE_RETURN_IF_ERROR(CheckServerAddress(address));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ChannelSecurity> channel_security,
                            ChannelSecurity::Open(security, {address}));
-  ServerLink link(address, std::move(channel_security));
+  ReceiveWatch watch;
+  ServerLink link(address, std::move(channel_security), watch);
+  MeteredCall metered(link.meter(), kMaxChunkMessageBytes);
   grpc::ClientContext context;
   link.AddToken(context);
   context.set_wait_for_ready(true);  // A first attempt that fails is not the answer.
@@ -35,6 +39,7 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   Response response;
   absl::Status status = FromGrpcStatus(
       (v1::Systole::NewStub(link.channel()).get()->*call)(&context, request, &response));
+  status = metered.End(std::move(status));
   if (status.ok()) status = CleanAnswer(response);
   if (status.ok()) return response;
   if (status.message() == kDeadlineText) {

@@ -109,8 +109,10 @@ void Process::Signal(int signal) {
 
 void Process::Reap(int options) {
   if (reaped_) return;
-  reaped_ = waitpid(pid_, &wait_status_, options) == pid_;
+  rusage used = {};
+  reaped_ = wait4(pid_, &wait_status_, options, &used) == pid_;
   if (!reaped_) return;
+  peak_bytes_ = int64_t{used.ru_maxrss} << 10;
   if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == kSanitizerReport) {
     ADD_FAILURE() << program_ << " was ended by a sanitizer; it wrote:\n" << err();
   }
@@ -189,6 +191,7 @@ Finished Process::Wait() {
   Finished finished;
   if (WIFEXITED(wait_status_)) finished.exit_code = WEXITSTATUS(wait_status_);
   if (WIFSIGNALED(wait_status_)) finished.signal = WTERMSIG(wait_status_);
+  finished.peak_bytes = peak_bytes_;
   finished.out = out_is_pipe_ ? std::exchange(unread_, "") : ReadMemoryFile(out_fd_);
   finished.err = err();
   return finished;

@@ -34,6 +34,8 @@ struct Finished {
   int exit_code = -1;
   // The signal that ended it, or 0.
   int signal = 0;
+  // The most that it has had in memory at once; no less than the test had when it was started.
+  int64_t peak_bytes = 0;
   std::string out;
   std::string err;
 };
@@ -75,6 +77,7 @@ class Process {
   std::set<int> sent_signals_;
   bool reaped_ = false;
   int wait_status_ = 0;
+  int64_t peak_bytes_ = 0;
   int out_fd_ = -1;  // A memory file, or the reading end of the pipe.
   int err_fd_ = -1;  // A memory file.
   bool out_is_pipe_ = false;

@@ -17,6 +17,7 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
+#include "tests/client/feed/paced_sockets.h"
 
 namespace systole {
 namespace {
@@ -305,11 +306,14 @@ class FakeServer::Service : public v1::Systole::Service {
 };
 
 FakeServer::FakeServer(FakeFeed feed, const std::string& address)
-    : compresses_(feed.compresses), service_(std::make_unique<Service>(std::move(feed))) {
+    : compresses_(feed.compresses),
+      paced_(feed.paced),
+      service_(std::make_unique<Service>(std::move(feed))) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service_.get());
+  if (paced_) builder.SetOption(PacedSockets());
   if (compresses_) builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_GZIP);
   server_ = builder.BuildAndStart();
   SYSTOLE_CHECK(server_ != nullptr && port != 0);

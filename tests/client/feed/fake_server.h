@@ -71,6 +71,8 @@ struct FakeFeed {
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
   // Whether gRPC compresses what it sends.
   bool compresses = false;
+  // Whether it sends slowly (paced_sockets.h).
+  bool paced = false;
   // What every question is refused with as gRPC sends it, if it is no OK.
   grpc::Status refusal;
   // Refuses a stream, by its number, as a full server does: with this "grpc-retry-pushback-ms".
@@ -105,6 +107,7 @@ class FakeServer {
   class Service;
 
   const bool compresses_;
+  const bool paced_;
   std::unique_ptr<Service> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

@@ -14,8 +14,10 @@
 #include "gtest/gtest.h"
 #include "tests/client/feed/drained_feed.h"
 #include "tests/client/feed/fake_server.h"
+#include "tests/client/feed/flooding_server.h"
 #include "tests/client/feed/hostile_values.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -180,6 +182,21 @@ TEST(HostileServerTest, AnAnswerLargerThanAnyCanBeIsNotTakenIn) {
   }};
   EXPECT_THAT(TakeFeed(feed),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("larger than max")));
+}
+
+TEST(HostileServerTest, AFloodOfFramesIsCutOffWhateverTheyAre) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  for (const AnswerFlood& flood : AllAnswerFloods()) {
+    SCOPED_TRACE(flood.name);
+    const FloodingServer server(flood, /*flood_bytes=*/1024 * kMiB, /*floods=*/1);
+    const absl::Status status =
+        AskServerStatus(server.address(), absl::FromChrono(kLongestWait)).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_FALSE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_TRUE(WaitUntil([&] { return server.ended() == 1; }));
+    // What was sent while the client slept, and what the kernel had taken of it, is in it.
+    EXPECT_LT(server.most_bytes(), 256 * kMiB);
+  }
 }
 
 TEST(HostileServerTest, AContentVersionThatFitsNoTokenIsRefused) {

@@ -15,8 +15,10 @@ using testing::HasSubstr;
 
 KnownServer At(const char* address) {
   KnownServer server;
-  server.link = std::make_unique<ServerLink>(
-      address, std::make_shared<const ChannelSecurity>());  // Connects when first used, so never.
+  ReceiveWatch watch;
+  // Connects when first used, so never.
+  server.link =
+      std::make_unique<ServerLink>(address, std::make_shared<const ChannelSecurity>(), watch);
   return server;
 }
 

@@ -1,0 +1,97 @@
+// Servers that send a client far more than it has asked for: one of raw bytes, which gRPC's own
+// would refuse to send, and one of giant messages.
+#ifndef SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
+#define SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "core/concurrency/mutex.h"
+#include "core/descriptor/owned_fd.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace systole {
+
+// An HTTP/2 frame with this payload.
+std::string RawFrame(int type, int flags, uint32_t stream, const std::string& payload);
+// A header that is sent as it is.
+std::string RawHeader(const std::string& name, const std::string& value);
+
+// What a FloodingServer answers the first call of a connection, whose stream is 1.
+struct AnswerFlood {
+  std::string name;
+  std::string begin;
+  std::string again;  // Sent over and over.
+};
+
+// Floods that HTTP/2's flow control does not hold up: frames of every kind.
+std::vector<AnswerFlood> AllAnswerFloods();
+
+// Answers the first call of each connection with a flood, of `flood_bytes` at most and 100 MB/s, so
+// that what a test sees is not how late a busy machine looks at it. In the test's process, on a
+// free port of 127.0.0.1.
+//
+// Thread-safe.
+class FloodingServer {
+ public:
+  // Connections after the first `floods` are accepted and hear nothing.
+  FloodingServer(const AnswerFlood& flood, int64_t flood_bytes, int floods);
+  ~FloodingServer();
+
+  // What a client dials.
+  std::string address() const;
+  // How many floods have ended, and the most bytes that the client's side took of one.
+  int ended() const { return ended_; }
+  int64_t most_bytes() const { return most_bytes_; }
+
+ private:
+  void Accept();
+  // What went of the flood until the client hung up.
+  int64_t Answer(int fd) const;
+
+  const AnswerFlood flood_;
+  const int64_t flood_bytes_;
+  const int floods_;
+  int port_ = 0;
+  const OwnedFd listener_;
+  std::atomic<int> ended_ = 0;
+  std::atomic<int64_t> most_bytes_ = 0;
+  Mutex mu_;
+  std::vector<OwnedFd> sockets_ ABSL_GUARDED_BY(mu_);
+  std::thread acceptor_;
+};
+
+// Answers every call with one message of `message_bytes` zeros, sent slowly (paced_sockets.h).
+//
+// Thread-safe.
+class GiantServer {
+ public:
+  struct Options {
+    std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+    bool compressed = false;  // By gzip.
+  };
+  GiantServer(int64_t message_bytes, const Options& options);
+  ~GiantServer();
+
+  // What a client dials.
+  const std::string& address() const { return address_; }
+
+ private:
+  class Service;
+
+  std::unique_ptr<Service> service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
