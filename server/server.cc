@@ -38,11 +38,6 @@ constexpr int kMaxRequestBytes = 64 << 10;
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// What gRPC takes of a connection at once: as little as it can, which is 8 KiB in 1.51. It parses
-// all of that before it looks up, so a peer that the door hangs up on (server/door/meter.h) gets no
-// further than this.
-constexpr int kMaxReadBytes = 8 << 10;
-
 // The kernel counts the time in which a client's window is closed, too (DoorOptions): a trainer in
 // a debugger or a long evaluation must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
@@ -211,8 +206,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kMaxReadBytes);
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/descriptor/owned_fd.h"
 #include "core/status/check.h"
+#include "tests/http2_frames.h"
 
 namespace systole {
 
@@ -39,7 +39,7 @@ class RawHttp2 {
     SYSTOLE_CHECK(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
     const timeval limit = {.tv_sec = 30, .tv_usec = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    Send(absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(/*type=*/4, /*flags=*/0, 0, "")));
+    Send(kHttp2Preface + Http2Frame(/*type=*/4, /*flags=*/0, 0, ""));
   }
 
   // A request of gRPC's to `method`, without a body, with these headers besides the usual ones.
@@ -53,7 +53,7 @@ class RawHttp2 {
   // Asks for a sign of life (PING) and takes what comes until the answer is there: what was sent
   // before has been seen by then. False: the server has hung up.
   bool Settle() {
-    Send(Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
+    Send(Http2Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
     std::string seen;
     char buffer[4096];
     ssize_t got;
@@ -73,25 +73,11 @@ class RawHttp2 {
                                                 {":authority", "x"},
                                                 {"te", "trailers"},
                                                 {"content-type", "application/grpc"}}) {
-      block += Literal(name, value);
+      block += Http2Header(name, value);
     }
-    for (const auto& [name, value] : more) block += Literal(name, value);
-    Send(Frame(/*type=*/1, flags, next_stream_, block));
+    for (const auto& [name, value] : more) block += Http2Header(name, value);
+    Send(Http2Frame(/*type=*/1, flags, next_stream_, block));
     next_stream_ += 2;
-  }
-  static std::string Literal(const std::string& name, const std::string& value) {
-    SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
-    return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
-                        std::string(1, static_cast<char>(value.size())), value);
-  }
-  static std::string Frame(int type, int flags, uint32_t stream, absl::string_view payload) {
-    std::string head;
-    const auto size = static_cast<uint32_t>(payload.size());
-    for (const int shift : {16, 8, 0}) head.push_back(static_cast<char>(size >> shift));
-    head.push_back(static_cast<char>(type));
-    head.push_back(static_cast<char>(flags));
-    for (const int shift : {24, 16, 8, 0}) head.push_back(static_cast<char>(stream >> shift));
-    return absl::StrCat(head, payload);
   }
   // A server that has hung up takes nothing, which is an answer too.
   void Send(const std::string& bytes) {

@@ -22,19 +22,19 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   seen_ = total;
 }
 
-void Allowances::Add(int id, std::string peer, absl::Duration now) {
+void Allowances::Add(int64_t id, std::string peer, absl::Duration now) {
   connections_.emplace(id, Connection{.peer = std::move(peer), .allowance = Allowance(now)});
   cost_ += CostOf(id);
 }
 
-void Allowances::Remove(int id) {
+void Allowances::Remove(int64_t id) {
   const auto connection = connections_.find(id);
   if (connection == connections_.end()) return;
   cost_ -= connection->second.allowance.cost();
   connections_.erase(connection);
 }
 
-const Allowance& Allowances::Take(int id, const Traffic& total, absl::Duration now) {
+const Allowance& Allowances::Take(int64_t id, const Traffic& total, absl::Duration now) {
   Allowance& allowance = connections_.find(id)->second.allowance;
   cost_ -= allowance.cost();
   allowance.Take(total, now);
@@ -42,7 +42,7 @@ const Allowance& Allowances::Take(int id, const Traffic& total, absl::Duration n
   return allowance;
 }
 
-std::optional<int> Allowances::FindExcess(absl::Duration now) {
+std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   // Those that have been silent since have earned something by time.
   cost_ = 0;
@@ -53,7 +53,7 @@ std::optional<int> Allowances::FindExcess(absl::Duration now) {
     cost_ += connection.allowance.cost();
   }
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
-  const auto cost_of = [&peers](const std::pair<const int, Connection>& entry) {
+  const auto cost_of = [&peers](const std::pair<const int64_t, Connection>& entry) {
     return std::pair(peers[entry.second.peer], entry.second.allowance.cost());
   };
   return std::max_element(connections_.begin(), connections_.end(),

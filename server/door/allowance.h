@@ -27,9 +27,11 @@ inline constexpr int64_t kEarnedByCall = int64_t{80} << 10;
 // The largest request, after a TLS handshake with certificates; or as many of 4 KiB as a client may
 // have open at once. A connection's first requests may be as large as any.
 inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
-// Unearned, and open. Twice what a client may have open at once, to which gRPC 1.51 holds only
-// those who acknowledge that they have been told.
-inline constexpr int64_t kMaxStreams = 128;
+// Unearned. Twice what a client may have open at once, to which gRPC 1.51 holds only those who
+// acknowledge that they have been told.
+inline constexpr int64_t kMaxUnearnedStreams = 128;
+// Of one list of headers, on the wire; twice what gRPC accepts of metadata.
+inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
 // One byte of so many that were sent: windows are opened and pings answered.
 inline constexpr int64_t kSentPerEarnedByte = 100;
 // By each second: keepalive pings, and health's Watch.
@@ -49,8 +51,8 @@ struct Traffic {
   int64_t bytes_sent = 0;  // And acknowledged.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  int64_t streams_open = 0;     // Now.
-  int64_t streams_waiting = 0;  // Of those, whose request has not come.
+  int64_t streams_waiting = 0;  // Of those, whose request has not come. Now.
+  int64_t header_bytes = 0;     // Of the list of headers that came last.
 };
 
 // One connection's.
@@ -72,7 +74,8 @@ class Allowance {
   // All that came is earned.
   bool IsClear() const { return bytes_ == 0 && streams_ == 0; }
   bool IsOver() const {
-    return bytes_ > kMaxUnearnedBytes || streams_ > kMaxStreams || seen_.streams_open > kMaxStreams;
+    return bytes_ > kMaxUnearnedBytes || streams_ > kMaxUnearnedStreams ||
+           seen_.header_bytes > kMaxHeaderBytes;
   }
 
  private:
@@ -86,21 +89,21 @@ class Allowance {
 class Allowances {
  public:
   // REQUIRES: no connection `id` is known.
-  void Add(int id, std::string peer, absl::Duration now);
-  void Remove(int id);
+  void Add(int64_t id, std::string peer, absl::Duration now);
+  void Remove(int64_t id);
 
   // What a connection has done so far.
   // REQUIRES: as Allowance::Take().
   // REQUIRES: `id` is known.
-  const Allowance& Take(int id, const Traffic& total, absl::Duration now);
+  const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
 
   // Of all together.
   int64_t cost() const { return cost_; }
   // REQUIRES: `id` is known.
-  int64_t CostOf(int id) const { return connections_.find(id)->second.allowance.cost(); }
+  int64_t CostOf(int64_t id) const { return connections_.find(id)->second.allowance.cost(); }
   // The connection to be closed if all together cost too much: of the peer that costs most, the
   // one that costs most. nullopt: they do not.
-  std::optional<int> FindExcess(absl::Duration now);
+  std::optional<int64_t> FindExcess(absl::Duration now);
 
  private:
   struct Connection {
@@ -108,7 +111,7 @@ class Allowances {
     Allowance allowance;
   };
 
-  std::map<int, Connection> connections_;
+  std::map<int64_t, Connection> connections_;
   int64_t cost_ = 0;  // The sum over `connections_`.
 };
 

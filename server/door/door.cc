@@ -41,6 +41,8 @@ absl::Status Watch(int epoll, int fd, uint32_t events) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch descriptor ", fd));
 }
 
+void Signal(const OwnedFd& event) { SYSTOLE_CHECK(::eventfd_write(event.get(), 1) == 0); }
+
 OwnedFd OpenSpare() { return OwnedFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 int AcceptFrom(int listener) {
@@ -121,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Door>> Door::Open(ListeningSockets listeners, Doo
   if (!epoll.ok()) return absl::ErrnoToStatus(errno, "epoll_create1");
   OwnedFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.ok()) return absl::ErrnoToStatus(errno, "eventfd");
+  if (options.calls != nullptr) SYSTOLE_RETURN_IF_ERROR(CheckReadsAreSeen());
   SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), wake.get(), EPOLLIN));
   for (const OwnedFd& listener : listeners.fds) {
     SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), listener.get(), EPOLLIN));
@@ -134,10 +137,10 @@ Door::Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, 
     : options_(std::move(options)),
       hand_over_(std::move(hand_over)),
       epoll_(std::move(epoll)),
-      wake_(std::move(wake)),
+      wake_(std::make_shared<const OwnedFd>(std::move(wake))),
       listeners_(std::move(listeners)),
       spare_(OpenSpare()),
-      meter_(epoll_.get(), options_.clock) {
+      meter_(std::make_shared<Meter>(options_.clock, [wake = wake_] { Signal(*wake); })) {
   thread_.Submit([this] { Run(); });
 }
 
@@ -145,7 +148,7 @@ Door::~Door() {
   StopListening();
   MutexLock lock(mu_);
   ending_ = true;
-  SYSTOLE_CHECK(::eventfd_write(wake_.get(), 1) == 0);
+  Signal(*wake_);
   // The pool's destructor waits for Run().
 }
 
@@ -153,7 +156,7 @@ void Door::StopListening() {
   MutexLock lock(mu_);
   if (listening_ == Listening::kYes) {
     listening_ = Listening::kStopping;
-    SYSTOLE_CHECK(::eventfd_write(wake_.get(), 1) == 0);
+    Signal(*wake_);
   }
   while (listening_ != Listening::kNo || handing_over_ > 0) changed_.Wait(mu_);
 }
@@ -194,17 +197,14 @@ void Door::Run() {
   std::array<epoll_event, 64> events;
   while (true) {
     const bool was_paused = paused_;
-    int wait_ms = meter_.WaitMs();
-    const auto at_most = [&wait_ms](int ms) { wait_ms = wait_ms < 0 ? ms : std::min(wait_ms, ms); };
-    if (was_paused) at_most(kPauseMs);
-    if (!waiting_.empty()) at_most(kWaitingMs);
+    const int wait_ms = !waiting_.empty() ? kWaitingMs : was_paused ? kPauseMs : -1;
     const int ready =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
     SYSTOLE_CHECK(ready >= 0 || errno == EINTR);
     for (int i = 0; i < ready; ++i) {
       Handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
     }
-    Drop(meter_.LookAtDue());
+    DropExcess();
     // Sooner than the pause's end, if a connection has ended: it may leave what was missing.
     if (was_paused) Listen(true);
     HandOverWaiting();
@@ -214,18 +214,17 @@ void Door::Run() {
 }
 
 void Door::Handle(int fd, uint32_t events) {
-  if (fd == wake_.get()) {
+  if (fd == wake_->get()) {
     eventfd_t ignored;
     ::eventfd_read(fd, &ignored);
-    CloseListeners();
+    if (IsStopping()) CloseListeners();
     return;
   }
   for (const OwnedFd& listener : listeners_.fds) {
     if (listener.get() == fd) return Accept(fd);
   }
   // An error alone is the owner's, who then shuts the connection down.
-  if ((events & EPOLLHUP) != 0) return Forget(fd);
-  Drop(meter_.Wake(fd));
+  if ((events & EPOLLHUP) != 0) Forget(fd);
 }
 
 void Door::Accept(int listener) {
@@ -282,7 +281,7 @@ void Door::HandOverWaiting() {
     auto next = waiting_.upper_bound(last_in_);
     if (next == waiting_.end()) next = waiting_.begin();
     last_in_ = next->first;
-    while (!next->second.empty() && meter_.MayComeIn(next->first)) {
+    while (!next->second.empty() && meter_->MayComeIn(next->first)) {
       HandOverOne(next->second.front(), std::nullopt);
       next->second.pop_front();
     }
@@ -292,13 +291,11 @@ void Door::HandOverWaiting() {
 
 void Door::HandOverOne(int own, std::optional<uid_t> user) {
   std::string peer;
-  std::string address;
   std::shared_ptr<OpenCalls::Connection> calls;
   {
     MutexLock lock(mu_);
     const Connection& connection = connections_.find(own)->second;
     peer = connection.peer;
-    address = connection.address;
     calls = connection.calls;
   }
   const int duplicate = ::fcntl(own, F_DUPFD_CLOEXEC, 0);
@@ -306,20 +303,22 @@ void Door::HandOverOne(int own, std::optional<uid_t> user) {
     TellNoDescriptor(errno);
     return Forget(own);
   }
-  // Where nothing is counted nothing is asked for: a hang-up is always told. At the edge, since an
-  // error lasts until its owner looks.
-  const bool watched = calls != nullptr ? meter_.Add(own, peer, address, calls)
-                                        : Watch(epoll_.get(), own, EPOLLET).ok();
-  if (!watched) {
+  // Nothing is asked for: a hang-up is always told. At the edge, since an error lasts until its
+  // owner looks.
+  if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
     ::close(duplicate);
     return Forget(own);
   }
+  if (calls != nullptr) ObserveReads(duplicate, meter_->Add(own, peer, std::move(calls)));
   {
     MutexLock lock(mu_);
     ++handing_over_;
   }
   hand_over_thread_.Submit([this, duplicate, user] {
-    hand_over_(duplicate, user);
+    {
+      const HandedOver handed_over(duplicate);
+      hand_over_(duplicate, user);
+    }
     MutexLock lock(mu_);
     if (--handing_over_ == 0) changed_.SignalAll();
   });
@@ -357,8 +356,8 @@ void Door::TellNoDescriptor(int error) {
                        "--max-connections"));
 }
 
-void Door::Drop(const std::vector<Meter::Excess>& excess) {
-  for (const Meter::Excess& one : excess) {
+void Door::DropExcess() {
+  for (const Meter::Excess& one : meter_->TakeExcess()) {
     std::string peer;
     std::string why;
     {
@@ -376,7 +375,9 @@ void Door::Drop(const std::vector<Meter::Excess>& excess) {
 }
 
 void Door::Forget(int own) {
-  meter_.Remove(own);
+  // It may have ended because the meter closed it.
+  DropExcess();
+  meter_->Remove(own);
   // Before it is closed: the connection lives on in its owner's descriptor, and would still be
   // told of. It may never have been watched.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
@@ -389,6 +390,11 @@ void Door::Forget(int own) {
   if (--peer->second == 0) peers_.erase(peer);
   connections_.erase(connection);
   --counters_.open;
+}
+
+bool Door::IsStopping() const {
+  MutexLock lock(mu_);
+  return listening_ == Listening::kStopping;
 }
 
 void Door::CloseListeners() {

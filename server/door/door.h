@@ -4,8 +4,9 @@
 //                                        |                          |
 //                                        no: closed at once         ends: our own descriptor sees it
 //
-// It closes connections over TCP that send more than their calls account for (meter.h). On a Unix
-// socket its mode decides who connects, and nothing is counted.
+// It closes connections over TCP that send more than their calls account for, before gRPC has seen
+// what is too much (meter.h). On a Unix socket its mode decides who connects, and nothing is
+// counted.
 //
 // It goes on when the process has no descriptor left: a spare one takes the connection in, to close
 // it. Whoever gets a connection must shut it down (shutdown(2), both ways) when done with it, as
@@ -77,10 +78,12 @@ class Door {
  public:
   // Gets a descriptor of each connection, which it must close: non-blocking, and closed on exec;
   // and on a Unix socket the peer's user, as the kernel knows it. Called on a thread of its own,
-  // one after the other: gRPC reads what has come before it returns. Must not call the door.
+  // one after the other: gRPC may read what has come before it returns. TLS must begin within it.
+  // Must not call the door.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
-  // InvalidArgument if a cap is below 1; another code if the system refuses a descriptor.
+  // InvalidArgument if a cap is below 1; Internal if `options.calls` is set and reads are not seen
+  // (read_observer.h); another code if the system refuses a descriptor.
   static absl::StatusOr<std::unique_ptr<Door>> Open(ListeningSockets listeners, DoorOptions options,
                                                     HandOver hand_over);
   // Stops listening. Connections stay open.
@@ -121,8 +124,10 @@ class Door {
   // Takes a connection in by the spare descriptor and closes it. False: there was no spare.
   bool TurnAway(int listener);
   void TellNoDescriptor(int error) ABSL_LOCKS_EXCLUDED(mu_);
-  void Drop(const std::vector<Meter::Excess>& excess) ABSL_LOCKS_EXCLUDED(mu_);
+  // Those that the meter has closed.
+  void DropExcess() ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(int own) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
   void CloseListeners() ABSL_LOCKS_EXCLUDED(mu_);
   void Listen(bool on);
 
@@ -131,12 +136,13 @@ class Door {
   const DoorOptions options_;
   const HandOver hand_over_;
   const OwnedFd epoll_;
-  const OwnedFd wake_;  // Readable when `listening_` or `ending_` has changed.
+  // Readable when `listening_` or `ending_` has changed, or the meter has closed a connection.
+  const std::shared_ptr<const OwnedFd> wake_;
   // Only the door's thread uses these.
   ListeningSockets listeners_;
   OwnedFd spare_;
   bool paused_ = false;  // The listeners are not watched for a moment.
-  Meter meter_;
+  const std::shared_ptr<Meter> meter_;
   // Let in and not handed over yet (Meter::MayComeIn), of each peer the first in front.
   std::map<std::string, std::deque<int>> waiting_;
   std::string last_in_;  // Peers take turns.

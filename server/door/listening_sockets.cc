@@ -27,10 +27,6 @@ absl::Status Failed(const char* what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-// What the kernel takes of a connection over TCP before its owner reads: gRPC parses all that it
-// can read before it looks up.
-constexpr int kReceiveBytes = 2 << 10;
-
 OwnedFd NewSocket(int family) {
   return OwnedFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -88,10 +84,6 @@ int ListenOn(const addrinfo& address, int port, OwnedFd& fd) {
     // "[::]" hears IPv4 too, whatever the system's default is.
     const int off = 0;
     if (::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0) return errno;
-  }
-  // For the connections that it takes. A later call would come after their peers were told.
-  if (::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kReceiveBytes, sizeof(kReceiveBytes)) != 0) {
-    return errno;
   }
   if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&bound), address.ai_addrlen) != 0) return errno;
   return ::listen(fd.get(), SOMAXCONN) == 0 ? 0 : errno;

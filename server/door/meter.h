@@ -1,28 +1,33 @@
-// Watches what connections over TCP send, and says which are to be closed because it is too much
-// (allowance.h). No poll walks over all of them: a connection is looked at when something has come,
-// a moment later, and from then on less and less often until nothing changes.
+// Counts what connections over TCP send as gRPC reads it, before gRPC has looked at it, and says
+// which are to be closed because it is too much (allowance.h). What is too much never comes to
+// gRPC.
 //
-// Single-thread.
+// Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_METER_H_
 #define SYSTOLE_SERVER_DOOR_METER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
 #include "server/door/allowance.h"
+#include "server/door/frame_scanner.h"
 #include "server/door/open_calls.h"
-#include "server/door/open_streams.h"
+#include "server/door/read_observer.h"
 
 namespace systole {
 
-class Meter {
+class Meter : public std::enable_shared_from_this<Meter> {
  public:
   struct Excess {
     int fd = -1;
@@ -30,61 +35,58 @@ class Meter {
     std::string what;    // What it has sent.
   };
 
-  // `epoll` is told what to watch. `clock` says what time has earned.
-  Meter(int epoll, MonotonicClock clock)
-      : epoll_(epoll), clock_(std::move(clock)), looks_clock_(SteadyClock()) {}
+  // `clock` says what time has earned. `tell` is called when there is an excess to be taken, on any
+  // thread, with the meter's lock held.
+  Meter(MonotonicClock clock, std::function<void()> tell)
+      : clock_(std::move(clock)), tell_(std::move(tell)) {}
 
-  // To be called before gRPC gets the connection. `calls` is null, and `address` empty, where calls
-  // do not tell it. False: the system refuses to watch it.
-  bool Add(int fd, const std::string& peer, const std::string& address,
-           std::shared_ptr<OpenCalls::Connection> calls);
-  // Nothing happens if it is not known.
-  void Remove(int fd);
+  // Of the connection `fd`, to be called before gRPC gets it. Returns whom its reads are shown to.
+  std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
+                                    std::shared_ptr<OpenCalls::Connection> calls)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // It has ended: nothing more of it is admitted. Nothing happens if it is not known.
+  void Remove(int fd) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // `epoll` has told of `fd`.
-  std::vector<Excess> Wake(int fd);
-  // To be called after every wait, which lasts for WaitMs() at most; -1: for ever.
-  std::vector<Excess> LookAtDue();
-  int WaitMs() const;
+  // Connections that are to be closed. Nothing more of them is admitted.
+  std::vector<Excess> TakeExcess() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether one more connection of `peer` may be handed over now. Few may at a time, because what
-  // they send shows a moment later; and none for a while after one that ended and had not earned
-  // what it cost, because gRPC takes time and memory to end its streams.
-  bool MayComeIn(const std::string& peer) const;
+  // Whether a connection of `peer` may be handed over now: not for a while after one that ended and
+  // had not earned what it cost, because gRPC takes time and memory to end its streams. At most
+  // four seconds.
+  bool MayComeIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  class Observer;
   struct Connection {
+    int fd = -1;
     std::string peer;
-    std::string address;
     std::shared_ptr<OpenCalls::Connection> calls;
+    FrameScanner frames;
     Traffic traffic;
-    absl::Duration streams_looked_at = -absl::InfiniteDuration();
-    int64_t bytes_at_streams = 0;  // Received at that time.
-    absl::Duration next_look = absl::InfiniteDuration();
-    int quiet_looks = 0;  // One after the other that found nothing new.
   };
 
-  // Looks at it and says when to look again. `armed`: `epoll` tells what comes.
-  void Look(int fd, Connection& connection, bool armed, std::vector<Excess>& excess);
-  void Schedule(int fd, Connection& connection, absl::Duration at);
-  void Settle(int fd);
-  // A connection ends, and `cost` of it is not earned.
-  void Punish(const Connection& connection, int64_t cost);
-  // What time does to those who are new, and to peers that sent too much.
-  void PassTime(absl::Duration now);
-  Excess Close(int fd, bool alone);
+  // What was read next of a connection. False: it may go no further.
+  bool Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) ABSL_LOCKS_EXCLUDED(mu_);
+  // What it has done so far.
+  const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Close(int64_t id, bool alone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets it, and has its peer wait for what it has not earned.
+  void End(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const int epoll_;
   const MonotonicClock clock_;
-  const MonotonicClock looks_clock_;
-  std::map<int, Connection> connections_;
-  std::set<std::pair<absl::Duration, int>> looks_;  // Those with a `next_look`.
-  Allowances allowances_;
-  std::map<int, absl::Duration> new_;  // Until when each is new at most.
-  std::map<std::string, int> new_of_;  // How many of each peer; none is 0.
-  std::map<std::string, int64_t> penalties_;
-  absl::Duration penalties_at_;
-  OpenStreams streams_;
+  const MonotonicClock penalty_clock_ = SteadyClock();  // gRPC ends streams in real time.
+  const std::function<void()> tell_;
+  Mutex mu_;
+  // Descriptors are used again, and what is shown of a connection may come after its end; so each
+  // has a number of its own.
+  int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
+  std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // Theirs, by descriptor.
+  Allowances allowances_ ABSL_GUARDED_BY(mu_);
+  std::vector<Excess> excess_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, int64_t> penalties_ ABSL_GUARDED_BY(mu_);
+  absl::Duration penalties_at_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

@@ -61,6 +61,7 @@ void OpenCalls::Connection::Begin() {
 
 void OpenCalls::Connection::End() {
   MutexLock lock(mu_);
+  ++counts_.ended;
   if (--counts_.open == 0) since_ = clock_();
 }
 

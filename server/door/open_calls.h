@@ -33,7 +33,8 @@ class OpenCalls {
     void Serve() ABSL_LOCKS_EXCLUDED(mu_);
     struct Counts {
       int64_t open = 0;
-      int64_t served = 0;  // Since the connection came.
+      int64_t served = 0;  // Since the connection came, as `ended`.
+      int64_t ended = 0;
     };
     Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
     // For how long there has been no call; zero while there is one.

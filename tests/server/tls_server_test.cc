@@ -2,15 +2,19 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/token/token_file.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "server/access/access_control.h"
 #include "server/door/tls_credentials.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -34,14 +38,15 @@ class TlsServerTest : public testing::Test {
         absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
-  void Serve(const std::string& listen, bool verify_clients) {
+  void Serve(const std::string& listen, bool verify_clients,
+             const FeedServiceOptions& service = {}) {
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     TlsOptions tls = {.certificate = certificates_ / "server.pem",
                       .key = certificates_ / "server.key"};
     if (verify_clients) tls.client_ca = certificates_ / "ca.pem";
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), {.listen = listen, .tls = tls});
+        Server::Start(*std::move(catalogue), {.listen = listen, .tls = tls, .service = service});
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
@@ -79,6 +84,24 @@ TEST_F(TlsServerTest, AClientThatTrustsTheAuthorityIsServed) {
   Serve("127.0.0.1:0", /*verify_clients=*/false);
   const grpc::Status status = Ask(*Dial(Holding(certificates_, /*identity=*/false)));
   EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+// On a clock that stands still, so that time earns nothing.
+TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
+  const std::string tokens = folder_ / "tokens";
+  ASSERT_THAT(AddToken(tokens, "a", std::nullopt), IsOk());
+  const absl::StatusOr<std::shared_ptr<AccessControl>> access = TestAccess(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'test' } }",
+      tokens);
+  ASSERT_THAT(access, IsOk());
+  Serve("127.0.0.1:0", /*verify_clients=*/false,
+        {.access = *access, .clock = [] { return absl::ZeroDuration(); }});
+  // Calls without a token account for nothing.
+  const auto stub = Dial(Holding(certificates_, /*identity=*/false));
+  for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
+    EXPECT_FALSE(Ask(*stub).ok());
+  }
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
 }
 
 TEST_F(TlsServerTest, AUnixSocketAndAnAddressThatOthersReachServeItToo) {

@@ -13,6 +13,7 @@
 #include "core/descriptor/owned_fd.h"
 #include "core/status/check.h"
 #include "gtest/gtest.h"
+#include "tests/http2_frames.h"
 #include "tests/loopback_socket.h"
 
 namespace systole {
@@ -34,25 +35,13 @@ uint32_t NumberAt(absl::string_view bytes, size_t at, size_t size) {
   return number;
 }
 
-std::string Frame(int type, int flags, uint32_t stream, absl::string_view payload) {
-  return absl::StrCat(BigEndian(static_cast<uint32_t>(payload.size()), 3), BigEndian(type, 1),
-                      BigEndian(flags, 1), BigEndian(stream, 4), payload);
-}
-
-// A header as HPACK has it, each part of less than 127 bytes. `kept`: in the table.
-std::string Header(absl::string_view name, absl::string_view value, bool kept) {
-  SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
-  return absl::StrCat(std::string(1, kept ? '\x40' : '\0'), BigEndian(name.size(), 1), name,
-                      BigEndian(value.size(), 1), value);
-}
-
 std::string RequestHeaders() {
   std::string block;
   for (const auto& [name, value] :
        {std::pair(":method", "POST"), std::pair(":scheme", "http"),
         std::pair(":path", "/systole.v1.Systole/StreamSteps"), std::pair(":authority", "x"),
         std::pair("te", "trailers"), std::pair("content-type", "application/grpc")}) {
-    block += Header(name, value, /*kept=*/true);
+    block += Http2Header(name, value, /*kept=*/true);
   }
   return block;
 }
@@ -66,12 +55,12 @@ class Source {
   explicit Source(RequestFlood flood) : flood_(flood) {}
 
   std::string Opening() {
-    std::string opening = absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(4, 0, 0, ""));
+    std::string opening = kHttp2Preface + Http2Frame(4, 0, 0, "");
     const bool ends =
         flood_ != RequestFlood::kContinuation && flood_ != RequestFlood::kTableEntries;
-    absl::StrAppend(&opening, Frame(1, ends ? 4 : 0, 1, RequestHeaders()));
+    absl::StrAppend(&opening, Http2Frame(1, ends ? 4 : 0, 1, RequestHeaders()));
     if (flood_ == RequestFlood::kEndlessMessage) {
-      absl::StrAppend(&opening, Frame(0, 0, 1, std::string("\0\xff\xff\xff\xf0", 5)));
+      absl::StrAppend(&opening, Http2Frame(0, 0, 1, std::string("\0\xff\xff\xff\xf0", 5)));
       connection_window_ -= 5;
       stream_window_ -= 5;
     }
@@ -111,7 +100,7 @@ class Source {
       // Whoever answers settings and pings is given larger windows.
       const bool asks = (heard_[3] == 4 || heard_[3] == 6) && (heard_[4] & 1) == 0;
       if (asks && flood_ == RequestFlood::kEndlessMessage) {
-        absl::StrAppend(&answers_, Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));
+        absl::StrAppend(&answers_, Http2Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));
       }
       heard_.erase(0, kFrameHead + size);
     }
@@ -127,27 +116,28 @@ class Source {
         if (most <= 0) return "";
         connection_window_ -= most;
         stream_window_ -= most;
-        return Frame(0, 0, 1, std::string(static_cast<size_t>(most), 'x'));
+        return Http2Frame(0, 0, 1, std::string(static_cast<size_t>(most), 'x'));
       }
       case RequestFlood::kContinuation:
-        return Frame(9, 0, 1, Repeated(Header("x-a", std::string(100, 'y'), /*kept=*/false), 100));
+        return Http2Frame(9, 0, 1,
+                          Repeated(Http2Header("x-a", std::string(100, 'y'), /*kept=*/false), 100));
       case RequestFlood::kTableEntries:
-        return Frame(9, 0, 1, Repeated(Header("a", "", /*kept=*/true), 2000));
+        return Http2Frame(9, 0, 1, Repeated(Http2Header("a", "", /*kept=*/true), 2000));
       case RequestFlood::kRequests:
-        return Frame(1, 4, stream, kKnownHeaders);
+        return Http2Frame(1, 4, stream, kKnownHeaders);
       case RequestFlood::kEmptyRequests:
-        return Frame(1, 4 | 1, stream, kKnownHeaders);
+        return Http2Frame(1, 4 | 1, stream, kKnownHeaders);
       case RequestFlood::kResets:
-        return absl::StrCat(Frame(1, 4, stream, kKnownHeaders),
-                            Frame(3, 0, stream, BigEndian(8, 4)));
+        return absl::StrCat(Http2Frame(1, 4, stream, kKnownHeaders),
+                            Http2Frame(3, 0, stream, BigEndian(8, 4)));
       case RequestFlood::kTableSizes:
-        return Frame(1, 4 | 1, stream, absl::StrCat("\x20\x3f\xe1\x1f", RequestHeaders()));
+        return Http2Frame(1, 4 | 1, stream, absl::StrCat("\x20\x3f\xe1\x1f", RequestHeaders()));
       case RequestFlood::kWindowUpdates:
-        return Frame(8, 0, 0, BigEndian(1, 4));
+        return Http2Frame(8, 0, 0, BigEndian(1, 4));
       case RequestFlood::kPings:
-        return Frame(6, 0, 0, "12345678");
+        return Http2Frame(6, 0, 0, "12345678");
       case RequestFlood::kUnknownFrames:
-        return Frame(99, 0, 0, "");
+        return Http2Frame(99, 0, 0, "");
     }
     return "";
   }

@@ -15,6 +15,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/slice.h"
 #include "tests/client/feed/paced_sockets.h"
+#include "tests/http2_frames.h"
 #include "tests/loopback_socket.h"
 
 namespace systole {
@@ -61,41 +62,27 @@ bool ReadFirstCall(int fd) {
 
 }  // namespace
 
-std::string RawFrame(int type, int flags, uint32_t stream, const std::string& payload) {
-  std::string frame;
-  for (const int shift : {16, 8, 0}) frame.push_back(static_cast<char>(payload.size() >> shift));
-  frame.push_back(static_cast<char>(type));
-  frame.push_back(static_cast<char>(flags));
-  for (const int shift : {24, 16, 8, 0}) frame.push_back(static_cast<char>(stream >> shift));
-  return frame + payload;
-}
-
-std::string RawHeader(const std::string& name, const std::string& value) {
-  SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
-  return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
-                      std::string(1, static_cast<char>(value.size())), value);
-}
-
 std::vector<AnswerFlood> AllAnswerFloods() {
   const std::string answer =
-      RawHeader(":status", "200") + RawHeader("content-type", "application/grpc");
-  const std::string begin = RawFrame(kHeaders, kEndHeaders, 1, answer);
-  const std::string open = RawFrame(kHeaders, 0, 1, answer);
+      Http2Header(":status", "200") + Http2Header("content-type", "application/grpc");
+  const std::string begin = Http2Frame(kHeaders, kEndHeaders, 1, answer);
+  const std::string open = Http2Frame(kHeaders, 0, 1, answer);
   const std::string four_bytes("\0\0\0\2", 4);
   std::vector<AnswerFlood> floods = {
-      {"empty data", begin, RawFrame(kData, 0, 1, "")},
-      {"headers of other calls", "", RawFrame(kHeaders, kEndHeaders, 2, answer)},
-      {"priorities", begin, RawFrame(kPriority, 0, 1, four_bytes + "1")},
-      {"resets of other calls", "", RawFrame(kReset, 0, 3, four_bytes)},
-      {"settings", begin, RawFrame(kSettings, 0, 0, Times(std::string("\0\1\0\0\x10\0", 6), 2000))},
-      {"pushes", begin, RawFrame(kPushPromise, kEndHeaders, 1, four_bytes + answer)},
-      {"pings", begin, RawFrame(kPing, 0, 0, "12345678")},
-      {"farewells", "", RawFrame(kGoAway, 0, 0, Times(four_bytes, 2) + std::string(16000, 'd'))},
-      {"window updates", begin, RawFrame(kWindowUpdate, 0, 1, std::string("\0\0\0\1", 4))},
-      {"empty continuations", open, RawFrame(kContinuation, 0, 1, "")},
+      {"empty data", begin, Http2Frame(kData, 0, 1, "")},
+      {"headers of other calls", "", Http2Frame(kHeaders, kEndHeaders, 2, answer)},
+      {"priorities", begin, Http2Frame(kPriority, 0, 1, four_bytes + "1")},
+      {"resets of other calls", "", Http2Frame(kReset, 0, 3, four_bytes)},
+      {"settings", begin,
+       Http2Frame(kSettings, 0, 0, Times(std::string("\0\1\0\0\x10\0", 6), 2000))},
+      {"pushes", begin, Http2Frame(kPushPromise, kEndHeaders, 1, four_bytes + answer)},
+      {"pings", begin, Http2Frame(kPing, 0, 0, "12345678")},
+      {"farewells", "", Http2Frame(kGoAway, 0, 0, Times(four_bytes, 2) + std::string(16000, 'd'))},
+      {"window updates", begin, Http2Frame(kWindowUpdate, 0, 1, std::string("\0\0\0\1", 4))},
+      {"empty continuations", open, Http2Frame(kContinuation, 0, 1, "")},
       {"many headers", open,
-       RawFrame(kContinuation, 0, 1, Times(RawHeader("abc", std::string(50, 'v')), 250))},
-      {"frames of no kind", begin, RawFrame(kUnknown, 0, 1, std::string(16000, 'u'))},
+       Http2Frame(kContinuation, 0, 1, Times(Http2Header("abc", std::string(50, 'v')), 250))},
+      {"frames of no kind", begin, Http2Frame(kUnknown, 0, 1, std::string(16000, 'u'))},
   };
   for (AnswerFlood& flood : floods) flood.again = Block(flood.again);
   return floods;
@@ -137,7 +124,7 @@ void FloodingServer::Accept() {
 
 int64_t FloodingServer::Answer(int fd) const {
   // Before these come, gRPC makes no call.
-  const std::string settings = RawFrame(kSettings, 0, 0, "");
+  const std::string settings = Http2Frame(kSettings, 0, 0, "");
   ::send(fd, settings.data(), settings.size(), MSG_NOSIGNAL);
   if (!ReadFirstCall(fd)) return 0;
   int64_t sent = 0;

@@ -20,11 +20,6 @@
 
 namespace systole {
 
-// An HTTP/2 frame with this payload.
-std::string RawFrame(int type, int flags, uint32_t stream, const std::string& payload);
-// A header that is sent as it is.
-std::string RawHeader(const std::string& name, const std::string& value);
-
 // What a FloodingServer answers the first call of a connection, whose stream is 1.
 struct AnswerFlood {
   std::string name;

@@ -50,16 +50,16 @@ TEST(AllowanceTest, StreamsThatAreResetAreTooManySoon) {
     ++traffic.streams_opened;
     allowance.Take(traffic, kStart);
   }
-  EXPECT_EQ(traffic.streams_opened, kMaxStreams + 1);
+  EXPECT_EQ(traffic.streams_opened, kMaxUnearnedStreams + 1);
 }
 
-TEST(AllowanceTest, MoreOpenThanAClientMayHaveIsTooMuchThoughTheyAreServed) {
+TEST(AllowanceTest, AListOfHeadersHasABoundThoughItIsEarned) {
   Allowance allowance(kStart);
-  allowance.Take({.bytes_received = 9 * kKiB,
-                  .calls_served = kMaxStreams + 1,
-                  .streams_opened = kMaxStreams + 1,
-                  .streams_open = kMaxStreams + 1},
-                 kStart);
+  Traffic traffic = {.calls_served = 1000, .streams_opened = 1, .header_bytes = kMaxHeaderBytes};
+  allowance.Take(traffic, kStart);
+  EXPECT_FALSE(allowance.IsOver());
+  ++traffic.header_bytes;
+  allowance.Take(traffic, kStart);
   EXPECT_TRUE(allowance.IsOver());
 }
 
@@ -72,7 +72,7 @@ TEST(AllowanceTest, CallsThatAreNotServedEarnNothing) {
     ++traffic.streams_opened;
     allowance.Take(traffic, kStart);
   }
-  EXPECT_EQ(calls, kMaxStreams + 1);
+  EXPECT_EQ(calls, kMaxUnearnedStreams + 1);
 }
 
 TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {

@@ -1,0 +1,37 @@
+// The scanner of HTTP/2 frames: it counts the same however the bytes are cut, and never more than
+// frames can open. The first byte says where they are cut.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/types/span.h"
+#include "server/door/frame_scanner.h"
+
+namespace {
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const absl::Span<const uint8_t> bytes(data + 1, size - 1);
+  systole::FrameScanner whole;
+  whole.Take(bytes);
+  const size_t piece = 1 + data[0] % 32;
+  systole::FrameScanner cut;
+  for (size_t at = 0; at < bytes.size(); at += piece) cut.Take(bytes.subspan(at, piece));
+  Require(whole.streams_opened() == cut.streams_opened() &&
+              whole.streams_waiting() == cut.streams_waiting() &&
+              whole.header_bytes() == cut.header_bytes(),
+          "where the bytes are cut matters");
+  Require(whole.streams_waiting() >= 0 && whole.streams_waiting() <= whole.streams_opened(),
+          "more streams wait than were opened");
+  Require(whole.streams_opened() <= static_cast<int64_t>(size / 9),
+          "more streams were opened than frames came");
+  return 0;
+}

@@ -1,0 +1,134 @@
+#include "server/door/meter.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/http2_frames.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int kFd = -1;  // No socket: nothing was sent to it.
+
+class MeterTest : public testing::Test {
+ protected:
+  struct Connection {
+    std::shared_ptr<OpenCalls::Connection> calls;
+    std::shared_ptr<ReadObserver> observer;
+
+    bool Send(absl::string_view bytes) const {
+      return observer->OnBytes(bytes.size()) &&
+             observer->OnPlainText({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    }
+  };
+
+  Connection Connect(int fd, const std::string& peer) {
+    auto calls = std::make_shared<OpenCalls::Connection>([] { return absl::ZeroDuration(); });
+    auto observer = meter_->Add(fd, peer, calls);
+    return {.calls = std::move(calls), .observer = std::move(observer)};
+  }
+  static std::string Request(int i) {
+    return Http2Frame(1, 4, static_cast<uint32_t>(2 * i + 1), "header");
+  }
+
+  int told_ = 0;
+  const std::shared_ptr<Meter> meter_ =
+      std::make_shared<Meter>([] { return absl::ZeroDuration(); }, [this] { ++told_; });
+};
+
+// Not one frame more comes to gRPC, however much was read at a time.
+TEST_F(MeterTest, TheStreamThatIsOneTooManyIsNotAdmittedNorWhatCameWithIt) {
+  const Connection connection = Connect(kFd, "a");
+  ASSERT_TRUE(connection.Send(kHttp2Preface));
+  for (int i = 0; i < kMaxUnearnedStreams; ++i) ASSERT_TRUE(connection.Send(Request(i))) << i;
+  EXPECT_THAT(meter_->TakeExcess(), IsEmpty());
+  EXPECT_FALSE(connection.Send(Request(kMaxUnearnedStreams)));
+  EXPECT_FALSE(connection.Send(Http2Frame(6, 0, 0, "12345678")));  // Nor later.
+  EXPECT_EQ(told_, 1);
+  const std::vector<Meter::Excess> excess = meter_->TakeExcess();
+  ASSERT_THAT(excess, SizeIs(1));
+  EXPECT_TRUE(excess[0].alone);
+  EXPECT_THAT(excess[0].what, HasSubstr(absl::StrCat(kMaxUnearnedStreams + 1, " requests")));
+  EXPECT_THAT(meter_->TakeExcess(), IsEmpty());
+
+  const Connection other = Connect(kFd, "b");
+  std::string many = kHttp2Preface;
+  for (int i = 0; i <= kMaxUnearnedStreams; ++i) many += Request(i);
+  EXPECT_FALSE(other.Send(many));
+}
+
+TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
+  const Connection connection = Connect(kFd, "a");
+  ASSERT_TRUE(connection.Send(kHttp2Preface));
+  for (int i = 0; i < 10 * kMaxUnearnedStreams; ++i) {
+    ASSERT_TRUE(connection.Send(
+        Request(i) + Http2Frame(0, 1, static_cast<uint32_t>(2 * i + 1), std::string(3000, 'r'))));
+    connection.calls->Begin();
+    connection.calls->Serve();
+    connection.calls->End();
+  }
+}
+
+// A server may end a stream of which the request's end has not come and never will.
+TEST_F(MeterTest, StreamsThatTheServerHasEndedDoNotWait) {
+  const Connection connection = Connect(kFd, "a");
+  ASSERT_TRUE(connection.Send(kHttp2Preface));
+  for (int i = 0; i < 10 * kMaxUnearnedStreams; ++i) {
+    ASSERT_TRUE(connection.Send(Request(i)));
+    connection.calls->Begin();
+    connection.calls->Serve();
+    connection.calls->End();
+  }
+}
+
+TEST_F(MeterTest, WhenAllTogetherCostTooMuchThePeerThatCostsMostLosesAConnection) {
+  const Connection one = Connect(0, "one");
+  ASSERT_TRUE(one.Send(std::string(kMaxUnearnedBytes - 1, 'x')));
+  std::vector<Connection> crowd;
+  while (told_ == 0) {
+    crowd.push_back(Connect(static_cast<int>(crowd.size()) + 1, "crowd"));
+    crowd.back().Send(std::string(kMaxUnearnedBytes / 2, 'x'));
+  }
+  constexpr int64_t kOne = kConnectionCost + kByteCost * (kMaxUnearnedBytes - 1);
+  constexpr int64_t kOfCrowd = kConnectionCost + kByteCost * kMaxUnearnedBytes / 2;
+  EXPECT_EQ(static_cast<int64_t>(crowd.size()), (kMaxUnearnedCost - kOne) / kOfCrowd + 1);
+  const std::vector<Meter::Excess> excess = meter_->TakeExcess();
+  ASSERT_THAT(excess, SizeIs(1));
+  EXPECT_NE(excess[0].fd, 0);
+  EXPECT_FALSE(excess[0].alone);
+  EXPECT_FALSE(crowd[static_cast<size_t>(excess[0].fd) - 1].Send("x"));
+  EXPECT_TRUE(one.Send("x"));
+}
+
+TEST_F(MeterTest, OfAConnectionThatHasEndedNothingIsAdmittedAndItsDescriptorIsAnothers) {
+  const Connection first = Connect(5, "a");
+  ASSERT_TRUE(first.Send(kHttp2Preface));
+  meter_->Remove(5);
+  meter_->Remove(5);
+  const Connection second = Connect(5, "a");
+  EXPECT_FALSE(first.Send("x"));
+  EXPECT_TRUE(second.Send(kHttp2Preface));
+}
+
+TEST_F(MeterTest, APeerWhoseConnectionsCostMuchWaits) {
+  EXPECT_TRUE(meter_->MayComeIn("a"));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Connect(i, "a").Send(std::string(kMaxUnearnedBytes, 'x')));
+    meter_->Remove(i);
+  }
+  EXPECT_FALSE(meter_->MayComeIn("a"));
+  EXPECT_TRUE(meter_->MayComeIn("b"));
+}
+
+}  // namespace
+}  // namespace systole
