@@ -231,6 +231,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                   .calls = calls,
                   // After gRPC, which ends an idle connection in better form.
                   .call_timeout = options.idle_timeout + options.handshake_timeout,
+                  .tls = options.tls.on(),
                   .clock = options.service.clock,
                   .turned_away =
                       [events](absl::string_view peer, absl::string_view why) {

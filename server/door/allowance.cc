@@ -1,10 +1,18 @@
 #include "server/door/allowance.h"
 
 #include <algorithm>
-
-#include "absl/strings/string_view.h"
+#include <iterator>
 
 namespace systole {
+namespace {
+
+// From one connection to the next that comes though all together cost too much.
+constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
+// A connection that has had a call goes on with this, whatever others at its address do: a request
+// of 4 KiB.
+constexpr int64_t kFewCost = 2 * kStreamCost;
+
+}  // namespace
 
 void Allowance::Take(const Traffic& total, absl::Duration now) {
   bytes_ += total.bytes_received - seen_.bytes_received;
@@ -22,39 +30,85 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   seen_ = total;
 }
 
-void Allowances::Add(int64_t id, std::string peer, absl::Duration now) {
-  connections_.emplace(id, Connection{.peer = std::move(peer), .allowance = Allowance(now)});
-  cost_ += CostOf(id);
+void Allowances::Change(const std::string& peer, int64_t cost) {
+  cost_ += cost;
+  peers_[peer].cost += cost;
 }
 
-void Allowances::Remove(int64_t id) {
+void Allowances::Add(int64_t id, std::string peer, int64_t connection_cost, absl::Duration now) {
+  Change(peer, connection_cost);
+  connections_.emplace(
+      id, Connection{.peer = std::move(peer), .allowance = Allowance(connection_cost, now)});
+}
+
+void Allowances::Remove(int64_t id, absl::Duration now) {
   const auto connection = connections_.find(id);
   if (connection == connections_.end()) return;
-  cost_ -= connection->second.allowance.cost();
+  PassTime(now);
+  const int64_t cost = connection->second.allowance.cost();
+  Change(connection->second.peer, -cost);
+  Peer& peer = peers_[connection->second.peer];
+  const int64_t debt = std::min(cost, kMaxDebt - peer.debt);
+  peer.debt += debt;
+  debt_ += debt;
   connections_.erase(connection);
 }
 
 const Allowance& Allowances::Take(int64_t id, const Traffic& total, absl::Duration now) {
-  Allowance& allowance = connections_.find(id)->second.allowance;
-  cost_ -= allowance.cost();
+  auto& [peer, allowance] = connections_.find(id)->second;
+  const int64_t before = allowance.cost();
   allowance.Take(total, now);
-  cost_ += allowance.cost();
+  Change(peer, allowance.cost() - before);
   return allowance;
+}
+
+void Allowances::PassTime(absl::Duration now) {
+  const int64_t milliseconds = (now - paid_at_) / absl::Milliseconds(1);
+  if (milliseconds <= 0) return;
+  paid_at_ += absl::Milliseconds(milliseconds);
+  for (auto peer = peers_.begin(); peer != peers_.end();) {
+    const int64_t paid = std::min(peer->second.debt, milliseconds * kPaidPerMs);
+    peer->second.debt -= paid;
+    debt_ -= paid;
+    const bool costs = peer->second.cost > 0 || peer->second.debt > 0;
+    peer = costs ? std::next(peer) : peers_.erase(peer);
+  }
+}
+
+void Allowances::Recount(absl::Duration now) {
+  for (auto& [id, connection] : connections_) {
+    const int64_t before = connection.allowance.cost();
+    connection.allowance.Pass(now);
+    Change(connection.peer, connection.allowance.cost() - before);
+  }
+}
+
+bool Allowances::MayGoOn(int64_t id, absl::Duration now) {
+  const Connection& connection = connections_.find(id)->second;
+  if (cost() <= kMaxUnearnedCost || connection.allowance.cost() <= kFewCost) return true;
+  PassTime(now);
+  if (cost() <= kMaxUnearnedCost) return true;
+  const Peer& peer = peers_[connection.peer];
+  return peer.cost + peer.debt <= kMaxUnearnedCost / static_cast<int64_t>(peers_.size());
+}
+
+bool Allowances::MayComeIn(const std::string& peer, absl::Duration now) {
+  PassTime(now);
+  const auto known = peers_.find(peer);
+  if (known != peers_.end() && known->second.debt > kWaitingDebt) return false;
+  if (cost() <= kMaxUnearnedCost) return true;
+  if (now < came_at_ + kBetweenTooMany) return false;
+  came_at_ = now;
+  return true;
 }
 
 std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   // Those that have been silent since have earned something by time.
-  cost_ = 0;
-  std::map<absl::string_view, int64_t> peers;
-  for (auto& [id, connection] : connections_) {
-    connection.allowance.Pass(now);
-    peers[connection.peer] += connection.allowance.cost();
-    cost_ += connection.allowance.cost();
-  }
+  Recount(now);
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
-  const auto cost_of = [&peers](const std::pair<const int64_t, Connection>& entry) {
-    return std::pair(peers[entry.second.peer], entry.second.allowance.cost());
+  const auto cost_of = [this](const std::pair<const int64_t, Connection>& entry) {
+    return std::pair(peers_[entry.second.peer].cost, entry.second.allowance.cost());
   };
   return std::max_element(connections_.begin(), connections_.end(),
                           [&](const auto& a, const auto& b) { return cost_of(a) < cost_of(b); })

@@ -5,8 +5,11 @@
 //
 //   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time ---->  unearned
 //
-// A connection whose unearned part is too large is closed. All of them together have a bound, too:
-// beyond it the peer that holds most loses the connection of its that holds most.
+// A connection whose unearned part is too large is closed. All of them together have a bound, too,
+// in which what those cost counts that have just ended, because their reader takes time to free it:
+//   - beyond it, a peer that costs more than its part of the bound gets no further;
+//   - and while those that are open cost more, the peer that costs most loses the connection of its
+//     that costs most.
 //
 // Thread-compatible. No clock: times are handed in.
 #ifndef SYSTOLE_SERVER_DOOR_ALLOWANCE_H_
@@ -40,10 +43,16 @@ inline constexpr int64_t kEarnedStreamsPerSecond = 1;
 // What gRPC makes of it, at most: one byte of a frame, and a stream.
 inline constexpr int64_t kByteCost = 4;
 inline constexpr int64_t kStreamCost = int64_t{16} << 10;
-// The same of a connection that has had no call yet.
-inline constexpr int64_t kConnectionCost = int64_t{16} << 10;
+// The same of a connection that has had no call yet, in plain text and over TLS.
+inline constexpr int64_t kPlainConnectionCost = int64_t{24} << 10;
+inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 // Of all connections.
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
+// What is paid off of a debt, the most that a peer may have of it, and more than which it waits
+// for.
+inline constexpr int64_t kPaidPerMs = 8 << 10;
+inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
+inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
 
 // Of one connection since it came.
 struct Traffic {
@@ -58,7 +67,9 @@ struct Traffic {
 // One connection's.
 class Allowance {
  public:
-  explicit Allowance(absl::Duration now) : at_(now) {}
+  // `connection_cost`: until it has a call.
+  Allowance(int64_t connection_cost, absl::Duration now)
+      : connection_cost_(connection_cost), at_(now) {}
 
   // REQUIRES: `total` and `now` do not go back.
   void Take(const Traffic& total, absl::Duration now);
@@ -68,7 +79,7 @@ class Allowance {
   int64_t unearned_bytes() const { return bytes_; }
   int64_t unearned_streams() const { return streams_; }
   int64_t cost() const {
-    return (seen_.calls_served > 0 ? 0 : kConnectionCost) + kByteCost * bytes_ +
+    return (seen_.calls_served > 0 ? 0 : connection_cost_) + kByteCost * bytes_ +
            kStreamCost * streams_;
   }
   // All that came is earned.
@@ -79,6 +90,7 @@ class Allowance {
   }
 
  private:
+  int64_t connection_cost_;
   Traffic seen_;
   absl::Duration at_;  // The seconds until here have earned theirs.
   int64_t bytes_ = 0;
@@ -89,20 +101,25 @@ class Allowance {
 class Allowances {
  public:
   // REQUIRES: no connection `id` is known.
-  void Add(int64_t id, std::string peer, absl::Duration now);
-  void Remove(int64_t id);
+  void Add(int64_t id, std::string peer, int64_t connection_cost, absl::Duration now);
+  // It has ended. What it cost is its peer's debt, which is paid off with time.
+  void Remove(int64_t id, absl::Duration now);
 
   // What a connection has done so far.
   // REQUIRES: as Allowance::Take().
   // REQUIRES: `id` is known.
   const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
 
-  // Of all together.
-  int64_t cost() const { return cost_; }
-  // REQUIRES: `id` is known.
-  int64_t CostOf(int64_t id) const { return connections_.find(id)->second.allowance.cost(); }
-  // The connection to be closed if all together cost too much: of the peer that costs most, the
-  // one that costs most. nullopt: they do not.
+  // Of all together, those that have ended among them.
+  int64_t cost() const { return cost_ + debt_; }
+  // Whether a connection may cost what it does: if all together do not cost too much, or it costs
+  // little, or its peer has no more than its part. REQUIRES: `id` is known.
+  bool MayGoOn(int64_t id, absl::Duration now);
+  // Whether a new connection of `peer` may come. One whose debt is large waits for four seconds at
+  // most; while all together cost too much, few come.
+  bool MayComeIn(const std::string& peer, absl::Duration now);
+  // The connection to be closed if those that are open cost too much: of the peer that costs most,
+  // the one that costs most. nullopt: they do not.
   std::optional<int64_t> FindExcess(absl::Duration now);
 
  private:
@@ -110,9 +127,23 @@ class Allowances {
     std::string peer;
     Allowance allowance;
   };
+  struct Peer {
+    int64_t cost = 0;  // Of its connections.
+    int64_t debt = 0;  // Of those that have ended.
+  };
+
+  // Debts are paid off, and `peers_` has those that cost something.
+  void PassTime(absl::Duration now);
+  // Of all that are open, and by peer, as time has left it.
+  void Recount(absl::Duration now);
+  void Change(const std::string& peer, int64_t cost);
 
   std::map<int64_t, Connection> connections_;
-  int64_t cost_ = 0;  // The sum over `connections_`.
+  std::map<std::string, Peer> peers_;
+  int64_t cost_ = 0;  // The sum over `connections_`, and so of `peers_`.
+  int64_t debt_ = 0;  // The sum over `peers_`.
+  absl::Duration paid_at_;
+  absl::Duration came_at_ = -absl::InfiniteDuration();  // The last one that cost too much.
 };
 
 }  // namespace systole

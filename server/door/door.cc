@@ -140,7 +140,8 @@ Door::Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, 
       wake_(std::make_shared<const OwnedFd>(std::move(wake))),
       listeners_(std::move(listeners)),
       spare_(OpenSpare()),
-      meter_(std::make_shared<Meter>(options_.clock, [wake = wake_] { Signal(*wake); })) {
+      meter_(std::make_shared<Meter>(options_.tls ? kTlsConnectionCost : kPlainConnectionCost,
+                                     options_.clock, [wake = wake_] { Signal(*wake); })) {
   thread_.Submit([this] { Run(); });
 }
 

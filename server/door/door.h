@@ -55,6 +55,8 @@ struct DoorOptions {
   // counted. On a Unix socket a call does not tell its connection, so none is there.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
+  // Whether connections speak TLS, which takes more memory.
+  bool tls = false;
   // What time earns a connection (allowance.h).
   MonotonicClock clock = SteadyClock();
   // Told in a sentence of every connection that is turned away or sent too much, on the door's

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -13,11 +12,6 @@
 namespace systole {
 namespace {
 
-// A peer whose connections had earned so much too little when they ended waits until less is left.
-constexpr int64_t kMaxPenalty = int64_t{4} << 20;
-constexpr int64_t kPenaltyPerMs = 8 << 10;
-// The most that there is of a peer: four seconds.
-constexpr int64_t kMaxPenaltyOfPeer = int64_t{32} << 20;
 // What was sent to a connection is asked for when it holds more than this.
 constexpr int64_t kFewUnearnedBytes = 512;
 
@@ -52,14 +46,14 @@ std::shared_ptr<ReadObserver> Meter::Add(int fd, const std::string& peer,
   connection.peer = peer;
   connection.calls = std::move(calls);
   ids_[fd] = id;
-  allowances_.Add(id, peer, clock_());
+  allowances_.Add(id, peer, connection_cost_, clock_());
   return std::make_shared<Observer>(shared_from_this(), id);
 }
 
 void Meter::Remove(int fd) {
   MutexLock lock(mu_);
   const auto id = ids_.find(fd);
-  if (id != ids_.end()) End(id->second);
+  if (id != ids_.end()) Forget(id->second);
 }
 
 bool Meter::Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) {
@@ -69,7 +63,11 @@ bool Meter::Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) {
   known->second.traffic.bytes_received += static_cast<int64_t>(bytes);
   known->second.frames.Take(frames);
   const absl::Duration now = clock_();
-  if (Count(id, known->second, now).IsOver()) Close(id, /*alone=*/true);
+  if (Count(id, known->second, now).IsOver()) {
+    Close(id, /*alone=*/true);
+  } else if (!allowances_.MayGoOn(id, now)) {
+    Close(id, /*alone=*/false);
+  }
   while (const std::optional<int64_t> largest = allowances_.FindExcess(now)) {
     Close(*largest, /*alone=*/false);
   }
@@ -99,16 +97,13 @@ void Meter::Close(int64_t id, bool alone) {
        .alone = alone,
        .what = absl::StrCat(traffic.bytes_received, " bytes and ", traffic.streams_opened,
                             " requests, of which ", traffic.calls_served, " were served")});
-  End(id);
+  Forget(id);
   tell_();
 }
 
-void Meter::End(int64_t id) {
+void Meter::Forget(int64_t id) {
   const auto connection = connections_.find(id);
-  int64_t& penalty = penalties_[connection->second.peer];
-  penalty = std::min(penalty + allowances_.CostOf(id), kMaxPenaltyOfPeer);
-  if (penalty == 0) penalties_.erase(connection->second.peer);
-  allowances_.Remove(id);
+  allowances_.Remove(id, clock_());
   ids_.erase(connection->second.fd);
   connections_.erase(connection);
 }
@@ -120,14 +115,7 @@ std::vector<Meter::Excess> Meter::TakeExcess() {
 
 bool Meter::MayComeIn(const std::string& peer) {
   MutexLock lock(mu_);
-  const int64_t milliseconds = (penalty_clock_() - penalties_at_) / absl::Milliseconds(1);
-  penalties_at_ += absl::Milliseconds(milliseconds);
-  for (auto one = penalties_.begin(); one != penalties_.end();) {
-    one->second -= milliseconds * kPenaltyPerMs;
-    one = one->second <= 0 ? penalties_.erase(one) : std::next(one);
-  }
-  const auto penalty = penalties_.find(peer);
-  return penalty == penalties_.end() || penalty->second < kMaxPenalty;
+  return allowances_.MayComeIn(peer, clock_());
 }
 
 }  // namespace systole

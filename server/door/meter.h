@@ -35,10 +35,11 @@ class Meter : public std::enable_shared_from_this<Meter> {
     std::string what;    // What it has sent.
   };
 
-  // `clock` says what time has earned. `tell` is called when there is an excess to be taken, on any
-  // thread, with the meter's lock held.
-  Meter(MonotonicClock clock, std::function<void()> tell)
-      : clock_(std::move(clock)), tell_(std::move(tell)) {}
+  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. `clock` says what time has
+  // earned. `tell` is called when there is an excess to be taken, on any thread, with the meter's
+  // lock held.
+  Meter(int64_t connection_cost, MonotonicClock clock, std::function<void()> tell)
+      : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
 
   // Of the connection `fd`, to be called before gRPC gets it. Returns whom its reads are shown to.
   std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
@@ -50,9 +51,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
   // Connections that are to be closed. Nothing more of them is admitted.
   std::vector<Excess> TakeExcess() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a connection of `peer` may be handed over now: not for a while after one that ended and
-  // had not earned what it cost, because gRPC takes time and memory to end its streams. At most
-  // four seconds.
+  // Allowances::MayComeIn().
   bool MayComeIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -71,11 +70,10 @@ class Meter : public std::enable_shared_from_this<Meter> {
   const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close(int64_t id, bool alone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets it, and has its peer wait for what it has not earned.
-  void End(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Forget(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const int64_t connection_cost_;
   const MonotonicClock clock_;
-  const MonotonicClock penalty_clock_ = SteadyClock();  // gRPC ends streams in real time.
   const std::function<void()> tell_;
   Mutex mu_;
   // Descriptors are used again, and what is shown of a connection may come after its end; so each
@@ -85,8 +83,6 @@ class Meter : public std::enable_shared_from_this<Meter> {
   std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // Theirs, by descriptor.
   Allowances allowances_ ABSL_GUARDED_BY(mu_);
   std::vector<Excess> excess_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, int64_t> penalties_ ABSL_GUARDED_BY(mu_);
-  absl::Duration penalties_at_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

@@ -190,7 +190,7 @@ GiantServer::GiantServer(int64_t message_bytes, const Options& options)
   builder.RegisterCallbackGenericService(service_.get());
   server_ = builder.BuildAndStart();
   SYSTOLE_CHECK(server_ != nullptr && port != 0);
-  address_ = absl::StrCat("localhost:", port);
+  address_ = absl::StrCat("127.0.0.1:", port);
 }
 
 GiantServer::~GiantServer() { server_->Shutdown(std::chrono::system_clock::now()); }

@@ -238,7 +238,9 @@ TEST_F(DoorTest, AConnectionThatSendsTooMuchIsDroppedAndTold) {
 }
 
 TEST_F(DoorTest, APeerThatHasNotEarnedWhatItCostWaitsAndOthersDoNot) {
-  OpenOnLoopback(Counting());
+  DoorOptions options = Counting();
+  options.clock = SteadyClock();
+  OpenOnLoopback(std::move(options));
   // Sixteen connections that cost a MiB each and end.
   for (size_t i = 0; i < 16; ++i) {
     const OwnedFd client = ConnectTo(port_);

@@ -42,8 +42,8 @@ class MeterTest : public testing::Test {
   }
 
   int told_ = 0;
-  const std::shared_ptr<Meter> meter_ =
-      std::make_shared<Meter>([] { return absl::ZeroDuration(); }, [this] { ++told_; });
+  const std::shared_ptr<Meter> meter_ = std::make_shared<Meter>(
+      kPlainConnectionCost, [] { return absl::ZeroDuration(); }, [this] { ++told_; });
 };
 
 // Not one frame more comes to gRPC, however much was read at a time.
@@ -99,8 +99,8 @@ TEST_F(MeterTest, WhenAllTogetherCostTooMuchThePeerThatCostsMostLosesAConnection
     crowd.push_back(Connect(static_cast<int>(crowd.size()) + 1, "crowd"));
     crowd.back().Send(std::string(kMaxUnearnedBytes / 2, 'x'));
   }
-  constexpr int64_t kOne = kConnectionCost + kByteCost * (kMaxUnearnedBytes - 1);
-  constexpr int64_t kOfCrowd = kConnectionCost + kByteCost * kMaxUnearnedBytes / 2;
+  constexpr int64_t kOne = kPlainConnectionCost + kByteCost * (kMaxUnearnedBytes - 1);
+  constexpr int64_t kOfCrowd = kPlainConnectionCost + kByteCost * kMaxUnearnedBytes / 2;
   EXPECT_EQ(static_cast<int64_t>(crowd.size()), (kMaxUnearnedCost - kOne) / kOfCrowd + 1);
   const std::vector<Meter::Excess> excess = meter_->TakeExcess();
   ASSERT_THAT(excess, SizeIs(1));
