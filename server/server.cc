@@ -22,6 +22,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/slots/slot_socket.h"
 #include "server/door/listening_sockets.h"
+#include "proto/framing/guarded_message.h"
 #include "server/door/open_calls.h"
 #include "server/door/tls_credentials.h"
 #include "server/door/user_credentials.h"
@@ -29,10 +30,6 @@
 
 namespace systole {
 namespace {
-
-// Requests are specs: small. A larger one is an attack or a mistake, and as messages they take many
-// times their bytes; the specs of 64 plans and of all streams are kept.
-constexpr int kMaxRequestBytes = 64 << 10;
 
 // Calls one connection may have open; with small metadata it bounds what a peer can make us hold.
 constexpr int kMaxStreamsPerConnection = 64;

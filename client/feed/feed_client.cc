@@ -14,6 +14,7 @@
 #include "client/feed/step_finisher.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
+#include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 
 namespace systole {
@@ -30,6 +31,11 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   if (!v1::Wire_IsValid(spec.wire())) {
     return absl::InvalidArgumentError(absl::StrCat("wire is ", static_cast<int>(spec.wire()),
                                                    ": want FINISHED, COMPACT or AUTO"));
+  }
+  if (spec.ByteSizeLong() > kMaxSpecBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the spec has ", spec.ByteSizeLong(),
+                                                   " bytes as a message, want at most ",
+                                                   kMaxSpecBytes, ": servers take no larger one"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
   SYSTOLE_RETURN_IF_ERROR(CheckWantedCores(options.core_begin, options.core_end, spec.num_cores()));

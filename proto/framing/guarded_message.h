@@ -19,6 +19,13 @@ namespace systole {
 
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
+// The largest request that a server takes. Requests are specs: small. A larger one is an attack or
+// a mistake, and as messages they take many times their bytes; the specs of 64 plans and of all
+// streams are kept.
+inline constexpr int kMaxRequestBytes = 64 << 10;
+// The largest spec in one: what else a request has takes less than the difference.
+inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);
+
 // A call's metadata, as gRPC gives it.
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 

@@ -192,8 +192,11 @@ TEST_F(PeersTest, BytesAtRandom) {
 
 TEST_F(PeersTest, RequestsAndMetadataThatAreTooLarge) {
   v1::FeedSpec spec;
-  spec.set_dataset(std::string(10 << 20, 'x'));
+  spec.set_dataset(std::string(200 << 10, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::RESOURCE_EXHAUSTED);
+  // Such a one is cut off on the way.
+  spec.set_dataset(std::string(10 << 20, 'x'));
+  EXPECT_EQ(Resolve(spec).error_code(), grpc::UNAVAILABLE);
   grpc::ClientContext context;
   for (int i = 0; i < 20; ++i) {
     context.AddMetadata(absl::StrCat("x-", i), std::string(8000, 'x'));

@@ -7,6 +7,7 @@
 #include "client/feed/feed_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/framing/guarded_message.h"
 #include "tests/client/feed/drained_feed.h"
 #include "tests/client/feed/fake_server.h"
 #include "tests/dead_address.h"
@@ -39,6 +40,14 @@ TEST(FeedClientCreateTest, AskedToWaitItAsksForNoStepBeforeTheFirstNext) {
   EXPECT_EQ(client->stats().steps_received, 0);
   EXPECT_TRUE(server.requests().empty());
   ExpectAllSteps(Drain(*client), 3, 20);
+}
+
+TEST(FeedClientCreateTest, ASpecThatNoServerTakesIsRefusedBeforeAnyoneIsAsked) {
+  v1::FeedSpec spec = SpecOf(FakeFeed());
+  spec.set_dataset(std::string(kMaxSpecBytes, 'd'));
+  EXPECT_THAT(FeedClient::Create(spec, Quick({"127.0.0.1:1"})).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("bytes as a message, want at most 64512")));
 }
 
 TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
