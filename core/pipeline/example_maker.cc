@@ -37,6 +37,9 @@ constexpr size_t kPrefetchedRecords = 16;
 // which a look of 30 ns does not show.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
 
+// Assigning an empty string would keep the memory.
+void Free(std::string& text) { std::string().swap(text); }
+
 // The message with the record's place.
 std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& status) {
   return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
@@ -73,7 +76,7 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
 void ExampleMaker::FreeLarge() {
   if (record_scratch_.size() > kMaxKeptRecordBytes) record_scratch_ = AlignedBuffer();
   for (Lane& lane : lanes_) {
-    if (static_cast<int64_t>(lane.payload.capacity()) > kMaxKeptRecordBytes) lane.payload = {};
+    if (static_cast<int64_t>(lane.payload.capacity()) > kMaxKeptRecordBytes) Free(lane.payload);
   }
   if (filler_scratch_.bytes() > kMaxKeptExampleBytes) filler_scratch_ = {};
   int64_t table_bytes = 0;

@@ -324,6 +324,27 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfARecord) {
   EXPECT_LT(UsedBytes() - before, size_t{1} << 20);
 }
 
+TEST(ExampleMakerTest, NothingLargeIsKeptOfARecordWithAnImage) {
+  const auto shard = ShardBuilder()
+                         .Add(ExampleBuilder()
+                                  .AddBytes("image", TestJpeg(1))
+                                  .AddBytes("other", std::string(20 << 20, 'x'))
+                                  .Serialize())
+                         .Build();
+  const auto dataset = OpenTestDataset({shard});
+  const auto plan = FeedPlan::Create(
+      SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1 outputs { name: 'x' feature: "
+                   "'image' dtype: UINT8 transforms { decode_jpeg {} } "
+                   "transforms { resize { height: 8 width: 8 } } }"),
+      dataset);
+  ASSERT_THAT(plan, IsOk());
+  std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
+  ExampleMaker maker;
+  const size_t before = UsedBytes();
+  ASSERT_THAT(maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, slice.data()), IsOk());
+  EXPECT_LT(UsedBytes() - before, size_t{2} << 20);
+}
+
 TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
   const std::vector<uint8_t> pixels(size_t{12'000} * 16 * 3, 77);
   const auto jpeg = EncodeJpeg(pixels, 12'000, 16, 3, {});
