@@ -1,0 +1,61 @@
+// Memory that a thread takes beside its results, counted before it is allocated. Whoever runs the
+// thread says where it counts; code anywhere below says what it is about to allocate:
+//
+//   const ScratchScope scope(source);                  // On the thread, around all of its work.
+//     .. if (!NeedScratch(ScratchUse::kCoefficients, bytes)) return InterruptedError();
+//
+// Why the source is the thread's and no argument: it changes no result, like core/interrupt's flag.
+#ifndef SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
+#define SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace systole {
+
+// What the memory is for. Each is counted by itself, as the most that was needed at once.
+enum class ScratchUse {
+  kPlan,          // What the spec decides: decoders, tables, an example on its way.
+  kReads,         // Where records are read to.
+  kPayloads,      // Copies of records whose examples wait for others.
+  kCoefficients,  // An image of several scans.
+  kValues,        // Whole images between two transforms.
+};
+inline constexpr size_t kScratchUses = 5;
+
+// Where a thread's memory is counted. What is needed counts until the source's owner says that it
+// is over: with the example, or with the thread's turn.
+class ScratchSource {
+ public:
+  virtual ~ScratchSource() = default;
+
+  // Counts at least `bytes` for `use` from now on. Waits as long as they are not to be had. False:
+  // the thread was interrupted meanwhile (core/interrupt), and must not allocate them.
+  virtual bool Need(ScratchUse use, int64_t bytes) = 0;
+};
+
+// For as long as it lives, its thread's memory counts at `source`, in place of the one before.
+// Single-thread.
+class ScratchScope {
+ public:
+  explicit ScratchScope(ScratchSource& source) : before_(source_) { source_ = &source; }
+  ~ScratchScope() { source_ = before_; }
+  ScratchScope(const ScratchScope&) = delete;
+  ScratchScope& operator=(const ScratchScope&) = delete;
+
+ private:
+  friend bool NeedScratch(ScratchUse use, int64_t bytes);
+  static inline thread_local ScratchSource* source_ = nullptr;
+
+  ScratchSource* const before_;
+};
+
+// To be called before `bytes` in all are allocated for `use`. Outside of a scope nothing is
+// counted. False: the thread was interrupted, return InterruptedError().
+inline bool NeedScratch(ScratchUse use, int64_t bytes) {
+  return ScratchScope::source_ == nullptr || ScratchScope::source_->Need(use, bytes);
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
