@@ -17,6 +17,7 @@
 #include "core/image/jpeg_entropy.h"
 #include "core/image/jpeg_errors.h"
 #include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 // Last: needs <cstdio>, defines many macros.
@@ -69,6 +70,21 @@ bool WillSmooth(const jpeg_decompress_struct& cinfo) {
     }
   }
   return false;
+}
+
+// What libjpeg keeps of an image of several scans until the last one has come: all coefficients.
+int64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
+  int64_t blocks = 0;
+  for (int i = 0; i < cinfo.num_components; ++i) {
+    const jpeg_component_info& component = cinfo.comp_info[i];
+    // Rounded up to whole groups of blocks, as libjpeg does.
+    const auto rounded = [](JDIMENSION count, int group) {
+      return (int64_t{count} + group - 1) / group * group;
+    };
+    blocks += rounded(component.width_in_blocks, component.h_samp_factor) *
+              rounded(component.height_in_blocks, component.v_samp_factor);
+  }
+  return blocks * int64_t{sizeof(JBLOCK)};
 }
 
 // libjpeg's own luma (ITU-R BT.601 in 16-bit fixed point), for images it cannot turn grey itself.
@@ -355,6 +371,10 @@ absl::Status JpegDecoder::StartCrop(const CropRect& crop, JpegScale scale) {
 absl::Status JpegDecoder::BeginRows() {
   State* s = state_.get();
   s->phase = State::Phase::kIdle;
+  if (jpeg_has_multiple_scans(&s->cinfo) &&
+      !NeedScratch(ScratchUse::kCoefficients, CoefficientBytes(s->cinfo))) {
+    return InterruptedError();
+  }
   if (!RunGuarded(&s->error, &State::StartStep, s)) return s->Error();
   const size_t width =
       s->eighth.started() ? static_cast<size_t>(s->crop.width) : s->cinfo.output_width;

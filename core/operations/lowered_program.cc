@@ -1,6 +1,7 @@
 #include "core/operations/lowered_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/status/status_macros.h"
@@ -86,25 +87,34 @@ class Fusion {
   std::optional<NormaliseFactors> normalise_;
 };
 
-// Adds what the references cost from step `first` on, which reads a value of `largest` bytes at
-// most.
-void AddRest(size_t first, int64_t largest, LoweredProgram& lowered) {
+// Adds what the references cost from step `first` on, which reads a value of `read_bytes`; nullopt
+// if only the record tells how large it is.
+void AddRest(size_t first, std::optional<int64_t> read_bytes, LoweredProgram& lowered) {
   const std::vector<Program::Step>& steps = lowered.program->steps();
   // What no type tells is bounded.
   const auto elements_of = [](const ValueType& type) {
     return type.has_size() ? type.num_elements() : kMaxValueBytes / ElementBytes(type.element);
   };
+  int64_t largest = read_bytes.value_or(kMaxValueBytes);
+  int64_t largest_known = read_bytes.value_or(0);
   int64_t scratch = 0;
+  int64_t known_scratch = 0;
   for (size_t i = first; i < steps.size(); ++i) {
     const ValueType& output = steps[i].output;
     const int64_t elements = elements_of(output);
     largest = std::max(largest, elements * ElementBytes(output.element));
     lowered.interpreted_elements += elements;
     const ValueType& input = i == 0 ? lowered.program->input() : steps[i - 1].output;
-    scratch = std::max(scratch, steps[i].operation->ScratchBytes(elements_of(input)));
+    const int64_t step_scratch = steps[i].operation->ScratchBytes(elements_of(input));
+    scratch = std::max(scratch, step_scratch);
+    if (input.has_size() && input.element != ElementType::kBytes) {
+      known_scratch = std::max(known_scratch, step_scratch);
+    }
+    if (output.has_size()) largest_known = std::max(largest_known, output.num_bytes());
   }
   // A step reads one value and writes another.
   lowered.rest_bytes = 2 * largest + scratch;
+  lowered.known_rest_bytes = 2 * largest_known + known_scratch;
 }
 
 }  // namespace
@@ -153,7 +163,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     return lowered;
   }
   if (!type.has_size() || type.element == ElementType::kBytes) {
-    AddRest(0, kMaxValueBytes, lowered);
+    AddRest(0, std::nullopt, lowered);
     return lowered;
   }
 

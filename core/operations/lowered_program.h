@@ -72,6 +72,8 @@ struct LoweredProgram {
   // normalised, and for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
+  // Without images of a size that only the record tells. Those are counted when it has told it.
+  int64_t known_rest_bytes = 0;
   // Elements that the references make for an example. They measure the time that it takes.
   int64_t interpreted_elements = 0;
 

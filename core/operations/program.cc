@@ -13,6 +13,7 @@
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/operation_table.h"
+#include "core/operations/whole_image.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
@@ -174,6 +175,9 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
       SYSTOLE_ASSIGN_OR_RETURN(const ValueType made, step.operation->TypeOf(value.type));
       SYSTOLE_RETURN_IF_ERROR(
           CheckValueBytes(made.element, made.shape[0], made.shape[1], made.shape[2]));
+      SYSTOLE_RETURN_IF_ERROR(
+          NeedValues(made.num_bytes() >= value.type.num_bytes() ? made : value.type,
+                     step.operation->ScratchBytes(value.type.num_elements())));
     }
     SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
     // Operations that were interrupted leave anything.

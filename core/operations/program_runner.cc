@@ -2,6 +2,7 @@
 
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
+#include "core/operations/whole_image.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -60,6 +61,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     value.bytes = input.bytes;
     if (value.type.element == ElementType::kUint8) {
       value.type.shape.assign(input.shape.begin(), input.shape.end());
+      SYSTOLE_RETURN_IF_ERROR(NeedValues(value.type));
       value.uint8s.assign(input.bytes.begin(), input.bytes.end());
     }
     value.int64s.assign(input.int64s.begin(), input.int64s.end());

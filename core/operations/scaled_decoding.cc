@@ -5,6 +5,7 @@
 #include "core/image/crop.h"
 #include "core/image/scaled_crop.h"
 #include "core/operations/plain_image.h"
+#include "core/operations/whole_image.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -50,7 +51,9 @@ absl::StatusOr<Value> ScaledDecoding::Apply(absl::string_view jpeg,
   const int height = ScaledSide(info.height, scaled.scale);
   const int width = ScaledSide(info.width, scaled.scale);
   SYSTOLE_RETURN_IF_ERROR(CheckValueBytes(ElementType::kUint8, height, width, jpeg_.channels));
-  Value image = Value::Create(ElementType::kUint8, {height, width, jpeg_.channels});
+  const ValueType type = {.element = ElementType::kUint8, .shape = {height, width, jpeg_.channels}};
+  SYSTOLE_RETURN_IF_ERROR(NeedValues(type));
+  Value image = Value::Create(type.element, type.shape);
   SYSTOLE_RETURN_IF_ERROR(
       decoder.Decode(WholeImage(height, width), absl::MakeSpan(image.uint8s), scaled.scale));
   return ResizePlainly(CropPlainly(image, scaled.rect), scaled.rows, scaled.columns, resize_.height,

@@ -6,6 +6,8 @@
 #include "absl/types/span.h"
 #include "core/image/crop.h"
 #include "core/image/png_decoder.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -34,12 +36,20 @@ absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct) {
       absl::StrCat("has dct ", static_cast<int>(dct), ", want ISLOW or IFAST"));
 }
 
+absl::Status NeedValues(const ValueType& type, int64_t more) {
+  if (NeedScratch(ScratchUse::kValues, 2 * type.num_bytes() + more)) return absl::OkStatus();
+  return InterruptedError();
+}
+
 absl::StatusOr<Value> DecodeWholeJpeg(absl::string_view jpeg, const JpegDecoderOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(options));
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
   SYSTOLE_RETURN_IF_ERROR(
       CheckValueBytes(ElementType::kUint8, info.height, info.width, options.channels));
-  Value image = Value::Create(ElementType::kUint8, {info.height, info.width, options.channels});
+  const ValueType type = {.element = ElementType::kUint8,
+                          .shape = {info.height, info.width, options.channels}};
+  SYSTOLE_RETURN_IF_ERROR(NeedValues(type));
+  Value image = Value::Create(type.element, type.shape);
   SYSTOLE_RETURN_IF_ERROR(
       decoder.Decode(WholeImage(info.height, info.width), absl::MakeSpan(image.uint8s)));
   return image;
@@ -49,7 +59,11 @@ absl::StatusOr<Value> DecodeWholePng(absl::string_view png, int channels) {
   SYSTOLE_ASSIGN_OR_RETURN(const PngInfo info, ReadPngHeader(png, channels));
   SYSTOLE_RETURN_IF_ERROR(CheckValueBytes(ElementType::kUint8, info.height, info.width,
                                           std::max(channels, info.scratch_bytes_per_pixel)));
-  Value image = Value::Create(ElementType::kUint8, {info.height, info.width, channels});
+  const ValueType type = {.element = ElementType::kUint8,
+                          .shape = {info.height, info.width, channels}};
+  SYSTOLE_RETURN_IF_ERROR(
+      NeedValues(type, int64_t{info.height} * info.width * info.scratch_bytes_per_pixel));
+  Value image = Value::Create(type.element, type.shape);
   SYSTOLE_RETURN_IF_ERROR(DecodePng(png, channels, absl::MakeSpan(image.uint8s)));
   return image;
 }

@@ -5,6 +5,8 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_WHOLE_IMAGE_H_
 #define SYSTOLE_CORE_OPERATIONS_WHOLE_IMAGE_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +24,11 @@ ValueType ImageOfAnySize(int channels);
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);
+
+// Counts the memory of `type`, whose size the record told, twice and `more` bytes: a transform
+// reads one value and writes another. Cancelled: the thread was interrupted
+// (core/memory/scratch_scope.h).
+absl::Status NeedValues(const ValueType& type, int64_t more = 0);
 
 // All pixels of a file. Errors of the decoder, and of CheckValueBytes() before anything is made.
 absl::StatusOr<Value> DecodeWholeJpeg(absl::string_view jpeg, const JpegDecoderOptions& options);

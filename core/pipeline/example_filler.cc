@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
+#include "core/interrupt/interrupt.h"
 #include "core/memory/little_endian.h"
+#include "core/memory/scratch_scope.h"
 #include "core/pipeline/feature_schema.h"
 #include "core/status/status_macros.h"
 
@@ -197,6 +199,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   const absl::StatusOr<Value> made =
       output.program.program->Run(std::move(stored), example_, 0, output.cache->step);
   if (made.ok()) {
+    // Beside it a copy for the cache, and in what follows another.
+    if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made);
     const absl::Status done = run_rest(*ParseKept(kept));
     cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user, std::move(kept));

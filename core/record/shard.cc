@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
 #include "core/record/foreign_kind.h"
 #include "core/record/index_file.h"
 #include "core/record/scan_shard.h"
@@ -34,6 +36,7 @@ absl::Status ReadFailure(const absl::Status& status) {
 absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
+  if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
   scratch = AlignedBuffer();  // First, so that the two do not stand side by side.
   absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
   if (!larger.ok()) return ReadFailure(larger.status());
