@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
 #include "core/pipeline/group_mixer.h"
 #include "core/status/status_macros.h"
 
@@ -23,6 +25,10 @@ constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // Of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
 constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // Of each of three copies.
+
+// Copies of records have room for a multiple of this, so that one that is a little larger than all
+// before fits as well.
+constexpr size_t kPayloadStep = size_t{64} << 10;
 
 // Neighbours in a shard are read together up to so many bytes: a read of them costs about as much
 // in the call as in the copy, and they stay in the cache until they are used.
@@ -59,18 +65,59 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const std::shared_ptr<const FeedPlan>& plan) {
   for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
     if (it->plan.lock() != plan) continue;
+    if (!NeedScratch(ScratchUse::kPlan, PlanBytes(it->bytes, 0))) return InterruptedError();
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
   }
+  const ScratchBytes bytes = ScratchBytesOf(*plan);
+  if (!NeedScratch(ScratchUse::kPlan, PlanBytes(bytes, bytes.tables))) return InterruptedError();
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a,
                            ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b,
                            ExampleFiller::Create(*plan, lanes_[1].decoders, cache_));
-  PlanScratch scratch = {.plan = plan,
-                         .bytes = ScratchBytesOf(*plan),
-                         .makings = {Making(std::move(a)), Making(std::move(b))}};
+  PlanScratch scratch = {
+      .plan = plan, .bytes = bytes, .makings = {Making(std::move(a)), Making(std::move(b))}};
   scratches_.push_front(std::move(scratch));
   return &scratches_.front();
+}
+
+int64_t ExampleMaker::PlanBytes(const ScratchBytes& bytes, int64_t tables) const {
+  int64_t decoders = bytes.decoders;
+  for (const PlanScratch& scratch : scratches_) {
+    tables += scratch.bytes.tables;
+    decoders = std::max(decoders, scratch.bytes.decoders);
+  }
+  return tables + decoders + std::max(bytes.known_example, filler_scratch_.bytes());
+}
+
+int64_t ExampleMaker::PayloadBytes() const {
+  int64_t bytes = 0;
+  for (const Lane& lane : lanes_) bytes += static_cast<int64_t>(lane.payload.capacity());
+  return bytes;
+}
+
+void ExampleMaker::FreeAll() {
+  scratches_.clear();
+  for (Lane& lane : lanes_) {
+    Free(lane.payload);
+    lane.decoders.clear();
+  }
+  record_scratch_ = AlignedBuffer();
+  filler_scratch_ = {};
+}
+
+void ExampleMaker::SettleScratch(const FeedPlan& plan) {
+  // What a small example takes counts on, though some of it is free: the next turn takes it again.
+  ScratchBytes example;
+  if (!scratches_.empty() && scratches_.front().plan.lock().get() == &plan &&
+      scratches_.front().bytes.known_example <= kMaxKeptRecordBytes) {
+    example = scratches_.front().bytes;
+  }
+  ScratchAccount::Uses kept = {};
+  kept[static_cast<size_t>(ScratchUse::kPlan)] = PlanBytes(example, 0);
+  kept[static_cast<size_t>(ScratchUse::kReads)] = record_scratch_.size();
+  kept[static_cast<size_t>(ScratchUse::kPayloads)] = PayloadBytes();
+  if (!scratch_->EndTurn(kept)) FreeAll();
 }
 
 void ExampleMaker::FreeLarge() {
@@ -105,8 +152,11 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
 
 bool ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                         ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over) {
+  std::optional<ScratchScope> scope;
+  if (scratch_ != nullptr) scope.emplace(*scratch_);
   const absl::StatusOr<bool> done = Work(plan, step, core, run, slice, turn_is_over);
   FreeLarge();
+  if (scratch_ != nullptr) SettleScratch(*plan);
   if (!done.ok()) run.error.Add(run.examples.begin, done.status());
   return done.value_or(true);
 }
@@ -248,9 +298,9 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   making.wanted = wanted;
   absl::string_view bytes = *payload;
   if (task.copies_payloads) {
-    std::string& copy = lanes_[static_cast<size_t>(lane)].payload;
-    copy.assign(payload->data(), payload->size());
-    bytes = copy;
+    Lane& waiting = lanes_[static_cast<size_t>(lane)];
+    if (!CopyPayload(*payload, waiting)) return;
+    bytes = waiting.payload;
   }
   const Shard& shard = *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
   const absl::Status begun = making.filler.Begin(
@@ -258,6 +308,21 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
       {.number = wanted.record, .shard_hash = shard.content_hash(), .in_shard = wanted.place.index},
       bytes, decoding_, lane);
   if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
+}
+
+bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
+  if (payload.size() > lane.payload.capacity()) {
+    // Freed first, so that the two do not stand side by side; and not twice as large as it need be,
+    // as assign() would make it.
+    Free(lane.payload);
+    const size_t bytes = (payload.size() + kPayloadStep - 1) / kPayloadStep * kPayloadStep;
+    if (!NeedScratch(ScratchUse::kPayloads, PayloadBytes() + static_cast<int64_t>(bytes))) {
+      return false;
+    }
+    lane.payload.reserve(bytes);
+  }
+  lane.payload.assign(payload.data(), payload.size());
+  return true;
 }
 
 void ExampleMaker::FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
@@ -272,6 +337,7 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
   const Wanted& wanted = making.wanted;
   if (status.ok() && !InterruptRequested()) {
     status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
+    if (scratch_ != nullptr) scratch_->EndExample();
   }
   // What it says now, it may say because it was interrupted.
   if (InterruptRequested()) return making.filler.Drop();

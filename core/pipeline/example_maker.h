@@ -1,6 +1,7 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
 // the slice. Holds the scratch memory and decoders of one thread. While it works, it holds what the
-// plan (kMaxScratchBytes), a record (three times its bytes) and its images take; otherwise 55 MiB.
+// plan (kMaxScratchBytes), a record (three times its bytes) and its images take; otherwise 55 MiB,
+// or nothing, if others need it (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_PIPELINE_EXAMPLE_MAKER_H_
@@ -28,14 +29,17 @@
 #include "core/pipeline/example_filler.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/pending_slice.h"
+#include "core/pipeline/scratch_account.h"
 #include "core/pipeline/scratch_bytes.h"
 
 namespace systole {
 
 class ExampleMaker {
  public:
-  // `cache` is where outputs keep what they ask for; null: nowhere. It must outlive the maker.
-  explicit ExampleMaker(ValueCache* cache = nullptr) : cache_(cache) {}
+  // `cache` is where outputs keep what they ask for; null: nowhere. In `scratch` the memory counts
+  // that it holds; null: nowhere. Both must outlive the maker.
+  explicit ExampleMaker(ValueCache* cache = nullptr, ScratchAccount* scratch = nullptr)
+      : cache_(cache), scratch_(scratch) {}
 
   // Works at `run`, examples of (step, core): writes them, `valid` included, into `slice`, a block
   // of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records of a
@@ -116,6 +120,14 @@ class ExampleMaker {
   static bool IsOver(Task& task, int64_t values);
   // Frees memory too large to keep: that of one large record, one wide image or many plans.
   void FreeLarge();
+  void FreeAll();
+  // Ends the turn of scratch_: frees all if it may not be kept.
+  void SettleScratch(const FeedPlan& plan);
+  // What the maker holds beside records, with a plan of `bytes` and of `tables` more.
+  int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
+  int64_t PayloadBytes() const;
+  // A copy of `payload` in the lane. False: the thread was interrupted.
+  bool CopyPayload(absl::string_view payload, Lane& lane);
 
   // The scratch of `plan`, made at first use. Of many, the least recently used is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
@@ -133,6 +145,7 @@ class ExampleMaker {
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
   ValueCache* cache_;
+  ScratchAccount* scratch_;
   std::atomic<int64_t> reading_ = -1;
   std::vector<Place> places_;           // Of one call, by slot.
   std::vector<Wanted> wanted_;          // Of one call, by record.

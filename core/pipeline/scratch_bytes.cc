@@ -24,7 +24,7 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
   using Way = LoweredProgram::Way;
   ScratchBytes bytes;
   // Of each kind as much as the output that needs most of it.
-  int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0;
+  int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0, known_rest = 0;
   for (const OutputPlan& output : plan.outputs()) {
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     if (output.layout != v1::NHWC) {
@@ -38,6 +38,10 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
     }
     rounded = std::max(rounded, output.program.rounded_bytes);
     rest = std::max(rest, output.program.rest_bytes);
+    known_rest = std::max(known_rest, output.program.known_rest_bytes);
+    if (output.cache.has_value()) {
+      known_rest = std::max(known_rest, output.cache->rest.known_rest_bytes);
+    }
     if (!output.is_image()) continue;
     // An interpreted program has no tables, and a decoder while it runs.
     const BilinearResizerOptions& image = output.program.image.output;
@@ -52,6 +56,7 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
     if (output.program.way == Way::kInterpreter) bytes.decoders += kBytesPerJpeg;
   }
   bytes.example = layout + ints + floats + rounded + rest;
+  bytes.known_example = layout + ints + floats + rounded + known_rest;
   return bytes;
 }
 

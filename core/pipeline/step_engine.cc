@@ -17,7 +17,9 @@
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_budget.h"
 #include "core/pipeline/example_maker.h"
+#include "core/pipeline/scratch_account.h"
 #include "core/pipeline/step_scheduler.h"
 #include "core/pipeline/worker_watch.h"
 #include "core/status/status_macros.h"
@@ -40,6 +42,11 @@ int MaxThreads(const StepEngineOptions& options) {
   return kMaxThreadsFactor * options.threads;
 }
 
+int64_t ScratchCapacity(const StepEngineOptions& options) {
+  if (options.scratch_budget_bytes > 0) return options.scratch_budget_bytes;
+  return std::max(options.memory_budget_bytes / 3, options.threads * ScratchBudget::kOrdinaryBytes);
+}
+
 }  // namespace
 
 class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engine> {
@@ -51,6 +58,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
                     .share_slices = true,
                     .turn = absl::ToDoubleNanoseconds(kTurn)}),
         cache_(options.cache),
+        scratch_(ScratchCapacity(options)),
         read_timeout_(options.read_timeout),
         max_threads_(MaxThreads(options)),
         watch_({.threads = options.threads,
@@ -130,6 +138,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return {.examples_made = scheduler_.examples_made(),
             .memory_budget_bytes = scheduler_.buffers().budget_bytes(),
             .memory_used_bytes = scheduler_.buffers().used_bytes(),
+            .scratch_used_bytes = scratch_.used_bytes(),
             .active_streams = scheduler_.num_streams(),
             .threads = watch_.limit(),
             .threads_stuck = watch_.stuck(),
@@ -144,12 +153,14 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     // Of its task, if it has one. The maker outlives the task.
     std::optional<StepScheduler::Task> task;
     const ExampleMaker* maker = nullptr;
+    ScratchAccount* scratch = nullptr;
   };
 
   // What one thread does: makes examples for whoever goes first, until the engine stops.
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_) {
-    ExampleMaker maker(cache_.get());
-    Worker& worker = Introduce(index, maker);
+    ScratchAccount scratch(scratch_);
+    ExampleMaker maker(cache_.get(), &scratch);
+    Worker& worker = Introduce(index, maker, scratch);
     StepScheduler::Work work = Wait(index);
     while (!work.empty()) {
       Tell(std::move(work.answer));
@@ -196,11 +207,13 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     });
   }
 
-  Worker& Introduce(int index, const ExampleMaker& maker) ABSL_LOCKS_EXCLUDED(mu_) {
+  Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
+      ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     Worker& worker = workers_[static_cast<size_t>(index)];
     worker.thread = OwnThreadId();
     worker.maker = &maker;
+    worker.scratch = &scratch;
     return worker;
   }
 
@@ -258,7 +271,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     }
   }
 
-  // The threads to be looked at: 0 for those that have no task. False: the engine stops.
+  // The threads to be looked at: 0 for those that have no task, or wait for scratch memory: that is
+  // no storage, for which more threads would be of use. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (watch_.busy() == 0 && !stopping_) {
@@ -270,7 +284,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     while (!stopping_ && clock_() < due) watch_wakes_.WaitFor(mu_, due - clock_());
     threads.clear();
     for (const Worker& worker : workers_) {
-      threads.push_back(worker.task.has_value() ? worker.thread : 0);
+      const bool works = worker.task.has_value() && !worker.scratch->waits();
+      threads.push_back(works ? worker.thread : 0);
     }
     return !stopping_;
   }
@@ -294,6 +309,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       Append(scheduler_.Abandon(*worker.task, ReadHangs(worker)), answers);
     }
     if (watch_.stuck() > 0 || stuck_before > 0) Append(BlockDatasets(), answers);
+    for (int i = 0; i < max_threads_ && watch_.stuck() > 0; ++i) {
+      if (watch_.IsStuck(i)) workers_[static_cast<size_t>(i)].scratch->StepDown();
+    }
     scheduler_.SetThreads(watch_.limit());
     Wake();
     return answers;
@@ -435,6 +453,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   const std::shared_ptr<ValueCache> cache_;
+  SharedScratch scratch_;
   const absl::Duration read_timeout_;
   const int max_threads_;
   std::map<const Dataset*, int> threads_of_ ABSL_GUARDED_BY(mu_);  // That work for it.

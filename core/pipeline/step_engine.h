@@ -45,8 +45,8 @@ struct StepEngineOptions {
   // Threads that shall read, decode and transform at a time. Where they wait for storage, more of
   // them do, so that as many processors are busy (worker_watch.h).
   int threads = 1;
-  // Threads that there are, for that and in place of those whose reads hang. Each may hold scratch
-  // memory (example_maker.h). 0: 7 * threads, 4 * threads of them for one dataset at most.
+  // Threads that there are, for that and in place of those whose reads hang. 0: 7 * threads, 4 *
+  // threads of them for one dataset at most.
   int max_threads = 0;
   // A read that does not return for this long fails its step.
   absl::Duration read_timeout = absl::Seconds(60);
@@ -54,6 +54,11 @@ struct StepEngineOptions {
   // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
   // filling the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
+  // Bound on what threads take beside slices while they make examples, and keep between tasks, of
+  // all threads together; the example of one of them may take more (core/memory/scratch_budget.h).
+  // A larger bound lets more threads make large examples at a time. 0: a third of
+  // memory_budget_bytes, and as much as threads need for ordinary images.
+  int64_t scratch_budget_bytes = 0;
   // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
   // descriptor here and a mapping at every client that has had it. Others lie in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
@@ -120,6 +125,8 @@ class StepEngine {
     int64_t examples_made = 0;
     int64_t memory_budget_bytes = 0;
     int64_t memory_used_bytes = 0;
+    // What threads hold beside that.
+    int64_t scratch_used_bytes = 0;
     int64_t active_streams = 0;
     // Threads that may work at a time now.
     int threads = 0;

@@ -65,8 +65,8 @@ absl::Status StepScheduler::Add(const StreamPtr& stream) {
   if (stream->cost_bytes_ > buffers_.budget_bytes()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "one core's slice of a step takes ", stream->cost_bytes_,
-        " bytes, more than the server's whole memory budget of ", buffers_.budget_bytes(),
-        "; make global_batch smaller, num_cores larger, or raise --memory-budget"));
+        " bytes, more than the whole memory budget of ", buffers_.budget_bytes(),
+        " for slices; make global_batch smaller, num_cores larger, or raise --memory-budget"));
   }
   stream->account_ = clock_.Open(
       stream->peer_,

@@ -72,7 +72,10 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
     const std::optional<ThreadTimes> before = std::exchange(worker.times, std::nullopt);
     if (!worker.busy) continue;
     SetOverdue(worker, !worker.stuck && now - worker.began >= options_.overdue_after);
-    if (!times[i].has_value()) continue;
+    if (!times[i].has_value()) {
+      worker.ran_at = now;
+      continue;
+    }
     worker.times = times[i];
     if (was_stopped) worker.ran_at += since;
     if (!before.has_value()) continue;

@@ -55,9 +55,9 @@ class WorkerWatch {
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
-  // What the kernel says of each worker at `now`; nullopt where nothing is known. Returns the
-  // workers whose task has timed out since the last call. A process that was stopped for a while
-  // is not held against its threads.
+  // What the kernel says of each worker at `now`; nullopt where nothing is known, or nothing is to
+  // be held against it. Returns the workers whose task has timed out since the last call. A process
+  // that was stopped for a while is not held against its threads.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
   // Workers that may have a task, besides those that are stuck: threads .. max_threads.

@@ -1,6 +1,7 @@
 #include "core/pipeline/worker_watch.h"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -50,6 +51,21 @@ TEST(WorkerWatchTest, ThreadsThatDoNotWaitAreAsManyAsTheyShallBe) {
   EXPECT_EQ(machine.watch.limit(), 2);
   machine.watch.End(0, machine.now);
   EXPECT_TRUE(machine.watch.MayBegin());
+}
+
+TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
+  Machine machine(1, 1);
+  machine.BeginAll();
+  machine.Pass({1});
+  const std::optional<ThreadTimes> times = std::exchange(machine.times[0], std::nullopt);
+  for (int i = 0; i < 1000; ++i) machine.Pass({});
+  machine.times[0] = times;
+  // Its read takes half a second.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(machine.Pass({0}), IsEmpty());
+    EXPECT_FALSE(machine.watch.IsStuck(0));
+  }
+  EXPECT_EQ(machine.watch.limit(), 1);
 }
 
 TEST(WorkerWatchTest, ThreadsThatWaitForStorageBecomeMoreUntilTheProcessorsAreBusy) {
