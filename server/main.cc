@@ -162,11 +162,16 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   }
 }
 
+// A quarter of the budget is for what threads take beside slices, or this: with less, threads would
+// wait for each other even over ordinary images. What is beyond the quarter then is a part of the
+// 64 MiB below.
+constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
+
 // What the server may take beside its budget, its caches and what it has when it is idle: 64 MiB.
 // Half of that is left for what comes until the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
-// To be called each second. `given_bytes` is the server's to have.
+// To be called with each tick. `given_bytes` is the server's to have.
 void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) {
   const int64_t before = OwnResidentBytes();
   if (!trim.IsDue(before, given_bytes + kTrimBeyondBytes)) return;
@@ -221,7 +226,9 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   options.idle_timeout = absl::Seconds(flags.idle_timeout_s);
   options.service.engine.threads = flags.threads;
   options.service.engine.read_timeout = absl::Seconds(flags.read_timeout_s);
-  options.service.engine.memory_budget_bytes = static_cast<int64_t>(flags.memory_budget);
+  const auto budget = static_cast<int64_t>(flags.memory_budget);
+  options.service.engine.memory_budget_bytes = budget - budget / 4;
+  options.service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
   options.service.engine.cache = cache;
   options.service.stalled_stream_timeout = absl::Seconds(flags.stalled_stream_timeout_s);
   options.service.access = std::move(access);
@@ -258,16 +265,20 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   ReturnFreedMemory();  // Reading the shards' indexes took some.
   const int64_t idle_bytes = OwnResidentBytes();
   MemoryTrim trim;
-  // Wakes up now and then for the log and the service, which have no thread to look at the time.
-  constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
+  // Wakes up now and then for its memory, which grows fast; and each second for the log and the
+  // service, which have no thread to look at the time.
+  constexpr timespec kTick = {.tv_sec = 0, .tv_nsec = 100'000'000};
+  constexpr int kTicksPerSecond = 10;
   int signal;
-  while ((signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0) {
+  for (int tick = 1; (signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0; ++tick) {
+    // Of the caches what is in them: their bounds may be far larger.
+    KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
+                          cache->stats().memory_bytes,
+                      trim, events);
+    if (tick < kTicksPerSecond) continue;
+    tick = 0;
     events.Tick();
     server->Tick();
-    // Of the caches what is in them: their bounds may be far larger.
-    KeepMemoryBounded(idle_bytes + options.service.engine.memory_budget_bytes +
-                          static_cast<int64_t>(chunks->held_bytes()) + cache->stats().memory_bytes,
-                      trim, events);
   }
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));
@@ -361,7 +372,8 @@ int Main(int argc, char** argv) {
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--memory-budget", flags.memory_budget,
-                 "Memory for batches in flight, such as 512MB or 4GB")
+                 "Memory for batches in flight, and a quarter of it for what threads need to make "
+                 "them, such as 512MB or 4GB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 46, "1 MiB to 64 TiB"))
       ->type_name("SIZE")

@@ -8,17 +8,17 @@
 
 namespace systole {
 
-// Each second a trim may be due. It is if more memory is resident than is allowed. A trim holds up
+// At each look, ten a second, a trim may be due. It is if more memory is resident than is allowed. A trim holds up
 // whoever wants memory meanwhile, so one that gained little is not soon repeated: what is resident
 // is in use then. Each such trim doubles the wait for the next.
 class MemoryTrim {
  public:
   // A trim that gives back less gained little.
   static constexpr int64_t kGainBytes = int64_t{8} << 20;
-  // The longest wait, in calls of IsDue().
-  static constexpr int kLongestWait = 64;
+  // The longest wait, in calls of IsDue(): a minute.
+  static constexpr int kLongestWait = 640;
 
-  // Whether to trim now. To be called each second or so.
+  // Whether to trim now. To be called each tenth of a second or so.
   bool IsDue(int64_t resident_bytes, int64_t allowed_bytes);
 
   // What is resident after a trim that was due.

@@ -27,7 +27,7 @@ TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
 TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
   MemoryTrim trim;
   int calls = 0;
-  for (const int wait : {1, 2, 4, 8, 16, 32, 64, 64, 64}) {
+  for (const int wait : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 640, 640}) {
     int waited = 1;
     while (!trim.IsDue(kAllowed + 50 * kMiB, kAllowed)) ++waited;
     EXPECT_EQ(waited, wait) << "after " << calls << " calls";
