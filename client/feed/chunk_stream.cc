@@ -57,8 +57,8 @@ void ChunkStream::OnReadDone(bool ok) {
 }
 
 void ChunkStream::OnDone(const grpc::Status& status) {
-  listener_.OnStreamEnd(lane_, {.status = metered_->End(FromGrpcStatus(status)),
-                                .pushback = PushbackOf(context_)});
+  listener_.OnStreamEnd(
+      lane_, {.status = metered_->End(FromGrpcStatus(status)), .pushback = PushbackOf(context_)});
 }
 
 }  // namespace systole

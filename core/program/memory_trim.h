@@ -8,9 +8,9 @@
 
 namespace systole {
 
-// At each look, ten a second, a trim may be due. It is if more memory is resident than is allowed. A trim holds up
-// whoever wants memory meanwhile, so one that gained little is not soon repeated: what is resident
-// is in use then. Each such trim doubles the wait for the next.
+// At each look, ten a second, a trim may be due. It is if more memory is resident than is allowed.
+// A trim holds up whoever wants memory meanwhile, so one that gained little is not soon repeated:
+// what is resident is in use then. Each such trim doubles the wait for the next.
 class MemoryTrim {
  public:
   // A trim that gives back less gained little.

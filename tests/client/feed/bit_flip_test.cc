@@ -80,8 +80,8 @@ class BitFlipTest : public testing::Test {
   }
 
   // Turns over each bit of the `message`th message that goes in `direction`, of a feed each; under
-  // a sanitizer each 7th, so that each bit of a byte has its turn. Feeds mostly wait, so some run at
-  // a time. The number of bits, rounded up.
+  // a sanitizer each 7th, so that each bit of a byte has its turn. Feeds mostly wait, so some run
+  // at a time. The number of bits, rounded up.
   int64_t FlipEachBit(v1::Wire wire, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(wire, server_->address());
