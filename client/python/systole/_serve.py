@@ -24,7 +24,7 @@ class serve:
 
     datasets:      {name: glob, folder, or a list of them}
     threads:       threads that read, decode and transform; default: one for each CPU
-    memory_budget: bytes of batches in flight
+    memory_budget: bytes of batches in flight, and of what threads need to make them
     index_dir:     folder for the shards' indexes; default: beside each shard
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
     cache_memory:  bytes of memory for what transforms `cache` ask to be kept; default: none
