@@ -279,6 +279,12 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
 // A server whose connections may be without a call for two hours, on a clock turned by hand.
 class QuietConnectionsTest : public ServerTest {
  protected:
+  // The server looks at the clock until its end.
+  void TearDown() override {
+    stub_ = nullptr;
+    server_ = nullptr;
+  }
+
   // False: this machine has no such address.
   bool Listen(const std::string& address) {
     stub_ = nullptr;
