@@ -26,6 +26,18 @@ std::string FirstLines(const std::string& text, int count) {
 
 }  // namespace
 
+double JsonNumber(const std::string& json, const std::string& name) {
+  const std::string key = absl::StrCat("\"", name, "\":");
+  const size_t at = json.find(key);
+  double number = 0;
+  EXPECT_TRUE(
+      at != std::string::npos &&
+      absl::SimpleAtod(json.substr(at + key.size(), json.find_first_of(",}", at) - at - key.size()),
+                       &number))
+      << json;
+  return number;
+}
+
 std::string ChaosSpec(const std::string& name) {
   return absl::StrCat(absl::StrReplaceAll(RawSpec(kChaosRecordBytes, /*epochs=*/0),
                                           {{"\"raw\"", absl::StrCat("\"", name, "\"")}}),

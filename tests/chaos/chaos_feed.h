@@ -26,6 +26,10 @@ uint64_t ChaosSeed();
 // SYSTOLE_CHAOS is "full".
 int Times(int quick, int full);
 
+// The number of the first field `name` of one that a command printed with --json. A failure if
+// there is none.
+double JsonNumber(const std::string& json, const std::string& name);
+
 // 64 records of 32 KiB in two shards; a step is 2 MiB over 8 cores, an epoch is one step.
 inline constexpr int kChaosRecords = 64;
 inline constexpr int kChaosRecordBytes = 32 << 10;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 
@@ -32,16 +31,7 @@ double FairShareTest::StepsPerSecond() {
                                         "--steps", "40", "--json", "--connect-timeout", "300"});
   proxy(0).Set({});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  constexpr char kName[] = "\"steps_per_second\":";
-  const size_t at = finished.out.find(kName);
-  double rate = 0;
-  EXPECT_TRUE(at != std::string::npos &&
-              absl::SimpleAtod(
-                  finished.out.substr(at + sizeof(kName) - 1, finished.out.find_first_of(",}", at) -
-                                                                  at - sizeof(kName) + 1),
-                  &rate))
-      << finished.out;
-  return rate;
+  return JsonNumber(finished.out, "steps_per_second");
 }
 
 void FairShareTest::CompareRates(const std::vector<double>& disturbed,
