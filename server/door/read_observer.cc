@@ -121,10 +121,10 @@ absl::Status CheckReadsAreSeen() {
                                                 {"SSL_read", reinterpret_cast<void*>(&::SSL_read)}};
   for (const auto& [name, function] : ours) {
     if (::dlsym(RTLD_DEFAULT, name) == function) continue;
-    return absl::InternalError(absl::StrCat(
-        "gRPC does not call this program's ", name,
-        ", so nothing bounds what connections send; link gRPC dynamically, and preload "
-        "no library that has this function"));
+    return absl::InternalError(
+        absl::StrCat("gRPC does not call this program's ", name,
+                     ", so nothing bounds what connections send; link gRPC and OpenSSL "
+                     "dynamically, and export this function"));
   }
   return absl::OkStatus();
 }
