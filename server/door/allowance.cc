@@ -30,9 +30,14 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   seen_ = total;
 }
 
-void Allowances::Change(const std::string& peer, int64_t cost) {
+void Allowances::Change(const std::string& peer, int64_t cost, int64_t debt) {
+  if (cost == 0 && debt == 0) return;
   cost_ += cost;
-  peers_[peer].cost += cost;
+  debt_ += debt;
+  const auto known = peers_.emplace(peer, Peer()).first;
+  known->second.cost += cost;
+  known->second.debt += debt;
+  if (known->second.cost == 0 && known->second.debt == 0) peers_.erase(known);
 }
 
 void Allowances::Add(int64_t id, std::string peer, int64_t connection_cost, absl::Duration now) {
@@ -46,11 +51,10 @@ void Allowances::Remove(int64_t id, absl::Duration now) {
   if (connection == connections_.end()) return;
   PassTime(now);
   const int64_t cost = connection->second.allowance.cost();
-  Change(connection->second.peer, -cost);
-  Peer& peer = peers_[connection->second.peer];
-  const int64_t debt = std::min(cost, kMaxDebt - peer.debt);
-  peer.debt += debt;
-  debt_ += debt;
+  if (cost > 0) {
+    const std::string& peer = connection->second.peer;
+    Change(peer, -cost, std::min(cost, kMaxDebt - peers_.find(peer)->second.debt));
+  }
   connections_.erase(connection);
 }
 
@@ -88,7 +92,7 @@ bool Allowances::MayGoOn(int64_t id, absl::Duration now) {
   if (cost() <= kMaxUnearnedCost || connection.allowance.cost() <= kFewCost) return true;
   PassTime(now);
   if (cost() <= kMaxUnearnedCost) return true;
-  const Peer& peer = peers_[connection.peer];
+  const Peer& peer = peers_.find(connection.peer)->second;
   return peer.cost + peer.debt <= kMaxUnearnedCost / static_cast<int64_t>(peers_.size());
 }
 
@@ -108,7 +112,8 @@ std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   Recount(now);
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   const auto cost_of = [this](const std::pair<const int64_t, Connection>& entry) {
-    return std::pair(peers_[entry.second.peer].cost, entry.second.allowance.cost());
+    const auto peer = peers_.find(entry.second.peer);
+    return std::pair(peer == peers_.end() ? 0 : peer->second.cost, entry.second.allowance.cost());
   };
   return std::max_element(connections_.begin(), connections_.end(),
                           [&](const auto& a, const auto& b) { return cost_of(a) < cost_of(b); })

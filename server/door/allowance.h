@@ -132,16 +132,17 @@ class Allowances {
     int64_t debt = 0;  // Of those that have ended.
   };
 
-  // Debts are paid off, and `peers_` has those that cost something.
+  // Debts are paid off.
   void PassTime(absl::Duration now);
   // Of all that are open, and by peer, as time has left it.
   void Recount(absl::Duration now);
-  void Change(const std::string& peer, int64_t cost);
+  // Adds to what a peer has.
+  void Change(const std::string& peer, int64_t cost, int64_t debt = 0);
 
   std::map<int64_t, Connection> connections_;
-  std::map<std::string, Peer> peers_;
-  int64_t cost_ = 0;  // The sum over `connections_`, and so of `peers_`.
-  int64_t debt_ = 0;  // The sum over `peers_`.
+  std::map<std::string, Peer> peers_;  // Those that cost something.
+  int64_t cost_ = 0;                   // The sum over `connections_`, and so of `peers_`.
+  int64_t debt_ = 0;                   // The sum over `peers_`.
   absl::Duration paid_at_;
   absl::Duration came_at_ = -absl::InfiniteDuration();  // The last one that cost too much.
 };

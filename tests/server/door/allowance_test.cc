@@ -218,6 +218,18 @@ TEST(AllowancesTest, BeyondTheBoundAPeerGetsItsPartAndNoMore) {
   EXPECT_TRUE(all.MayGoOn(1, After(4)));
 }
 
+TEST(AllowancesTest, PeersThatCostNothingTakeNoPartOfTheBound) {
+  Allowances all;
+  Owe(all, "flood", kMaxUnearnedCost);
+  for (int id = 100; id < 4000; ++id) {
+    all.Add(id, absl::StrCat("trainer ", id), kPlainConnectionCost, kStart);
+    all.Take(id, {.calls_served = 1}, kStart);
+  }
+  all.Add(1, "honest", kPlainConnectionCost, kStart);
+  all.Take(1, Waiting(10), kStart);
+  EXPECT_TRUE(all.MayGoOn(1, kStart));
+}
+
 TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
   Allowances all;
   for (int id = 0; all.cost() <= kMaxUnearnedCost; ++id) {
