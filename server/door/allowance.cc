@@ -21,12 +21,15 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   const int64_t sent = total.bytes_sent - seen_.bytes_sent;
   int64_t seconds = (now - at_) / absl::Seconds(1);
   at_ += absl::Seconds(seconds);
-  // What has come of a request is kept until it is whole, however slowly it comes.
-  if (total.streams_waiting > 0) seconds = 0;
-  // Nothing is earned in advance: what is left over is lost.
-  bytes_ = std::max<int64_t>(0, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
-                                    seconds * kEarnedBytesPerSecond);
+  // What it does not read is kept until it does.
+  if (total.unread) seconds = 0;
+  // Nothing is earned in advance: what is left over is lost. What waits is kept, whatever was
+  // earned meanwhile.
+  bytes_ =
+      std::max(total.bytes_waiting, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
+                                        seconds * kEarnedBytesPerSecond);
   streams_ = std::max(total.streams_waiting, streams_ - calls - seconds * kEarnedStreamsPerSecond);
+  bytes_ = std::max<int64_t>(0, bytes_);
   seen_ = total;
 }
 
@@ -70,8 +73,11 @@ void Allowances::PassTime(absl::Duration now) {
   const int64_t milliseconds = (now - paid_at_) / absl::Milliseconds(1);
   if (milliseconds <= 0) return;
   paid_at_ += absl::Milliseconds(milliseconds);
+  const int64_t debtors = std::count_if(peers_.begin(), peers_.end(),
+                                        [](const auto& peer) { return peer.second.debt > 0; });
+  const int64_t each = milliseconds * kPaidPerMs / std::max<int64_t>(1, debtors) + 1;
   for (auto peer = peers_.begin(); peer != peers_.end();) {
-    const int64_t paid = std::min(peer->second.debt, milliseconds * kPaidPerMs);
+    const int64_t paid = std::min(peer->second.debt, each);
     peer->second.debt -= paid;
     debt_ -= paid;
     const bool costs = peer->second.cost > 0 || peer->second.debt > 0;
@@ -93,7 +99,8 @@ bool Allowances::MayGoOn(int64_t id, absl::Duration now) {
   PassTime(now);
   if (cost() <= kMaxUnearnedCost) return true;
   const Peer& peer = peers_.find(connection.peer)->second;
-  return peer.cost + peer.debt <= kMaxUnearnedCost / static_cast<int64_t>(peers_.size());
+  return peer.cost + peer.debt <=
+         std::max(kLeastPart, kMaxUnearnedCost / static_cast<int64_t>(peers_.size()));
 }
 
 bool Allowances::MayComeIn(const std::string& peer, absl::Duration now) {

@@ -48,8 +48,9 @@ inline constexpr int64_t kPlainConnectionCost = int64_t{24} << 10;
 inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 // Of all connections.
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
-// What is paid off of a debt, the most that a peer may have of it, and more than which it waits
-// for.
+// The least part of it that a peer has: a TLS handshake and a request.
+inline constexpr int64_t kLeastPart = int64_t{128} << 10;
+// What is paid off of all debts, the most that a peer may have, and more than which it waits for.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
@@ -60,7 +61,10 @@ struct Traffic {
   int64_t bytes_sent = 0;  // And acknowledged.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  int64_t streams_waiting = 0;  // Of those, whose request has not come. Now.
+  int64_t streams_waiting = 0;  // Of those, not answered: the request has not ended, or the answer
+                                // has not gone. Now.
+  int64_t bytes_waiting = 0;    // Of requests that have not ended. Now.
+  bool unread = false;          // What is sent to it waits for it to read. Now.
   int64_t header_bytes = 0;     // Of the list of headers that came last.
 };
 

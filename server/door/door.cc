@@ -277,12 +277,14 @@ void Door::LetIn(OwnedFd connection) {
 }
 
 void Door::HandOverWaiting() {
-  // Once around, from the peer behind the last one.
+  // Once around, from the peer behind the last one that came in.
+  std::string peer = last_in_;
   for (size_t left = waiting_.size(); left > 0; --left) {
-    auto next = waiting_.upper_bound(last_in_);
+    auto next = waiting_.upper_bound(peer);
     if (next == waiting_.end()) next = waiting_.begin();
-    last_in_ = next->first;
-    while (!next->second.empty() && meter_->MayComeIn(next->first)) {
+    peer = next->first;
+    while (!next->second.empty() && meter_->MayComeIn(peer)) {
+      last_in_ = peer;
       HandOverOne(next->second.front(), std::nullopt);
       next->second.pop_front();
     }
@@ -376,9 +378,9 @@ void Door::DropExcess() {
 }
 
 void Door::Forget(int own) {
-  // It may have ended because the meter closed it.
-  DropExcess();
   meter_->Remove(own);
+  // The meter may have closed it, and does no more.
+  DropExcess();
   // Before it is closed: the connection lives on in its owner's descriptor, and would still be
   // told of. It may never have been watched.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);

@@ -40,15 +40,22 @@ void FrameScanner::TakeHead() {
                           0x7fffffff;
   if (type == kHeaders) {
     header_bytes_ = static_cast<int64_t>(payload_left_);
-    if (stream > last_stream_) {
+    if (stream % 2 == 1 && stream > last_stream_) {
       last_stream_ = stream;
       ++streams_opened_;
-      waiting_.insert(stream);
+      waiting_.emplace(stream, 0);
     }
   } else if (type == kContinuation) {
     header_bytes_ += static_cast<int64_t>(payload_left_);
   }
-  if (type == kReset || ((type == kData || type == kHeaders) && ends)) waiting_.erase(stream);
+  const auto request = waiting_.find(stream);
+  if (request == waiting_.end()) return;
+  request->second += static_cast<int64_t>(payload_left_);
+  bytes_waiting_ += static_cast<int64_t>(payload_left_);
+  if (type == kReset || ((type == kData || type == kHeaders) && ends)) {
+    bytes_waiting_ -= request->second;
+    waiting_.erase(request);
+  }
 }
 
 }  // namespace systole

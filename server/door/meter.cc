@@ -12,15 +12,13 @@
 namespace systole {
 namespace {
 
-// What was sent to a connection is asked for when it holds more than this.
-constexpr int64_t kFewUnearnedBytes = 512;
-
-// What the peer has acknowledged.
-int64_t BytesSent(int fd) {
+// What the peer has acknowledged, and whether something waits for it to read.
+void CountSent(int fd, Traffic& traffic) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  return static_cast<int64_t>(info.tcpi_bytes_acked);
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  traffic.bytes_sent = std::max(traffic.bytes_sent, static_cast<int64_t>(info.tcpi_bytes_acked));
+  traffic.unread = info.tcpi_notsent_bytes > 0;
 }
 
 }  // namespace
@@ -79,13 +77,10 @@ const Allowance& Meter::Count(int64_t id, Connection& connection, absl::Duration
   const OpenCalls::Connection::Counts calls = connection.calls->counts();
   traffic.calls_served = calls.served;
   traffic.streams_opened = connection.frames.streams_opened();
-  // Who ended a stream by itself need not be told of its request's end.
-  traffic.streams_waiting = std::min(connection.frames.streams_waiting(),
-                                     std::max<int64_t>(0, traffic.streams_opened - calls.ended));
+  traffic.streams_waiting = connection.frames.streams_waiting() + calls.unserved;
+  traffic.bytes_waiting = connection.frames.bytes_waiting();
   traffic.header_bytes = connection.frames.header_bytes();
-  const Allowance& allowance = allowances_.Take(id, traffic, now);
-  if (allowance.unearned_bytes() <= kFewUnearnedBytes) return allowance;
-  traffic.bytes_sent = std::max(traffic.bytes_sent, BytesSent(connection.fd));
+  CountSent(connection.fd, traffic);
   return allowances_.Take(id, traffic, now);
 }
 

@@ -7,6 +7,11 @@
 namespace systole {
 namespace {
 
+bool IsService(grpc::StatusCode code) {
+  return code != grpc::StatusCode::UNAUTHENTICATED && code != grpc::StatusCode::UNIMPLEMENTED &&
+         code != grpc::StatusCode::ABORTED && code != grpc::StatusCode::INTERNAL;
+}
+
 // Lives as long as its call.
 class CountedCall final : public grpc::experimental::Interceptor {
  public:
@@ -14,27 +19,31 @@ class CountedCall final : public grpc::experimental::Interceptor {
       : connection_(std::move(connection)) {
     connection_->Begin();
   }
-  ~CountedCall() override { connection_->End(); }
+  ~CountedCall() override {
+    if (will_be_served_) Serve();
+    connection_->End(served_);
+  }
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
     // Headers, message and status may come together.
-    if (!judged_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
-      judged_ = true;
-      if (methods->GetSendStatus().error_code() != grpc::StatusCode::UNAUTHENTICATED) {
-        connection_->Serve();
-      }
-    } else if (!judged_ && methods->QueryInterceptionHookPoint(
-                               InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
-      judged_ = true;
-      connection_->Serve();
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      will_be_served_ = IsService(methods->GetSendStatus().error_code());
+    } else if (methods->QueryInterceptionHookPoint(
+                   InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      Serve();
     }
     methods->Proceed();
   }
 
  private:
+  void Serve() {
+    if (!std::exchange(served_, true)) connection_->Serve();
+  }
+
   const std::shared_ptr<OpenCalls::Connection> connection_;
-  bool judged_ = false;  // Its answer has begun.
+  bool will_be_served_ = false;  // When its answer has gone.
+  bool served_ = false;
 };
 
 class Counter final : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -57,17 +66,19 @@ class Counter final : public grpc::experimental::ServerInterceptorFactoryInterfa
 void OpenCalls::Connection::Begin() {
   MutexLock lock(mu_);
   ++counts_.open;
-}
-
-void OpenCalls::Connection::End() {
-  MutexLock lock(mu_);
-  ++counts_.ended;
-  if (--counts_.open == 0) since_ = clock_();
+  ++counts_.unserved;
 }
 
 void OpenCalls::Connection::Serve() {
   MutexLock lock(mu_);
+  --counts_.unserved;
   ++counts_.served;
+}
+
+void OpenCalls::Connection::End(bool served) {
+  MutexLock lock(mu_);
+  if (!served) --counts_.unserved;
+  if (--counts_.open == 0) since_ = clock_();
 }
 
 OpenCalls::Connection::Counts OpenCalls::Connection::counts() const {

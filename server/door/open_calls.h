@@ -28,13 +28,14 @@ class OpenCalls {
     explicit Connection(MonotonicClock clock) : clock_(std::move(clock)), since_(clock_()) {}
 
     void Begin() ABSL_LOCKS_EXCLUDED(mu_);
-    void End() ABSL_LOCKS_EXCLUDED(mu_);
-    // A call has been answered, and not for want of a credential.
+    // An open call is being answered, or its answer has gone: see CallCounter().
     void Serve() ABSL_LOCKS_EXCLUDED(mu_);
+    // `served`: Serve() was called for it.
+    void End(bool served) ABSL_LOCKS_EXCLUDED(mu_);
     struct Counts {
       int64_t open = 0;
-      int64_t served = 0;  // Since the connection came, as `ended`.
-      int64_t ended = 0;
+      int64_t unserved = 0;  // Of those.
+      int64_t served = 0;    // Since the connection came.
     };
     Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
     // For how long there has been no call; zero while there is one.
@@ -64,7 +65,9 @@ class OpenCalls {
   std::map<std::string, std::shared_ptr<Connection>, std::less<>> connections_ ABSL_GUARDED_BY(mu_);
 };
 
-// For ServerBuilder: tells `calls` when each call begins, is served, and ends.
+// For ServerBuilder: tells `calls` when each call begins, is served, and ends. A stream is served
+// when its answer begins; another call when its answer has gone, unless that tells of a request
+// that anybody can send: one without a good credential, of no method, or that cannot be read.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallCounter(
     std::shared_ptr<OpenCalls> calls);
 

@@ -27,10 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t at = 0; at < bytes.size(); at += piece) cut.Take(bytes.subspan(at, piece));
   Require(whole.streams_opened() == cut.streams_opened() &&
               whole.streams_waiting() == cut.streams_waiting() &&
+              whole.bytes_waiting() == cut.bytes_waiting() &&
               whole.header_bytes() == cut.header_bytes(),
           "where the bytes are cut matters");
   Require(whole.streams_waiting() >= 0 && whole.streams_waiting() <= whole.streams_opened(),
           "more streams wait than were opened");
+  Require(whole.bytes_waiting() >= 0, "less than nothing waits");
   Require(whole.streams_opened() <= static_cast<int64_t>(size / 9),
           "more streams were opened than frames came");
   return 0;

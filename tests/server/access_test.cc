@@ -19,6 +19,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/pipeline/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/raw_http2.h"
 #include "tests/server/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -357,6 +358,18 @@ TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
   // Whoever has one is served by its next connection.
   EXPECT_TRUE(WaitUntil([&] { return Resolve(spec, token_).ok(); }));
+}
+
+TEST_F(AccessTest, CallsOfNoMethodDoNotAccountForWhatAConnectionSendsEither) {
+  StartForA();
+  RawHttp2 client(server_->address());
+  bool is_there = true;
+  for (int i = 0; i < 1000 && is_there; ++i) {
+    client.Request("/no/method", {});
+    is_there = client.Settle();
+  }
+  EXPECT_FALSE(is_there);
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
 }
 
 TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {

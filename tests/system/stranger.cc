@@ -64,6 +64,9 @@ class Source {
       connection_window_ -= 5;
       stream_window_ -= 5;
     }
+    if (flood_ == RequestFlood::kHiddenRequests) {
+      absl::StrAppend(&opening, Http2Frame(1, 4 | 1, 0x7ffffffe, kKnownHeaders));
+    }
     stream_ = 3;
     return opening;
   }
@@ -124,6 +127,7 @@ class Source {
       case RequestFlood::kTableEntries:
         return Http2Frame(9, 0, 1, Repeated(Http2Header("a", "", /*kept=*/true), 2000));
       case RequestFlood::kRequests:
+      case RequestFlood::kHiddenRequests:
         return Http2Frame(1, 4, stream, kKnownHeaders);
       case RequestFlood::kEmptyRequests:
         return Http2Frame(1, 4 | 1, stream, kKnownHeaders);
@@ -164,6 +168,7 @@ const std::vector<RequestFloodCase>& AllRequestFloods() {
       {RequestFlood::kContinuation, "Continuation", 128 * kMiB},
       {RequestFlood::kTableEntries, "TableEntries", 64 * kMiB},
       {RequestFlood::kRequests, "Requests", 8 * kMiB},
+      {RequestFlood::kHiddenRequests, "HiddenRequests", 8 * kMiB},
       {RequestFlood::kEmptyRequests, "EmptyRequests", 8 * kMiB},
       {RequestFlood::kResets, "Resets", 8 * kMiB},
       {RequestFlood::kTableSizes, "TableSizes", 16 * kMiB},

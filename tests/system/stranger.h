@@ -15,7 +15,8 @@ enum class RequestFlood {
   kContinuation,    // Headers that never end.
   kTableEntries,    // The same, each an entry of the table of headers.
   kRequests,        // Streams that stay open. What says how many there may be is not acknowledged.
-  kEmptyRequests,   // The same, each ended without a message.
+  kHiddenRequests,  // The same, behind one of the highest number that a client may not use.
+  kEmptyRequests,   // Each ended without a message.
   kResets,          // Streams that are opened and reset.
   kTableSizes,      // Requests, each of which changes the size of the table.
   kWindowUpdates,

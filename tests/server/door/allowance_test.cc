@@ -39,9 +39,21 @@ TEST(AllowanceTest, AMessageThatNeverEndsIsTooMuchSoonHoweverSlowlyItComes) {
   int seconds = 0;
   for (; !allowance.IsOver(); ++seconds) {
     traffic.bytes_received += kKiB;
-    allowance.Take(traffic, After(seconds));
+    traffic.bytes_waiting += kKiB;
+    allowance.Take(traffic, After(seconds * 100));
   }
   EXPECT_EQ(traffic.bytes_received, kMaxUnearnedBytes + kKiB);
+}
+
+TEST(AllowanceTest, TimeEarnsNothingWhileWhatWasSentIsNotRead) {
+  Allowance allowance(kPlainConnectionCost, kStart);
+  Traffic traffic = {.calls_served = 1, .unread = true};
+  int pings = 0;
+  for (; !allowance.IsOver() && pings < 100'000; ++pings) {
+    traffic.bytes_received += 17;
+    allowance.Take(traffic, After(pings));
+  }
+  EXPECT_LE(pings, kMaxUnearnedBytes / 17 + 2);
 }
 
 TEST(AllowanceTest, StreamsThatAreResetAreTooManySoon) {

@@ -47,6 +47,19 @@ TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
   EXPECT_EQ(scanner.streams_waiting(), 0);
 }
 
+// gRPC ignores these, and goes on with any odd number.
+TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
+  FrameScanner scanner;
+  Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 0x7ffffffe, "abc"));
+  EXPECT_EQ(scanner.streams_opened(), 0);
+  for (uint32_t stream = 1; stream < 100; stream += 2) {
+    Take(scanner, Http2Frame(1, kEndHeaders, stream, "abc"));
+  }
+  EXPECT_EQ(scanner.streams_opened(), 50);
+  EXPECT_EQ(scanner.streams_waiting(), 50);
+  EXPECT_EQ(scanner.bytes_waiting(), 50 * 3);
+}
+
 TEST(FrameScannerTest, HeadersBehindABodyOpenNothing) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders, 1, "abc") + Http2Frame(0, 0, 1, "body") +

@@ -75,20 +75,44 @@ TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
         Request(i) + Http2Frame(0, 1, static_cast<uint32_t>(2 * i + 1), std::string(3000, 'r'))));
     connection.calls->Begin();
     connection.calls->Serve();
-    connection.calls->End();
+    connection.calls->End(/*served=*/true);
   }
 }
 
-// A server may end a stream of which the request's end has not come and never will.
-TEST_F(MeterTest, StreamsThatTheServerHasEndedDoNotWait) {
+// gRPC keeps what has come of a request until it is whole.
+TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   const Connection connection = Connect(kFd, "a");
-  ASSERT_TRUE(connection.Send(kHttp2Preface));
-  for (int i = 0; i < 10 * kMaxUnearnedStreams; ++i) {
-    ASSERT_TRUE(connection.Send(Request(i)));
+  ASSERT_TRUE(connection.Send(kHttp2Preface + Request(0)));
+  int64_t sent = 0;
+  const auto serve_one = [&](int i) {
+    if (!connection.Send(Request(i) + Http2Frame(0, 1, static_cast<uint32_t>(2 * i + 1), ""))) {
+      return false;
+    }
     connection.calls->Begin();
     connection.calls->Serve();
-    connection.calls->End();
+    connection.calls->End(/*served=*/true);
+    return true;
+  };
+  for (int i = 1; i < 1000; ++i) {
+    if (!serve_one(i) || !connection.Send(Http2Frame(0, 0, 1, std::string(16 << 10, 'm')))) break;
+    sent += 16 << 10;
   }
+  EXPECT_LE(sent, kMaxUnearnedBytes);
+}
+
+// Whoever does not read his answers has them kept, and their calls.
+TEST_F(MeterTest, CallsWhoseAnswersDoNotGoAreBounded) {
+  const Connection connection = Connect(kFd, "a");
+  ASSERT_TRUE(connection.Send(kHttp2Preface));
+  int calls = 0;
+  for (; calls < 1000; ++calls) {
+    if (!connection.Send(Request(calls) +
+                         Http2Frame(0, 1, static_cast<uint32_t>(2 * calls + 1), ""))) {
+      break;
+    }
+    connection.calls->Begin();
+  }
+  EXPECT_EQ(calls, kMaxUnearnedStreams);
 }
 
 TEST_F(MeterTest, WhenAllTogetherCostTooMuchThePeerThatCostsMostLosesAConnection) {
