@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/descriptor/owned_fd.h"
+#include "core/descriptor/socket_cookie.h"
 
 namespace systole {
 namespace {
@@ -23,13 +24,6 @@ constexpr absl::Duration kLookPeriod = absl::Milliseconds(10);
 constexpr int64_t kCallBytes = 64 << 10;
 constexpr int64_t kMessageBytes = 1 << 10;
 constexpr int64_t kIdleBytesPerSecond = 2 << 10;
-
-// What tells a socket from all others, also from one that has its number later; 0: `fd` is none.
-uint64_t CookieOf(int fd) {
-  uint64_t cookie = 0;
-  socklen_t length = sizeof(cookie);
-  return ::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 ? cookie : 0;
-}
 
 // What has come on a TCP connection so far.
 std::optional<uint64_t> ReceivedOn(int fd) {
@@ -47,7 +41,7 @@ std::optional<uint64_t> ReceivedOn(int fd) {
 // what it sends waits in the kernel.
 void CutOff(int fd, uint64_t cookie) {
   const OwnedFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!held.ok() || CookieOf(held.get()) != cookie) return;
+  if (!held.ok() || SocketCookie(held.get()) != cookie) return;
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   ::setsockopt(held.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   ::shutdown(held.get(), SHUT_RDWR);
@@ -59,7 +53,7 @@ ReceiveMeter::ReceiveMeter(MonotonicClock clock)
     : clock_(std::move(clock)), idle_until_(clock_()) {}
 
 void ReceiveMeter::AddSocket(int fd) {
-  const uint64_t cookie = CookieOf(fd);
+  const uint64_t cookie = SocketCookie(fd);
   if (cookie == 0 || !ReceivedOn(fd).has_value()) return;  // "unix:", or a kernel before 4.12.
   MutexLock lock(mu_);
   sockets_.push_back({.fd = fd, .cookie = cookie});
@@ -114,7 +108,7 @@ void ReceiveMeter::Look() {
   int64_t received_bytes = 0;
   for (auto socket = sockets_.begin(); socket != sockets_.end();) {
     const std::optional<uint64_t> received = ReceivedOn(socket->fd);
-    if (!received.has_value() || CookieOf(socket->fd) != socket->cookie) {
+    if (!received.has_value() || SocketCookie(socket->fd) != socket->cookie) {
       socket = sockets_.erase(socket);
       continue;
     }

@@ -32,6 +32,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
+#include "proto/framing/chunk.h"
 
 namespace systole {
 
@@ -40,7 +41,7 @@ inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
 // The most that gRPC 1.51 lets a server send ahead of the reader of a stream: it opens a window of
 // up to 2^25 bytes as the way to the server asks for it, 1 MiB more while a message is read, and
 // that message.
-inline constexpr int64_t kStreamAheadBytes = int64_t{32 + 1 + 8} << 20;
+inline constexpr int64_t kStreamAheadBytes = (int64_t{33} << 20) + kMaxChunkMessageBytes;
 
 class ReceiveMeter {
  public:

@@ -29,7 +29,6 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
       std::max(total.bytes_waiting, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
                                         seconds * kEarnedBytesPerSecond);
   streams_ = std::max(total.streams_waiting, streams_ - calls - seconds * kEarnedStreamsPerSecond);
-  bytes_ = std::max<int64_t>(0, bytes_);
   seen_ = total;
 }
 

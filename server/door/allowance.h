@@ -119,8 +119,8 @@ class Allowances {
   // Whether a connection may cost what it does: if all together do not cost too much, or it costs
   // little, or its peer has no more than its part. REQUIRES: `id` is known.
   bool MayGoOn(int64_t id, absl::Duration now);
-  // Whether a new connection of `peer` may come. One whose debt is large waits for four seconds at
-  // most; while all together cost too much, few come.
+  // Whether a new connection of `peer` may come. One whose debt is large waits: for four seconds at
+  // most if nobody else owes. While all together cost too much, few come.
   bool MayComeIn(const std::string& peer, absl::Duration now);
   // The connection to be closed if those that are open cost too much: of the peer that costs most,
   // the one that costs most. nullopt: they do not.

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "core/concurrency/mutex.h"
+#include "core/descriptor/socket_cookie.h"
 #include "openssl/ssl.h"
 
 #define SYSTOLE_REPLACES_LIBRARY_FUNCTION __attribute__((visibility("default")))
@@ -21,18 +22,10 @@ namespace systole {
 namespace {
 
 struct Observed {
-  // Tells the socket from another one that has its number later.
   uint64_t cookie = 0;
   std::shared_ptr<ReadObserver> observer;
   bool over_tls = false;
 };
-
-// 0: `fd` is no socket.
-uint64_t CookieOf(int fd) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof(cookie);
-  return ::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
-}
 
 // By their numbers. A socket that was closed stays until its number is used again, so there are no
 // more than descriptors.
@@ -40,7 +33,7 @@ class ObservedSockets {
  public:
   void Add(int fd, std::shared_ptr<ReadObserver> observer) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
-    sockets_[fd] = {.cookie = CookieOf(fd), .observer = std::move(observer)};
+    sockets_[fd] = {.cookie = SocketCookie(fd), .observer = std::move(observer)};
     any_ = true;
   }
   std::optional<Observed> Find(int fd) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -48,7 +41,7 @@ class ObservedSockets {
     MutexLock lock(mu_);
     const auto found = sockets_.find(fd);
     if (found == sockets_.end()) return std::nullopt;
-    if (found->second.cookie == CookieOf(fd)) return found->second;
+    if (found->second.cookie == SocketCookie(fd)) return found->second;
     sockets_.erase(found);
     return std::nullopt;
   }

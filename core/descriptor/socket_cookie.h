@@ -1,0 +1,23 @@
+// Tells one socket from another that has its number later.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_
+#define SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+
+namespace systole {
+
+// The kernel's own number of the socket `fd` (SO_COOKIE), which no other one of this machine has or
+// will have. 0: `fd` is no socket.
+inline uint64_t SocketCookie(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  return ::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_
