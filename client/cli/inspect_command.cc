@@ -10,6 +10,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/shard_inspector.h"
 #include "core/json/json_writer.h"
+#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/list_shards.h"
 
@@ -67,7 +68,7 @@ std::string ReportAsText(const InspectReport& report) {
     absl::StrAppend(&text, "features of ", report.sampled, " records looked at:\n");
   }
   for (const FeatureSummary& feature : report.features) {
-    absl::StrAppendFormat(&text, "  %-12s %-7s count %s", feature.name,
+    absl::StrAppendFormat(&text, "  %-12s %-7s count %s", ForeignName(feature.name),
                           FeatureKindName(feature.kind), ToText(feature.values));
     if (feature.kind == FeatureKind::kBytes && feature.values.most > 0) {
       absl::StrAppend(&text, "  bytes ", ToText(feature.bytes));
@@ -112,7 +113,7 @@ std::string DetailAsText(const RecordDetail& detail) {
     absl::StrAppend(&text, "  no tf.train.Example: ", detail.no_example, "\n");
   }
   for (const FeatureDetail& feature : detail.features) {
-    absl::StrAppendFormat(&text, "  %-12s %-7s [%d]  %s\n", feature.name,
+    absl::StrAppendFormat(&text, "  %-12s %-7s [%d]  %s\n", ForeignName(feature.name),
                           FeatureKindName(feature.kind), feature.count, feature.preview);
   }
   return text;

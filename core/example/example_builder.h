@@ -18,8 +18,8 @@ namespace systole {
 
 class ExampleBuilder {
  public:
-  // Adds one feature; replaces an earlier one of that name. `name` must be UTF-8, or no parser
-  // takes the record. Values are copied. Empty lists are allowed.
+  // Adds one feature; replaces an earlier one of that name. `name` should be UTF-8, or
+  // protobuf's own parsers refuse the record. Values are copied. Empty lists are allowed.
   ExampleBuilder& AddBytes(absl::string_view name, absl::string_view value);
   ExampleBuilder& AddBytes(absl::string_view name, absl::Span<const absl::string_view> values);
   ExampleBuilder& AddInt64s(absl::string_view name, absl::Span<const int64_t> values);

@@ -6,10 +6,10 @@
 //
 // Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
 // with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in
-// a row are joined, unknown fields are skipped, a key must be UTF-8. A differential fuzzer tests
-// this. Everything is checked while parsing, even features that were not asked for, so a record is
-// good or bad for every reader. No allocation, no recursion, O(bytes); the content of bytes values
-// is stepped over.
+// a row are joined, unknown fields are skipped, a name may be any bytes. A differential fuzzer
+// tests this. Everything is checked while parsing, even features that were not asked for, so a
+// record is good or bad for every reader. No allocation, no recursion, O(bytes); the content of
+// bytes values is stepped over.
 //
 // Errors are DataLoss and name the byte offset in the record.
 //

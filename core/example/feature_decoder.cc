@@ -1,7 +1,6 @@
 #include "core/example/feature_decoder.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/status/utf8.h"
 
 namespace systole {
 namespace {
@@ -91,7 +90,6 @@ bool FeatureDecoder::DecodeEntry(absl::string_view entry, FeatureView* view) {
     if (!reader.ReadTag(&tag)) return Fail(reader);
     if (tag == kField1Bytes) {
       if (!reader.ReadBytes(&view->name_)) return Fail(reader);
-      if (!IsUtf8(view->name_)) return Fail(view->name_.data(), "a feature's name is not UTF-8");
     } else if (tag == kField2Bytes) {
       if (!reader.ReadBytes(&bytes)) return Fail(reader);
       if (!DecodeFeature(bytes, view, &lists, &pieces)) return false;

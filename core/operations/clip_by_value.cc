@@ -62,9 +62,9 @@ OperationRow ClipByValueRow() {
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::ClipByValue& clip = arguments.transform.clip_by_value();
-        if (!(clip.min() < clip.max())) {
+        if (!(clip.min() <= clip.max())) {
           return absl::InvalidArgumentError(
-              absl::StrCat("has min: ", clip.min(), " and max: ", clip.max(), ", want min < max"));
+              absl::StrCat("has min: ", clip.min(), " and max: ", clip.max(), ", want min <= max"));
         }
         return std::make_unique<ClipByValue>(clip.min(), clip.max());
       },

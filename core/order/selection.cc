@@ -133,7 +133,8 @@ absl::Status Selection::ApplyRecordStep(const SelectionStep& step) {
 }
 
 absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
-                                   absl::Span<const SelectionStep> steps, Xxh3Hasher& hasher) {
+                                   absl::Span<const SelectionStep> steps, NoRecords no_records,
+                                   Xxh3Hasher& hasher) {
   if (steps.size() > kMaxSelectionSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("select has ", steps.size(), " steps, want at most ", kMaxSelectionSteps));
@@ -159,7 +160,7 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
     if (!applied.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("select[", i, "] ", applied.message()));
     }
-    if (num_records_ == 0) {
+    if (num_records_ == 0 && no_records == NoRecords::kRefused) {
       return absl::InvalidArgumentError(
           absl::StrCat("select[", i, "] leaves no record; take or skip less, or split less"));
     }
@@ -168,12 +169,13 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
 }
 
 absl::StatusOr<Selection> Selection::Create(absl::Span<const int64_t> records_per_shard,
-                                            absl::Span<const SelectionStep> steps) {
+                                            absl::Span<const SelectionStep> steps,
+                                            NoRecords no_records) {
   Selection selection;
   Xxh3Hasher hasher;
   selection.num_records_ =
       std::accumulate(records_per_shard.begin(), records_per_shard.end(), int64_t{0});
-  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps(records_per_shard, steps, hasher));
+  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps(records_per_shard, steps, no_records, hasher));
   if (selection.files_.has_value() && !selection.files_->interleave.has_value()) {
     SYSTOLE_ASSIGN_OR_RETURN(selection.files_->map, ShardMap::Create(selection.files_->sizes));
   }
@@ -193,8 +195,12 @@ absl::StatusOr<Selection> Selection::Concatenate(std::vector<SelectedRecords> me
   }
   SYSTOLE_ASSIGN_OR_RETURN(ShardMap map, ShardMap::Create(sizes));
   selection.num_records_ = map.num_records();
+  if (selection.num_records_ == 0) {
+    return absl::InvalidArgumentError(
+        "the members of concatenation select no record; want at least one in all");
+  }
   selection.members_ = {.map = std::move(map), .records = std::move(members)};
-  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps({}, steps, hasher));
+  SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps({}, steps, NoRecords::kRefused, hasher));
   selection.fingerprint_ = hasher.Digest64();
   return selection;
 }

@@ -66,24 +66,28 @@ struct SelectedRecords {
   void Hash(Xxh3Hasher& hasher) const;
 };
 
+// What a selection may be that leaves no record. A member of a concatenation may: it is skipped.
+enum class NoRecords { kRefused, kAllowed };
+
 class Selection {
  public:
   // All records of the shards.
-  //   InvalidArgument  a step is out of range or stands where it cannot, or no record is left. Names
-  //                    the step, as in "select[1].take".
+  //   InvalidArgument  a step is out of range or stands where it cannot, or it leaves no record and
+  //                    that is refused. Names the step, as in "select[1].take".
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
-                                          absl::Span<const SelectionStep> steps);
+                                          absl::Span<const SelectionStep> steps,
+                                          NoRecords no_records = NoRecords::kRefused);
 
   // The records of `members`, one after the other, and of them what `steps` select. At least one
   // member has a selection; otherwise it is Create() over the shards of all.
-  //   InvalidArgument  as Create(); or a step takes whole shards.
+  //   InvalidArgument  as Create(); a step takes whole shards; the members have no record.
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);
 
   // Whether Create() looks at the shards, or only at the number of records.
   static bool NeedsShards(absl::Span<const SelectionStep> steps);
 
-  // Records selected, at least 1.
+  // Records selected, at least 1 unless none were allowed.
   int64_t num_records() const { return num_records_; }
   // The dataset's number of the record at `position`, in [0, num_records()) (CHECK). Each record
   // has one position at most. O(1), or O(cycle_length) if shards are interleaved.
@@ -97,7 +101,8 @@ class Selection {
 
   // Applies the steps to what the selection has so far.
   absl::Status ApplySteps(absl::Span<const int64_t> records_per_shard,
-                          absl::Span<const SelectionStep> steps, Xxh3Hasher& hasher);
+                          absl::Span<const SelectionStep> steps, NoRecords no_records,
+                          Xxh3Hasher& hasher);
   absl::Status ApplyFileStep(absl::Span<const int64_t> records_per_shard,
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);

@@ -63,13 +63,14 @@ bool NeedShards(const Selects& selects) {
 }
 
 // What `selects` leave of one dataset; null if it is all.
-absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(const Selects& selects,
-                                                             const DatasetRecords& dataset) {
+absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(
+    const Selects& selects, const DatasetRecords& dataset,
+    NoRecords no_records = NoRecords::kRefused) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(selects));
   if (steps.empty()) return nullptr;
   absl::Span<const int64_t> per_shard = dataset.per_shard;
   if (!Selection::NeedsShards(steps)) per_shard = {&dataset.num_records, 1};
-  SYSTOLE_ASSIGN_OR_RETURN(Selection selection, Selection::Create(per_shard, steps));
+  SYSTOLE_ASSIGN_OR_RETURN(Selection selection, Selection::Create(per_shard, steps, no_records));
   return std::make_shared<const Selection>(std::move(selection));
 }
 
@@ -82,10 +83,11 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
     const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets) {
   std::vector<SelectedRecords> records;
   int64_t begin = 0;
+  const NoRecords no_records = spec.mixture().empty() ? NoRecords::kAllowed : NoRecords::kRefused;
   for (int i = 0; i < MembersOf(spec).size(); ++i) {
     const DatasetRecords& dataset = datasets[static_cast<size_t>(i)];
     absl::StatusOr<std::shared_ptr<const Selection>> selection =
-        SelectionOf(MembersOf(spec)[i].select(), dataset);
+        SelectionOf(MembersOf(spec)[i].select(), dataset, no_records);
     if (!selection.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(MemberField(spec, i), ".", selection.status().message()));

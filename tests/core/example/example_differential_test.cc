@@ -78,6 +78,14 @@ std::vector<std::string> GoodRecords() {
       Nested(100),
       Example(Entry("k", Int64List(Nested(96)))),
       Example(Entry("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\xbb", BytesList(Field(1, "\xff\xfe")))),
+      // Names that are no UTF-8: not at all, overlong, a surrogate, above 10ffff, cut short,
+      // replaced.
+      Example(Entry("\xff", "")),
+      Example(Entry("\xc0\x80", "")),
+      Example(Entry("\xed\xa0\x80", "")),
+      Example(Entry("\xf4\x90\x80\x80", "")),
+      Example(Entry("\xe2\x82", "")),
+      Example(Field(1, Field(1, "\xff") + Field(1, "good"))),
   };
 }
 
@@ -112,12 +120,6 @@ std::vector<std::string> BadRecords() {
       Example(Entry("k", Int64List(Field(1, "\x80")))),
       Example(Entry("k", Int64List(Field(1, std::string(10, '\x80') + '\x01')))),
       Example(Entry("k", Int64List(Field(1, "\x80")) + BytesList(""))),  // Bad, though replaced.
-      Example(Entry("\xff", "")),
-      Example(Entry("\xc0\x80", "")),                          // Overlong.
-      Example(Entry("\xed\xa0\x80", "")),                      // A surrogate.
-      Example(Entry("\xf4\x90\x80\x80", "")),                  // Above 10ffff.
-      Example(Entry("\xe2\x82", "")),                          // Cut short.
-      Example(Field(1, Field(1, "\xff") + Field(1, "good"))),  // Bad, though replaced.
   };
 }
 

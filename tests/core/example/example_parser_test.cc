@@ -111,8 +111,16 @@ TEST(ExampleParserTest, DamageIsDataLossNamingTheByte) {
                              HasSubstr("a length exceeds the bytes around it at byte 1 of 4"))));
   EXPECT_THAT(ExampleView::Parse("\xff\xd8\xff\xe0 a JPEG, not an Example"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("not a tf.train.Example")));
-  EXPECT_THAT(ExampleView::Parse(Example(Entry("\xff", ""))),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("name is not UTF-8 at byte 6")));
+}
+
+TEST(ExampleParserTest, ANameThatIsNotUtf8DisturbsNoOtherFeature) {
+  const std::string record = Example(Entry("\xff\xfe", BytesList(Field(1, "odd"))) +
+                                     Entry("good", BytesList(Field(1, "x"))));
+  const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"good"});
+  FeatureView view;
+  ASSERT_THAT(parser->Parse(record, absl::MakeSpan(&view, 1)), IsOk());
+  EXPECT_THAT(view.BytesAt(0), IsOkAndHolds("x"));
+  EXPECT_THAT(Find(record, "\xff\xfe").BytesAt(0), IsOkAndHolds("odd"));
 }
 
 TEST(FeatureViewTest, ErrorsNameFeatureWantedAndSeen) {

@@ -134,6 +134,12 @@ TEST(ColourOperationsTest, TypesStayOrAreNamed) {
   EXPECT_EQ(any->output(), (ValueType{ElementType::kFloat32, {kAnySize, kAnySize, 1}}));
 }
 
+TEST(ColourOperationsTest, EqualBoundsMakeEveryValueThatOne) {
+  EXPECT_THAT(
+      MakeOfFloats("transforms { clip_by_value { min: 2 max: 2 } }", {1, 1, 3}, {-1, 2, 9}).floats,
+      testing::ElementsAre(2, 2, 2));
+}
+
 TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   const ValueType image = {.element = ElementType::kUint8, .shape = {4, 5, 3}};
   const ValueType grey = {.element = ElementType::kFloat32, .shape = {4, 5, 1}};
@@ -167,8 +173,8 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("cast {}", image, "has dtype DATA_TYPE_UNSPECIFIED, want UINT8 or FLOAT32");
   refuses("cast { dtype: BFLOAT16 }", image, "has dtype BFLOAT16, want UINT8 or FLOAT32");
   refuses("cast { dtype: FLOAT32 scale: true }", label, "has scale, but gets int64 values");
-  refuses("clip_by_value {}", image, "has min: 0 and max: 0, want min < max");
-  refuses("clip_by_value { min: nan max: 1 }", grey, "want min < max");
+  refuses("clip_by_value { min: 2 max: 1 }", image, "has min: 2 and max: 1, want min <= max");
+  refuses("clip_by_value { min: nan max: 1 }", grey, "want min <= max");
   refuses("clip_by_value { max: 0.5 }", image, "want whole numbers from 0 to 255");
   refuses("clip_by_value { max: 256 }", image, "want whole numbers from 0 to 255");
   refuses("random_erasing { probability: 1.5 }", image, "probability is 1.5");

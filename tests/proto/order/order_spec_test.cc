@@ -130,6 +130,27 @@ TEST(OrderSpecOfTest, MembersSelectBeforeTheyAreConcatenated) {
                        HasSubstr("select[0] takes whole shards, but a member has")));
 }
 
+TEST(OrderSpecOfTest, AMemberThatSelectsNoRecordIsSkippedInAConcatenation) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}, {2, {}}};
+  const auto members = [](const std::string& a, const std::string& b, const std::string& c) {
+    return absl::StrCat("concatenation { dataset: 'a' ", a, " } concatenation { dataset: 'b' ", b,
+                        " } concatenation { dataset: 'c' ", c,
+                        " } epochs: 0 global_batch: 1 num_cores: 1 ");
+  };
+  const std::string none = "select { skip: 9 }";
+  EXPECT_THAT(FirstRecords(members("select { take: 2 }", none, ""), datasets, 5),
+              ElementsAre(0, 1, 7, 8, 0));
+  EXPECT_THAT(FirstRecords(members(none, "", none), datasets, 4), ElementsAre(4, 5, 6, 4));
+  EXPECT_THAT(FirstRecords(members("", "", none + " select { take: 1 }"), datasets, 8),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 0));
+  const auto refused = [&](const std::string& spec, const std::string& what) {
+    EXPECT_THAT(OrderSpecOf(Parsed(spec), datasets),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  refused(members(none, none, none), "the members of concatenation select no record");
+  refused(members(none, "", "") + "select { skip: 5 }", "select[0] leaves no record");
+}
+
 TEST(OrderSpecOfTest, MembersOfAMixtureTakeTurnsByWeight) {
   const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}};
   const std::string mixed =
