@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <grpc/grpc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -147,6 +148,8 @@ Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> s
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const ServerOptions& options) {
+  // Never undone: gRPC's own end may wait for 10 s (README.md).
+  grpc_init();
   HostAndPort where;
   std::optional<SocketLock> socket_lock;
   if (IsUnix(options.listen)) {

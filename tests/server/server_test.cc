@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <grpc/grpc.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -737,6 +739,17 @@ TEST_F(ServerTest, ServesOnAUnixSocket) {
   EXPECT_TRUE(Read(Request(Spec(), 0, 2), digests).ok());
   EXPECT_EQ(digests.size(), 4u);
   stub_ = nullptr;
+}
+
+TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
+  Digests digests;
+  EXPECT_TRUE(Read(Request(Spec(), 0, 2), digests).ok());
+  EXPECT_TRUE(server_->Drain(absl::FromChrono(kLongestWait)));
+  stub_ = nullptr;
+  channel_ = nullptr;
+  server_ = nullptr;
+  // Nothing of ours needs gRPC any more, and yet it was not shut down, which waits for its threads.
+  EXPECT_NE(grpc_is_initialized(), 0);
 }
 
 // Catalogue.
