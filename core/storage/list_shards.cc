@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -49,11 +50,26 @@ absl::StatusOr<std::vector<std::string>> PathsIn(const std::string& folder) {
                              absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
 }
 
+// Whether `pattern` is a URL, such as "gs://bucket/shards-*".
+bool IsUrl(absl::string_view pattern) {
+  const size_t end = pattern.find("://");
+  return end != absl::string_view::npos && end > 0 &&
+         std::all_of(pattern.begin(), pattern.begin() + end, [](char c) {
+           return absl::ascii_isalnum(c) || c == '+' || c == '.' || c == '-';
+         });
+}
+
 // Every path that `pattern` names, whatever it is.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
     if (S_ISDIR(*mode)) return PathsIn(pattern);
     return std::vector<std::string>{pattern};
+  }
+  if (IsUrl(pattern)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", ForeignText(pattern),
+                     "\" is a URL, and only paths of this machine are read; mount the store as a "
+                     "folder or copy the shards here, and give their path"));
   }
   glob_t matches = {};
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &matches);

@@ -21,7 +21,8 @@ inline constexpr char kLabelsFileName[] = "labels.txt";
 // taken as it stands, even with glob characters. Left out are hidden files and those that lie
 // beside shards: index files (`*.idx`, `*.idx.hash`, `*.idx.restart`) and kLabelsFileName.
 //   NotFound           a pattern names nothing, or only files that are left out.
-//   InvalidArgument    no pattern, or one that matches a folder or anything else that is no file.
+//   InvalidArgument    no pattern, a URL, or one that matches a folder or anything else that is no
+//                      file.
 //   PermissionDenied   a folder on the way cannot be read.
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
 

@@ -121,6 +121,26 @@ TEST(ListShardsTest, DanglingLinkIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "link")));
 }
 
+TEST(ListShardsTest, UrlsAreRefusedWithTheRemedy) {
+  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "https://host/a.tfrecord",
+                          "file:///data/a.tfrecord"}) {
+    EXPECT_THAT(ListShards({url}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr(url), HasSubstr("only paths of this machine are read"),
+                               HasSubstr("mount the store as a folder or copy"))));
+  }
+}
+
+TEST(ListShardsTest, APathThatLooksLikeAUrlAndExistsIsTaken) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "gs:");
+  folder.Write("gs:/a", "");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_THAT(ListShards({"gs://a"}), IsOkAndHolds(ElementsAre("gs://a")));
+  std::filesystem::current_path(before);
+}
+
 TEST(ListShardsTest, NoPatternIsInvalid) {
   EXPECT_THAT(ListShards({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
