@@ -44,6 +44,7 @@
 #include "core/pipeline/step_engine.h"
 #include "core/program/allocator.h"
 #include "core/status/status_macros.h"
+#include "proto/order/order_spec.h"
 
 namespace systole::bench {
 namespace {
@@ -226,10 +227,10 @@ class InProcessCommand final : public TimerCommand {
     // starts is made up for by what is looked ahead when it stops.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
-        engine.Open(plan, {.count = int64_t{1} << 40, .core_end = spec.num_cores()}));
+        engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}));
     std::optional<SlicePtr> slice;
     const auto next = [&]() -> absl::StatusOr<Slice> {
-      for (int core = 0; core < spec.num_cores(); ++core) {
+      for (int core = 0; core < NumCoresOf(spec); ++core) {
         SYSTOLE_ASSIGN_OR_RETURN(slice, stream->Next());
         if (!slice.has_value()) return absl::OutOfRangeError("the feed has ended");
       }

@@ -34,6 +34,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/order/resume_token.h"
 #include "core/status/status_macros.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -87,7 +88,7 @@ class TrainCommand final : public Command {
     FeedClient& client = feeds.training().client();
     SYSTOLE_ASSIGN_OR_RETURN(
         emulator::Trainer trainer,
-        emulator::Trainer::Create(model, {.num_cores = spec.num_cores(),
+        emulator::Trainer::Create(model, {.num_cores = NumCoresOf(spec),
                                           .per_core_batch = client.layout().per_core_batch(),
                                           .threads = threads,
                                           .seed = seed_,
@@ -127,12 +128,12 @@ class TrainCommand final : public Command {
   // One pass over the validation data is one epoch, whatever the spec says.
   absl::StatusOr<v1::FeedSpec> EvaluationSpec(const v1::FeedSpec& training) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(eval_spec_));
-    if (spec.num_cores() != training.num_cores() ||
+    if (NumCoresOf(spec) != NumCoresOf(training) ||
         spec.global_batch() != training.global_batch()) {
       return absl::InvalidArgumentError(absl::StrCat(
           eval_spec_, " has global_batch: ", spec.global_batch(),
-          " over num_cores: ", spec.num_cores(), ", want ", training.global_batch(), " over ",
-          training.num_cores(), " as in ", spec_, ": the same emulated cores take both"));
+          " over num_cores: ", NumCoresOf(spec), ", want ", training.global_batch(), " over ",
+          NumCoresOf(training), " as in ", spec_, ": the same emulated cores take both"));
     }
     return spec;
   }

@@ -16,6 +16,7 @@
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
+#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -38,7 +39,7 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
                                                    kMaxSpecBytes, ": servers take no larger one"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
-  SYSTOLE_RETURN_IF_ERROR(CheckWantedCores(options.core_begin, options.core_end, spec.num_cores()));
+  SYSTOLE_RETURN_IF_ERROR(CheckWantedCores(options.core_begin, options.core_end, NumCoresOf(spec)));
   if (options.prefetch_bytes < 0 || options.max_step_bytes <= 0) {
     return absl::InvalidArgumentError(absl::StrCat("prefetch_bytes is ", options.prefetch_bytes,
                                                    " and max_step_bytes ", options.max_step_bytes,
@@ -73,7 +74,7 @@ absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));
   StepShape shape = {.layout = std::move(layout),
                      .core_begin = options.core_begin,
-                     .core_end = options.core_end == 0 ? spec.num_cores() : options.core_end,
+                     .core_end = options.core_end == 0 ? NumCoresOf(spec) : options.core_end,
                      .placement = options.placement};
   if (shape.layout.slice_bytes() > options.max_step_bytes / shape.num_cores()) {
     return absl::ResourceExhaustedError(absl::StrCat(

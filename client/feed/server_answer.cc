@@ -27,7 +27,8 @@ absl::Status Refuse(absl::string_view what) {
   return absl::InternalError(absl::StrCat("the server's answer cannot be: ", what));
 }
 
-// The tensors that `spec` asks for, in the order of names.
+// The tensors that `spec` asks for, in the order of names. DATA_TYPE_UNSPECIFIED: the server knows
+// which type it is.
 std::vector<std::pair<std::string, v1::DataType>> WantedTensors(const v1::FeedSpec& spec) {
   std::vector<std::pair<std::string, v1::DataType>> wanted = {{kValidTensor, v1::UINT8}};
   for (const v1::Output& output : spec.outputs()) {
@@ -51,7 +52,7 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
       return Refuse(
           absl::StrCat("tensor ", i, " is '", ForeignName(tensor.name()), "', want '", name, "'"));
     }
-    if (tensor.dtype() != dtype) {
+    if (dtype != v1::DATA_TYPE_UNSPECIFIED && tensor.dtype() != dtype) {
       return Refuse(absl::StrCat("tensor '", name, "' has dtype ", static_cast<int>(tensor.dtype()),
                                  ", want ", static_cast<int>(dtype)));
     }
@@ -189,19 +190,19 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
   SYSTOLE_RETURN_IF_ERROR(CheckTensors(answer, spec));
   const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
   if (!layout.ok()) return Refuse(layout.status().message());
-  if (spec.num_cores() <= 0 || spec.global_batch() <= 0 ||
-      layout->per_core_batch() != (spec.global_batch() - 1) / spec.num_cores() + 1) {
+  const int num_cores = NumCoresOf(spec);
+  if (num_cores <= 0 || spec.global_batch() <= 0 ||
+      layout->per_core_batch() != (spec.global_batch() - 1) / num_cores + 1) {
     return Refuse(absl::StrCat("it describes ", layout->per_core_batch(),
                                " examples per core, the spec asks for ", spec.global_batch(),
-                               " over ", spec.num_cores(), " cores"));
+                               " over ", num_cores, " cores"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckRecords(answer, spec));
   SYSTOLE_RETURN_IF_ERROR(CheckSteps(answer, spec));
-  if (answer.bytes_per_step() / spec.num_cores() != layout->payload_bytes() ||
-      answer.bytes_per_step() % spec.num_cores() != 0) {
+  if (answer.bytes_per_step() / num_cores != layout->payload_bytes() ||
+      answer.bytes_per_step() % num_cores != 0) {
     return Refuse(absl::StrCat("bytes_per_step is ", answer.bytes_per_step(), ", want ",
-                               layout->payload_bytes(), " for each of ", spec.num_cores(),
-                               " cores"));
+                               layout->payload_bytes(), " for each of ", num_cores, " cores"));
   }
   return CheckIdentity(answer.identity());
 }

@@ -16,7 +16,7 @@ namespace {
 // the server will have reasons for.
 std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const CompactForm& form,
                                              const SliceTensor& tensor) {
-  if (tensor.spec.dtype != static_cast<DType>(output.dtype())) return std::nullopt;
+  if (tensor.spec.dtype != static_cast<DType>(form.dtype)) return std::nullopt;
   const std::vector<int64_t>& shape = tensor.spec.shape;
   const auto channels = static_cast<int64_t>(form.factors.scale.size());
   int64_t inner = 1;

@@ -34,12 +34,12 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                                      step.number(),
                                                      " have different tensors: want one feed's"));
     }
-    if (spec.num_cores() < step.core_end() || spec.global_batch() < 1 ||
-        step.layout().per_core_batch() != (spec.global_batch() - 1) / spec.num_cores() + 1) {
+    if (NumCoresOf(spec) < step.core_end() || spec.global_batch() < 1 ||
+        step.layout().per_core_batch() != (spec.global_batch() - 1) / NumCoresOf(spec) + 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "step ", step.number(), " has cores up to ", step.core_end() - 1, " with ",
           step.layout().per_core_batch(), " places each, but the spec has global_batch: ",
-          spec.global_batch(), " and num_cores: ", spec.num_cores()));
+          spec.global_batch(), " and num_cores: ", NumCoresOf(spec)));
     }
   }
   return absl::OkStatus();
@@ -110,7 +110,7 @@ std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   if (counts.masked > 0) facts.emplace_back("Masked", absl::StrCat(counts.masked));
   if (counts.empty > 0) facts.emplace_back("Padding or masked", absl::StrCat(counts.empty));
   const int cores = steps[0].core_end() - steps[0].core_begin();
-  facts.emplace_back("Cores", absl::StrCat(cores, " of ", spec.num_cores()));
+  facts.emplace_back("Cores", absl::StrCat(cores, " of ", NumCoresOf(spec)));
   if (options.order.has_value()) {
     facts.emplace_back("Records", absl::StrCat(options.order->spec().num_records));
   }

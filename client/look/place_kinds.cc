@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/order/order_spec.h"
+
 namespace systole {
 
 PlaceKinds::PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order)
@@ -10,7 +12,7 @@ PlaceKinds::PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order)
   if (spec.tail() != v1::PAD) invalid_ = PlaceKind::kMasked;
   if (spec.tail() == v1::PAD && spec.on_corrupt() != v1::MASK) invalid_ = PlaceKind::kPadding;
   // A split leaves places empty in every step.
-  if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() != 0) {
+  if (spec.global_batch() % NumCoresOf(spec) != 0) {
     invalid_ = PlaceKind::kEmpty;
   }
 }

@@ -59,6 +59,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   for (v1::Member& member : *spec.mutable_mixture()) WriteSelection(*member.mutable_select());
   for (v1::Member& member : *spec.mutable_concatenation()) WriteSelection(*member.mutable_select());
   WriteWeights(*spec.mutable_mixture());
+  if (spec.num_cores() == 0) spec.set_num_cores(1);
   // Cores that divide the batch share it alike by every rule.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   spec.clear_wire();  // How bytes travel does not say which.

@@ -74,11 +74,13 @@ OperationRow CastRow() {
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::Cast& cast = arguments.transform.cast();
         if (cast.dtype() != v1::UINT8 && cast.dtype() != v1::FLOAT32) {
+          std::string seen = absl::StrCat("dtype ", static_cast<int>(cast.dtype()));
+          if (v1::DataType_IsValid(cast.dtype())) {
+            seen = absl::StrCat("dtype ", v1::DataType_Name(cast.dtype()));
+          }
+          if (cast.dtype() == v1::DATA_TYPE_UNSPECIFIED) seen = "no dtype";
           return absl::InvalidArgumentError(absl::StrCat(
-              "has dtype ",
-              v1::DataType_IsValid(cast.dtype()) ? v1::DataType_Name(cast.dtype())
-                                                 : absl::StrCat(static_cast<int>(cast.dtype())),
-              ", want UINT8 or FLOAT32; the output's own dtype casts to others"));
+              "has ", seen, ", want UINT8 or FLOAT32; the output's own dtype casts to others"));
         }
         return std::make_unique<Cast>(
             cast.dtype() == v1::UINT8 ? ElementType::kUint8 : ElementType::kFloat32, cast.scale());

@@ -17,7 +17,6 @@ bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std
 }  // namespace
 
 std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix& mix) {
-  if (output.dtype() != v1::FLOAT32 && output.dtype() != v1::BFLOAT16) return std::nullopt;
   // uint8 is packed otherwise, so chunks of it would say nothing of where their values stand.
   if (output.layout() == v1::HWCN_TILED) return std::nullopt;
   // Mixed, values are no whole numbers, and the client has no partner to mix with.
@@ -26,8 +25,13 @@ std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix
   // What is wrong with a spec is for the server to say.
   const absl::StatusOr<Program> program =
       Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
-  if (!program.ok()) return std::nullopt;
-  CompactForm form = {.travels = output, .factors = {.scale = {1.0f}, .bias = {0.0f}}};
+  if (!program.ok() || program->output().element == ElementType::kBytes) return std::nullopt;
+  const v1::DataType dtype = output.dtype() == v1::DATA_TYPE_UNSPECIFIED
+                                 ? DataTypeOf(program->output().element)
+                                 : output.dtype();
+  if (dtype != v1::FLOAT32 && dtype != v1::BFLOAT16) return std::nullopt;
+  CompactForm form = {
+      .travels = output, .factors = {.scale = {1.0f}, .bias = {0.0f}}, .dtype = dtype};
   form.travels.set_dtype(v1::UINT8);
   ValueType end = program->output();
   const std::vector<Program::Step>& steps = program->steps();

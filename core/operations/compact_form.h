@@ -15,7 +15,8 @@ namespace systole {
 
 struct CompactForm {
   v1::Output travels;        // The output to ask for: of type UINT8.
-  NormaliseFactors factors;  // The client's last step, before the cast to the output's own type.
+  NormaliseFactors factors;  // The client's last step, before the cast to `dtype`.
+  v1::DataType dtype;        // What the trainer gets.
 };
 
 // None if `output` of a feed with this `mix` travels as it is: because of its type, because it is

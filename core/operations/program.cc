@@ -205,6 +205,17 @@ absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Spa
   return absl::OkStatus();
 }
 
+v1::DataType DataTypeOf(ElementType made) {
+  switch (made) {
+    case ElementType::kUint8:
+      return v1::UINT8;
+    case ElementType::kInt64:
+      return v1::INT64;
+    default:
+      return v1::FLOAT32;
+  }
+}
+
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
   const bool is_uint8 = value.type.element == ElementType::kUint8;
   const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();

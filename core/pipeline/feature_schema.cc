@@ -70,7 +70,11 @@ absl::Status CheckValue(Source source, DType dtype, double value) {
 }
 
 absl::StatusOr<DType> DTypeOf(const v1::Output& output, Source source) {
-  const v1::DataType dtype = output.dtype();
+  ElementType made = ElementType::kUint8;
+  if (source == Source::kInt64List) made = ElementType::kInt64;
+  if (source == Source::kFloatList) made = ElementType::kFloat32;
+  const v1::DataType dtype =
+      output.dtype() == v1::DATA_TYPE_UNSPECIFIED ? DataTypeOf(made) : output.dtype();
   absl::string_view wanted;
   bool good = false;
   if (source == Source::kInt64List) {

@@ -50,15 +50,16 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("global_batch is ", spec.global_batch(), ", want 1 to ", kMaxGlobalBatch));
   }
-  if (spec.num_cores() < 1 || spec.num_cores() > kMaxCores) {
+  const int num_cores = NumCoresOf(spec);
+  if (num_cores < 1 || num_cores > kMaxCores) {
     return absl::InvalidArgumentError(
-        absl::StrCat("num_cores is ", spec.num_cores(), ", want 1 to ", kMaxCores));
+        absl::StrCat("num_cores is ", num_cores, ", want 1 to ", kMaxCores));
   }
-  if (spec.split() == v1::EQUAL && spec.global_batch() % spec.num_cores() != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "global_batch is ", spec.global_batch(), " and num_cores is ", spec.num_cores(),
-        "; want a multiple, such as global_batch: ",
-        (spec.global_batch() / spec.num_cores() + 1) * spec.num_cores(), ", or split: BALANCED"));
+  if (spec.split() == v1::EQUAL && spec.global_batch() % num_cores != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch(), " and num_cores is ", num_cores,
+                     "; want a multiple, such as global_batch: ",
+                     (spec.global_batch() / num_cores + 1) * num_cores, ", or split: BALANCED"));
   }
   if (spec.epochs() < 0) {
     return absl::InvalidArgumentError(
@@ -231,8 +232,11 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
+  // A spec that leaves a type out and one that names it are one feed, of one fingerprint.
+  v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];
+    typed.mutable_outputs(i)->set_dtype(static_cast<v1::DataType>(plan.dtype));
     const std::string& name = spec.outputs(i).name();
     plan.tensor = layout.IndexOf(name);
     if (plan.padded.has_value()) plan.padded->length_tensor = layout.IndexOf(LengthTensor(name));
@@ -247,8 +251,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       const int64_t example_elements,
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
   std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
-      new FeedPlan(spec, std::move(dataset), std::move(order), std::move(layout), std::move(parser),
-                   std::move(outputs), std::move(mix), example_elements));
+      new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
+                   std::move(parser), std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
   // Now that making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;

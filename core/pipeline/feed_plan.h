@@ -19,6 +19,7 @@
 #include "core/pipeline/dataset.h"
 #include "core/pipeline/mix_plan.h"
 #include "core/pipeline/output_plan.h"
+#include "proto/order/order_spec.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -60,7 +61,7 @@ class FeedPlan {
   // Neighbouring examples of a slice that one thread has to make: a group that is mixed, else 1.
   // It divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
-  int num_cores() const { return spec_.num_cores(); }
+  int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
   // Whether some output needs the record parsed as tf.train.Example.

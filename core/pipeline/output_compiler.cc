@@ -129,7 +129,8 @@ absl::Status SetStoredShape(const v1::Output& output, OutputPlan& plan) {
 
 // Which element types values can be fed as.
 absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& plan) {
-  const v1::DataType dtype = output.dtype();
+  const v1::DataType dtype =
+      output.dtype() == v1::DATA_TYPE_UNSPECIFIED ? DataTypeOf(made) : output.dtype();
   std::string wanted;
   bool good = false;
   if (made == ElementType::kInt64) {
@@ -274,10 +275,10 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
                                plan.shape.size(), " dimensions, want [height, width, channels]"));
   }
   if (plan.layout == v1::HWCN_TILED && plan.dtype != DType::kBfloat16) {
-    return Refuse(
-        output,
-        absl::StrCat("layout is HWCN_TILED, but dtype is ", v1::DataType_Name(output.dtype()),
-                     ", want BFLOAT16: of others a TPU packs no two into a word"));
+    return Refuse(output,
+                  absl::StrCat("layout is HWCN_TILED, but dtype is ",
+                               v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
+                               ", want BFLOAT16: of others a TPU packs no two into a word"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;

@@ -186,6 +186,8 @@ std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec) {
   return names;
 }
 
+int NumCoresOf(const v1::FeedSpec& spec) { return spec.num_cores() == 0 ? 1 : spec.num_cores(); }
+
 bool SelectsByShards(const v1::FeedSpec& spec, int member) {
   const auto& members = MembersOf(spec);
   if (!members.empty() && NeedShards(members[member].select())) return true;
@@ -205,7 +207,7 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                      .global_batch = spec.global_batch(),
                      .tail = spec.tail() == v1::PAD ? Tail::kPad : Tail::kDrop,
                      .epochs = spec.epochs(),
-                     .num_cores = spec.num_cores(),
+                     .num_cores = NumCoresOf(spec),
                      .split = spec.split() == v1::FILL ? SplitRule::kFill : SplitRule::kBalanced};
   if (MembersOf(spec).empty()) {
     SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(spec.select(), datasets[0]));

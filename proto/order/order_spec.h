@@ -38,6 +38,9 @@ std::string DatasetNames(const v1::FeedSpec& spec);
 // The same as a list.
 std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 
+// The cores that share a step: 1 if the spec does not say.
+int NumCoresOf(const v1::FeedSpec& spec);
+
 // Whether the order depends on how many records each shard has of the dataset, or of member
 // `member`.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);

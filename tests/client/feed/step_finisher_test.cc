@@ -78,6 +78,7 @@ TEST(StepFinisherTest, OnlyWholeNumbersOfUint8CanTravelCompactly) {
   };
   EXPECT_TRUE(compact(raw + "dtype: FLOAT32"));
   EXPECT_TRUE(compact(raw + flip + normalize + "dtype: FLOAT32"));
+  EXPECT_TRUE(compact(raw + flip + normalize));  // FLOAT32 by default.
   EXPECT_TRUE(compact(kResized + flip + kRounded + normalize + "dtype: FLOAT32"));
   EXPECT_FALSE(compact(kResized + flip + normalize + "dtype: FLOAT32"));  // Interpolated.
   EXPECT_FALSE(compact(raw + "transforms { center_crop { height: 2 width: 2 } } dtype: FLOAT32"));

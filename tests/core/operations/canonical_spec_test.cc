@@ -76,6 +76,11 @@ TEST(CanonicalSpecTest, SpecsKeepTheirFormWhenFieldsAreAdded) {
   }
 }
 
+TEST(CanonicalSpecTest, CoresThatAreLeftOutAreOne) {
+  EXPECT_EQ(SpecFingerprint(FromText<v1::FeedSpec>("global_batch: 4")),
+            SpecFingerprint(FromText<v1::FeedSpec>("global_batch: 4 num_cores: 1")));
+}
+
 TEST(CanonicalSpecTest, IsItsOwnCanonicalForm) {
   const v1::FeedSpec once =
       CanonicalSpec(FromText<v1::FeedSpec>("outputs { name: 'b' transforms { random_resized_crop "
@@ -105,6 +110,13 @@ TEST(CompactFormTest, WholeNumbersTravelAndTheClientNormalises) {
   const auto cast = FormOf("dtype: FLOAT32 shape: 7 transforms { decode_raw {} }");
   ASSERT_TRUE(cast.has_value());
   EXPECT_EQ(cast->factors.scale, std::vector<float>{1});
+}
+
+TEST(CompactFormTest, ATypeThatIsLeftOutIsThatOfTheProgram) {
+  const auto floats = FormOf(std::string(kCrop) + kRound + kNormalize);
+  ASSERT_TRUE(floats.has_value());
+  EXPECT_EQ(floats->dtype, v1::FLOAT32);
+  EXPECT_FALSE(FormOf(std::string(kCrop) + kRound).has_value());  // uint8 anyway.
 }
 
 TEST(CompactFormTest, WhatFollowsARoundingMayMovePixels) {

@@ -170,7 +170,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("grayscale { channels: 2 }", image, "channels is 2, want 1 or 3");
   refuses("grayscale {}", grey, "3 channels");
   refuses("per_image_standardization {}", label, "gets int64");
-  refuses("cast {}", image, "has dtype DATA_TYPE_UNSPECIFIED, want UINT8 or FLOAT32");
+  refuses("cast {}", image, "has no dtype, want UINT8 or FLOAT32");
   refuses("cast { dtype: BFLOAT16 }", image, "has dtype BFLOAT16, want UINT8 or FLOAT32");
   refuses("cast { dtype: FLOAT32 scale: true }", label, "has scale, but gets int64 values");
   refuses("clip_by_value { min: 2 max: 1 }", image, "has min: 2 and max: 1, want min <= max");

@@ -75,6 +75,45 @@ TEST_F(FeedPlanTest, FingerprintIgnoresOutputOrderAndWrittenOutDefaults) {
   EXPECT_NE((*one)->fingerprint(), (*grey)->fingerprint());
 }
 
+TEST_F(FeedPlanTest, ATypeThatIsLeftOutIsThatOfWhatIsMadeAndTheSameFeed) {
+  const std::string crop =
+      "transforms { decode_jpeg {} } transforms { center_crop { height: 8 width: 8 } } ";
+  const std::pair<std::string, const char*> outputs[] = {
+      {"feature: 'label'", "INT64"},
+      {"feature: 'record_id'", "INT64"},
+      {"feature: 'weight'", "FLOAT32"},
+      {"feature: 'raw' shape: 12 transforms { decode_raw {} }", "UINT8"},
+      {"feature: 'image' transforms { decode_jpeg {} } "
+       "transforms { center_crop { height: 8 width: 8 fraction: 0.5 } }",
+       "FLOAT32"},  // Resized.
+      {"feature: 'image' " + crop + "transforms { normalize { mean: 1 } }", "FLOAT32"},
+      {"feature: 'image' " + crop + "transforms { round_to_uint8 {} }", "UINT8"},
+      {"feature: 'raw' padded { length: 20 }", "UINT8"},
+      {"feature: 'label' padded { length: 2 }", "INT64"},
+      {"feature: 'weight' padded { length: 2 }", "FLOAT32"}};
+  for (const auto& [output, dtype] : outputs) {
+    const std::string head =
+        absl::StrCat("dataset: 'test' global_batch: 4 outputs { name: 'a' ", output);
+    const auto left_out = Plan(head + "}");
+    const auto named = Plan(absl::StrCat(head, " dtype: ", dtype, "}"));
+    ASSERT_THAT(left_out, IsOk()) << output;
+    ASSERT_THAT(named, IsOk()) << output;
+    EXPECT_EQ((*left_out)->layout(), (*named)->layout()) << output;
+    EXPECT_EQ((*left_out)->fingerprint(), (*named)->fingerprint()) << output;
+  }
+}
+
+TEST_F(FeedPlanTest, CoresThatAreLeftOutAreOneAndTheSameFeed) {
+  const std::string spec = "dataset: 'test' global_batch: 3 outputs { name: 'a' feature: 'label' }";
+  const auto left_out = Plan(spec);
+  const auto named = Plan(spec + " num_cores: 1");
+  ASSERT_THAT(left_out, IsOk());
+  ASSERT_THAT(named, IsOk());
+  EXPECT_EQ((*left_out)->num_cores(), 1);
+  EXPECT_EQ((*left_out)->layout(), (*named)->layout());
+  EXPECT_EQ((*left_out)->fingerprint(), (*named)->fingerprint());
+}
+
 TEST_F(FeedPlanTest, FingerprintIgnoresHowTheTensorsTravel) {
   const std::string spec =
       "dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: 'a' feature: 'label' dtype: "
@@ -114,7 +153,7 @@ TEST_F(FeedPlanTest, AnotherDatasetIsNotFound) {
 TEST_F(FeedPlanTest, BadNumbersAreNamed) {
   const std::string label = "outputs { name: 'a' feature: 'label' dtype: INT64 }";
   Refuses("dataset: 'test' num_cores: 2 " + label, "global_batch is 0");
-  Refuses("dataset: 'test' global_batch: 4 " + label, "num_cores is 0");
+  Refuses("dataset: 'test' global_batch: 4 num_cores: -1 " + label, "num_cores is -1");
   Refuses("dataset: 'test' global_batch: 5 num_cores: 2 " + label, "global_batch: 6");
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 epochs: -1 " + label, "epochs is -1");
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2", "the spec has 0 outputs");
@@ -225,8 +264,7 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
   RefusesOutput("name: 'a' feature: 'labl' dtype: INT64", "did you mean 'label'?");
   RefusesOutput("name: 'a' feature: 'recordid' dtype: INT64", "did you mean 'record_id'?");
   RefusesOutput("name: 'a\\n' feature: 'label' dtype: INT64", "output 'a\\n': name: want");
-  RefusesOutput("name: 'a' feature: 'label'",
-                "dtype is DATA_TYPE_UNSPECIFIED, want INT64 or INT32");
+  RefusesOutput("name: 'a' feature: 'label' dtype: UINT8", "dtype is UINT8, want INT64 or INT32");
   RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32 or BFLOAT16");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8",
                 "begin with decode_jpeg, decode_png, decode_image or decode_raw");
