@@ -5,12 +5,14 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
 #include "google/protobuf/descriptor.h"
@@ -43,6 +45,27 @@ void AddFieldNames(const google::protobuf::Descriptor& type, std::vector<std::st
   for (int f = 0; f < type.field_count(); ++f) names.push_back(type.field(f)->name());
 }
 
+// For a field that a message lacks: where else messages of `types`, the root first, have it; empty
+// if nowhere.
+std::string WhereItBelongs(const std::string& field,
+                           absl::Span<const google::protobuf::Descriptor* const> types) {
+  std::vector<std::string> inside;
+  if (types.front()->FindFieldByName(field) != nullptr) inside.push_back("the outermost message");
+  for (const google::protobuf::Descriptor* type : types) {
+    for (int f = 0; f < type->field_count(); ++f) {
+      const google::protobuf::Descriptor* const inner = type->field(f)->message_type();
+      if (inner == nullptr || inner->FindFieldByName(field) == nullptr) continue;
+      std::string place = absl::StrCat("'", type->field(f)->name(), "'");
+      if (std::find(inside.begin(), inside.end(), place) == inside.end()) {
+        inside.push_back(std::move(place));
+      }
+    }
+  }
+  return inside.empty()
+             ? ""
+             : absl::StrCat("; '", field, "' belongs inside ", absl::StrJoin(inside, " or "));
+}
+
 // What stands between `before` and `after` in `message`; nullopt if it does not have both.
 std::optional<std::string> Between(absl::string_view message, absl::string_view before,
                                    absl::string_view after) {
@@ -73,7 +96,9 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
     message.remove_suffix(absl::string_view(": Cannot find field.").size());
     std::vector<std::string> names;
     for (const google::protobuf::Descriptor* type : types) AddFieldNames(*type, names);
-    return DidYouMean(message.substr(message.find_last_of(" :.)") + 1), names);
+    const std::string field(message.substr(message.find_last_of(" :.)") + 1));
+    const std::string where = WhereItBelongs(field, types);
+    return where.empty() ? DidYouMean(field, names) : where;
   }
   // Textproto says the field, JSON the type.
   std::optional<std::string> field;
@@ -93,7 +118,11 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
         continue;
       }
       std::vector<std::string> names;
-      for (int i = 0; i < values->value_count(); ++i) names.push_back(values->value(i)->name());
+      for (int i = 0; i < values->value_count(); ++i) {
+        // What stands for a field that is left out is nothing to write.
+        const std::string& name = values->value(i)->name();
+        if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
+      }
       const std::string wanted = absl::StrCat("; want ", absl::StrJoin(names, ", "));
       // Fields of one name may be of several types, and of one type.
       if (!absl::StrContains(help, wanted)) absl::StrAppend(&help, wanted);

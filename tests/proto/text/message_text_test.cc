@@ -14,6 +14,7 @@ namespace systole {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -123,7 +124,7 @@ TEST(TextprotoTest, AnUnknownValueIsToldWhichThereAre) {
   EXPECT_THAT(error("tail: pad"), HasSubstr("want DROP, PAD"));
   EXPECT_THAT(error("shuffle { mode: global }"), HasSubstr("want NONE, GLOBAL, WINDOW"));
   EXPECT_THAT(error("outputs { dtype: FLOAT }"),
-              HasSubstr("UINT8, INT32, INT64, FLOAT32, BFLOAT16"));
+              HasSubstr("want UINT8, INT32, INT64, FLOAT32, BFLOAT16"));
 }
 
 TEST(TextprotoTest, JsonIsHelpedToo) {
@@ -134,6 +135,21 @@ TEST(TextprotoTest, JsonIsHelpedToo) {
   EXPECT_THAT(error(R"({"globalbatch": 8})"), HasSubstr("did you mean 'global_batch'?"));
   EXPECT_THAT(error(R"({"outputs": [{"feture": "x"}]})"), HasSubstr("did you mean 'feature'?"));
   EXPECT_THAT(error(R"({"tail": "pad"})"), HasSubstr("want DROP, PAD"));
+  EXPECT_THAT(error(R"({"outputs": [{"dtype": "FLOAT"}]})"), HasSubstr("want UINT8, INT32, "));
+}
+
+TEST(TextprotoTest, AFieldInTheWrongPlaceIsToldWhereItBelongs) {
+  v1::FeedSpec spec;
+  const auto error = [&spec](absl::string_view text) {
+    return std::string(ParseJson(text, "s", spec).message());
+  };
+  EXPECT_THAT(error(R"({"select": [{"block_length": 2}]})"),
+              HasSubstr("'block_length' belongs inside 'interleave'"));
+  EXPECT_THAT(error(R"({"mean": 3})"), HasSubstr("'mean' belongs inside 'normalize'"));
+  // Though there are two fields `select`, a feed's and a member's.
+  EXPECT_THAT(error(R"({"skip": 3})"), EndsWith("'skip' belongs inside 'select'"));
+  EXPECT_THAT(error(R"({"shuffle": {"seed": 3}})"),
+              HasSubstr("'seed' belongs inside the outermost message"));
 }
 
 TEST(TextprotoTest, DeepNestingIsAnErrorNotAnOverflow) {
