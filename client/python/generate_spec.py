@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from systole._message import Message, Operation
+from systole._message import DType, Message, Operation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -79,18 +79,36 @@ def short(type_name):
     return type_name.rsplit(".", 1)[-1]
 
 
+def is_named(file, field):
+    """Whether it is a list of messages that have names."""
+    if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
+        return False
+    message, _ = file.messages[short(field.type_name)]
+    return "name" in [inner.name for inner in message.field]
+
+
+def choices(file, field):
+    """Of a list of messages that hold one of several: class of such a one -> its field."""
+    if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
+        return {}
+    message, _ = file.messages[short(field.type_name)]
+    if message.name == OPERATION or not all(f.HasField("oneof_index") for f in message.field):
+        return {}
+    return {short(f.type_name): f.name for f in message.field if f.type == FIELD.TYPE_MESSAGE}
+
+
 def annotation(file, field):
     if field.type == FIELD.TYPE_MESSAGE:
         name = short(field.type_name)
         if name == OPERATION:
             name = "Operation"
-        names = [
-            f.name for f in file.messages.get(name, (descriptor_pb2.DescriptorProto(), ()))[0].field
-        ]
-        if field.label == FIELD.LABEL_REPEATED and "name" in names:
+        name = " | ".join([name, *choices(file, field), "Mapping[str, object]"])
+        if is_named(file, field):
             return f"Mapping[str, {name}] | Sequence[{name}]"
     elif field.type == FIELD.TYPE_ENUM:
         name = short(field.type_name) + "Name"
+        if name == "DataTypeName":
+            name += " | DType"
     elif field.type in INTEGERS:
         name = "int"
     elif field.type in FLOATS:
@@ -167,6 +185,10 @@ def write_message(file, name, out):
         out.append(f"\n    _enums = frozenset({enums})\n")
     if lists:
         out.append(f"\n    _lists = frozenset({lists})\n")
+    if named := [f.name for f, _ in fields if is_named(file, f)]:
+        out.append(f"\n    _named = frozenset({named})\n")
+    if chosen := {f.name: choices(file, f) for f, _ in fields if choices(file, f)}:
+        out.append(f"\n    _choices = {chosen}\n")
     signature = ["self"]
     by_position = num_positional(message, is_operation)
     for i, (field, _) in enumerate([*fields, *shared]):
@@ -199,7 +221,7 @@ def write_image(file, out):
 def Image(
     feature: str,
     *,
-    dtype: {annotation(file, names["dtype"])} = "float32",
+    dtype: {annotation(file, names["dtype"])} | None = None,
     layout: {annotation(file, names["layout"])} | None = None,
     transforms: Sequence[Operation] = (),
     **operations: Unpack[ImageOperations],

@@ -6,17 +6,42 @@ import base64
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
+import numpy as np
 from systole import _systole
+
+
+class _JaxDType(Protocol):
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+class _TorchDType(Protocol):
+    @property
+    def is_floating_point(self) -> bool: ...
+
+
+class _TensorFlowDType(Protocol):
+    @property
+    def as_numpy_dtype(self) -> Any: ...
+
+
+# A dtype as array libraries have it: np.int32, np.dtype("int32"), jnp.bfloat16, torch.int32.
+DType = Union[type[Any], "np.dtype[Any]", _JaxDType, _TorchDType, _TensorFlowDType]
 
 
 class Message:
     """A part of a spec. `str()` gives it as textproto or, if it is no whole spec, as JSON."""
 
-    # Fields that are enums, and lists of numbers that may be given as one number.
+    # Fields that are enums; lists of numbers that may be given as one number; lists of messages
+    # that may be given by name.
     _enums: frozenset[str] = frozenset()
     _lists: frozenset[str] = frozenset()
+    _named: frozenset[str] = frozenset()
+    # Lists of messages that hold one of several: field -> class of what may be given in the place
+    # of such a message -> its field there.
+    _choices: Mapping[str, Mapping[str, str]] = {}
 
     def __init__(self, **fields: Any) -> None:
         self._fields = {name: value for name, value in fields.items() if value is not None}
@@ -30,6 +55,17 @@ class Message:
             return value.upper()
         if name in self._lists and not isinstance(value, Iterable):
             value = [value]
+        if name in self._named and isinstance(value, Mapping):
+            return [
+                {**_json_message(f"{name}[{key!r}]", one), "name": key}
+                for key, one in value.items()
+            ]
+        if name in self._choices and isinstance(value, Iterable):
+            choices = self._choices[name]
+            value = [
+                {choices[type(one).__name__]: one} if type(one).__name__ in choices else one
+                for one in value
+            ]
         return _json_value(name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -65,27 +101,62 @@ class Operation(Message):
         return {self._kind: super().to_dict(), **beside}
 
 
-def _json_value(name: str, value: Any) -> Any:
+def _json_message(where: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, (Message, Mapping)):
+        raise TypeError(f"{where} is a {type(value).__name__}, want a message of a spec, or a dict")
+    message = _json_value(where, value)
+    assert isinstance(message, dict)
+    return message
+
+
+def _json_value(where: str, value: Any) -> Any:
+    """What stands at `where` in a spec, in protobuf's JSON mapping."""
     if isinstance(value, Message):
         return value.to_dict()
     if isinstance(value, Mapping):
-        # Messages by name.
-        named = []
-        for key, message in value.items():
-            if not isinstance(message, Message):
-                raise TypeError(f"{name}[{key!r}] is a {type(message).__name__}, want a message")
-            named.append({**message.to_dict(), "name": key})
-        return named
-    if isinstance(value, (str, bool)):
+        return {key: _json_value(f"{where}.{key}", one) for key, one in value.items()}
+    if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, type) and issubclass(value, Message):
+        raise TypeError(f"{where} is the class {value.__name__}: write {value.__name__}(..)")
+    if (dtype := _dtype_name(value)) is not None:
+        return dtype.upper()
     if isinstance(value, Iterable):
-        return [_json_value(name, one) for one in value]
+        return [_json_value(f"{where}[{i}]", one) for i, one in enumerate(value)]
     if isinstance(value, float):
         return float(value)  # NumPy's too.
-    # 64-bit integers are strings in protobuf's JSON; so is whatever NumPy counts with.
-    return str(value) if hasattr(value, "__index__") else value
+    if hasattr(value, "__index__"):
+        return str(value)  # 64-bit integers are strings in protobuf's JSON; NumPy's too.
+    if callable(value):
+        raise TypeError(_no_functions(where, value))
+    raise TypeError(f"{where} is a {type(value).__name__}, which no spec holds")
+
+
+def _dtype_name(value: Any) -> str | None:
+    """The name of what an array library has as a dtype; None if it is none."""
+    kind = type(value)
+    if (kind.__module__, kind.__name__) == ("torch", "dtype"):
+        return str(value).rpartition(".")[2]
+    if hasattr(value, "as_numpy_dtype"):
+        value = value.as_numpy_dtype
+    if not isinstance(value, (type, np.dtype)):
+        return None
+    dtype = np.dtype(value)
+    return None if dtype.hasobject else dtype.name
+
+
+def _no_functions(where: str, value: Any) -> str:
+    from systole._spec import OPERATIONS
+
+    name = getattr(value, "__name__", type(value).__name__)
+    known = ", ".join(operation.__name__ for operation in OPERATIONS.values())
+    return (
+        f"{where} is a function of your own ({name}), and a feed runs none: every server and every "
+        f"later run must make the same bytes. Do it to the batches that you get, or use what there "
+        f"is (`systole ops` tells more): {known}"
+    )
 
 
 def image_operations(
@@ -126,7 +197,7 @@ def spec_bytes(spec: SpecLike) -> bytes:
     if isinstance(spec, Message):
         return _systole.spec_from_json(json.dumps(spec.to_dict()), "spec")
     if isinstance(spec, Mapping):
-        return _systole.spec_from_json(json.dumps(spec), "spec")
+        return _systole.spec_from_json(json.dumps(_json_value("spec", spec)), "spec")
     if hasattr(spec, "SerializeToString"):
         serialized = spec.SerializeToString()
         assert isinstance(serialized, bytes)
@@ -140,4 +211,5 @@ def spec_fields(spec: bytes) -> dict[str, Any]:
     """A serialized spec's fields in protobuf's JSON mapping, those at their defaults included."""
     fields = json.loads(_systole.spec_to_json(spec))
     assert isinstance(fields, dict)
+    fields["num_cores"] = fields["num_cores"] or 1
     return fields

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 import systole
@@ -105,6 +107,103 @@ def test_a_number_where_a_list_is_wanted_is_a_list_of_one():
         "normalize": {"mean": [127.5], "stddev": ["2"]}
     }
     assert systole.Output(feature="x", shape=3).to_dict()["shape"] == ["3"]
+
+
+def test_dtypes_of_array_libraries_are_types():
+    for dtype, name in (
+        (np.int32, "INT32"),
+        (np.dtype("uint8"), "UINT8"),
+        (np.dtype(">i8"), "INT64"),
+        (ml_dtypes.bfloat16, "BFLOAT16"),
+        (np.dtype(ml_dtypes.bfloat16), "BFLOAT16"),
+        (jnp.bfloat16, "BFLOAT16"),
+        (jnp.float32, "FLOAT32"),
+        (jnp.zeros(1).dtype, "FLOAT32"),
+    ):
+        assert systole.Output(feature="x", dtype=dtype).to_dict()["dtype"] == name
+        assert systole.Image("x", dtype=dtype).to_dict()["dtype"] == name
+        spec = {"dataset": "d", "outputs": [{"name": "x", "dtype": dtype}]}
+        assert f"dtype: {name}" in _systole.spec_to_text(spec_bytes(spec))
+    assert systole.Cast(dtype=np.float32).to_dict() == {"cast": {"dtype": "FLOAT32"}}
+
+
+def test_a_dtype_that_no_feed_has_is_told_which_there_are():
+    for dtype in (np.float64, "float64", float):
+        with pytest.raises(
+            systole.InvalidSpec, match="want UINT8, INT32, INT64, FLOAT32, BFLOAT16"
+        ):
+            spec_bytes(systole.FeedSpec(outputs={"x": systole.Output(feature="x", dtype=dtype)}))
+
+
+def test_what_is_left_out_is_what_the_program_gives(shards):
+    flip = systole.RandomFlip()
+    spec = systole.FeedSpec(
+        dataset="flowers",
+        global_batch=4,
+        outputs={
+            "plain": systole.Image("image", random_crop=(8, 8), transforms=[flip]),
+            "float": systole.Image("image", resize=(8, 8)),
+            "label": systole.Output(feature="label"),
+        },
+    )
+    with systole.LocalFeed(shards, spec) as feed:
+        assert feed.cores == (0, 1)
+        dtypes = {name: str(array.dtype) for name, array in feed.element_spec.items()}
+        assert dtypes == {"plain": "uint8", "float": "float32", "label": "int64", "valid": "uint8"}
+        assert next(feed)["plain"].shape == (4, 8, 8, 3)
+
+
+def test_a_selection_is_written_as_it_is_meant():
+    wanted = [{"interleave": {"cycle_length": "2"}}, {"shard": {"count": "2", "index": "1"}}]
+    for select in (
+        [systole.Interleave(cycle_length=2), systole.Part(2, 1)],
+        [
+            systole.Select(interleave=systole.Interleave(cycle_length=2)),
+            systole.Select(shard=systole.Part(count=2, index=1)),
+        ],
+        [{"interleave": {"cycle_length": 2}}, {"shard": {"count": 2, "index": 1}}],
+        [{"interleave": systole.Interleave(cycle_length=2)}, {"shard": systole.Part(2, 1)}],
+    ):
+        for spec in (
+            systole.FeedSpec(dataset="d", select=select),
+            systole.Member("d", select=select),
+        ):
+            assert spec.to_dict()["select"] == wanted
+    assert systole.FeedSpec(select=[{"skip": 40}]).to_dict() == {"select": [{"skip": "40"}]}
+
+
+def test_dicts_stand_for_messages():
+    classes = systole.FeedSpec(
+        dataset="d",
+        shuffle=systole.Shuffle("global"),
+        outputs={"x": systole.Output(feature="x", transforms=[systole.Cast(dtype="FLOAT32")])},
+    )
+    dicts = systole.FeedSpec(
+        dataset="d",
+        shuffle={"mode": "GLOBAL"},
+        outputs={"x": {"feature": "x", "transforms": [{"cast": {"dtype": "FLOAT32"}}]}},
+    )
+    assert dicts == classes
+    assert spec_bytes(dicts) == spec_bytes(classes)
+
+
+def test_functions_of_ones_own_are_refused_with_what_there_is():
+    def brighten(image):
+        return image
+
+    for transform, name in ((lambda image: image, "<lambda>"), (brighten, "brighten")):
+        for spec in (
+            {"outputs": [{"name": "x", "transforms": [transform]}]},
+            systole.FeedSpec(outputs={"x": systole.Output(feature="x", transforms=[transform])}),
+        ):
+            with pytest.raises(
+                TypeError, match=r"transforms\[0\] is a function of your own"
+            ) as told:
+                spec_bytes(spec)
+            assert name in str(told.value)
+            assert "RandomFlip" in str(told.value)
+    with pytest.raises(TypeError, match=r"is the class RandomFlip: write RandomFlip\(..\)"):
+        spec_bytes(systole.FeedSpec(outputs={"x": systole.Output(transforms=[systole.RandomFlip])}))
 
 
 def test_only_sizes_are_given_by_position():

@@ -9,17 +9,27 @@ from pathlib import Path
 import systole
 
 USER = """
+import jax.numpy as jnp
+import numpy as np
 import systole
 
 spec = systole.FeedSpec(
     dataset="photos",
-    outputs={"image": systole.Image("image", random_resized_crop=(224, 224), dtype="bfloat16")},
+    select=[systole.Interleave(cycle_length=2), {"skip": 40}],
+    shuffle={"mode": "GLOBAL"},
+    outputs={
+        "image": systole.Image("image", random_resized_crop=(224, 224), dtype="bfloat16"),
+        "numpy": systole.Output(feature="label", dtype=np.int32),
+        "jax": systole.Output(feature="label", dtype=jnp.int32),
+    },
 )
 with systole.LocalFeed({"photos": "photos-*"}, spec, threads=2) as feed:
     for batch in feed:
         image: systole.Array = batch["image"]
         step: int = batch.step
         state: dict[str, object] = feed.state_dict()
+    for batch in feed.steps():
+        step = batch.step
 """
 WRONG = {
     'systole.Image("image", dtype="bfloat17")': "bfloat17",

@@ -39,6 +39,12 @@ def as_bytes(tensor: torch.Tensor) -> bytes:
     return tensor.contiguous().numpy().tobytes()
 
 
+def test_a_spec_takes_torchs_dtypes():
+    for name in ("uint8", "int32", "int64", "float32", "bfloat16"):
+        output = systole.Output(feature="x", dtype=getattr(torch, name))
+        assert output.to_dict()["dtype"] == name.upper()
+
+
 def test_every_dtype_is_taken_without_a_copy(feed):
     batch = next(feed)
     tensors = systole.torch.to_tensors(batch)
