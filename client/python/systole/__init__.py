@@ -43,7 +43,7 @@ from systole._errors import (  # noqa: E402
     ResourceExhausted,
     Unavailable,
 )
-from systole._feed import Feed, LocalFeed  # noqa: E402
+from systole._feed import Feed, LocalFeed, Steps  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._spec import *  # noqa: E402, F403
 from systole._spec import __all__ as _spec_names  # noqa: E402
@@ -69,6 +69,7 @@ __all__ = [
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
+    "Steps",
     "Unavailable",
     "content_version",
     "keep_freed_memory",

@@ -13,6 +13,7 @@ from typing import Any, Union
 
 from systole import _errors, _systole
 from systole._batch import ArraySpec, Batch, Layout, Page
+from systole._durations import Duration, seconds
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
 
@@ -35,6 +36,8 @@ class BaseFeed(Iterator[Batch]):
 
     `for batch in feed` gives one epoch, or what is left of it; the next loop goes on with the next
     epoch, and is empty after the feed's last one. len(feed) is the number of steps of an epoch.
+    `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` ends with the
+    epoch, as a loop does; `next(feed.steps())` with the feed.
     """
 
     # `open_at(token, first_step)` opens the feed behind.
@@ -83,6 +86,10 @@ class BaseFeed(Iterator[Batch]):
             raise StopIteration
         self._next_step = batch.step + 1
         return batch
+
+    def steps(self) -> Steps:
+        """All that is left of the feed, over all epochs: for a training that counts steps."""
+        return Steps(self)
 
     def _take(self) -> Batch | None:
         begin = time.monotonic()
@@ -254,6 +261,22 @@ class BaseFeed(Iterator[Batch]):
         )
 
 
+class Steps(Iterator[Batch]):
+    """What is left of a feed, epoch after epoch. Ends with the feed, which may have no end.
+
+    The position is the feed's: this goes on after whatever batch was taken last, be it from here.
+    """
+
+    def __init__(self, feed: BaseFeed) -> None:
+        self.feed = feed
+
+    def __next__(self) -> Batch:
+        batch = next(self.feed, None)
+        if batch is None:  # The end of an epoch, if not of the feed.
+            batch = next(iter(self.feed))
+        return batch
+
+
 class Feed(BaseFeed):
     """A feed from servers, which share the work and stand in for each other.
 
@@ -266,12 +289,12 @@ class Feed(BaseFeed):
                         WORLD_SIZE, where these are set; else all cores. repr() says which
     prefetch_bytes:     memory for steps that arrive before they are asked for; two always fit
     max_step_bytes:     the largest step accepted; guards memory against a wrong answer
-    connect_timeout:    seconds to try for the first answer, and then for a server to begin the
+    connect_timeout:    how long to try for the first answer, and then for a server to begin the
                         first step
-    retry_for:          seconds to wait for a step, without any step arriving, before giving up
-    silence_timeout:    seconds without a byte after which a server counts as lost
+    retry_for:          how long to wait for a step, without any step arriving, before giving up
+    silence_timeout:    time without a byte after which a server counts as lost
     hedge_fraction:     late steps that are also asked of another server, as a part of all steps
-    backoff, max_backoff: seconds before a server that failed is asked again, doubled each time
+    backoff, max_backoff: time before a server that failed is asked again, doubled each time
     share_memory:       take batches through memory that a unix: server shares
     allow_mixed_content: accept servers or a state of another content version
     tls:                encrypt, and check the servers' certificates; never falls back to plain text
@@ -282,6 +305,8 @@ class Feed(BaseFeed):
                         default: $SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN
     keep_freed_memory:  have malloc keep what is freed, as the program `systole` does; over TCP a
                         feed is twice as fast then. systole.keep_freed_memory() says more
+
+    Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
     Opening asks a server what the spec yields, and fails early: InvalidSpec, NotFound, Unavailable.
     Steps are asked for from the first batch on.
@@ -297,12 +322,12 @@ class Feed(BaseFeed):
         process_count: int | None = None,
         prefetch_bytes: int = 256 << 20,
         max_step_bytes: int = 8 << 30,
-        connect_timeout: float = 10,
-        retry_for: float = 600,
-        silence_timeout: float = 60,
+        connect_timeout: Duration = 10,
+        retry_for: Duration = 600,
+        silence_timeout: Duration = 60,
         hedge_fraction: float = 0.02,
-        backoff: float = 0.05,
-        max_backoff: float = 2,
+        backoff: Duration = 0.05,
+        max_backoff: Duration = 2,
         share_memory: bool = True,
         allow_mixed_content: bool = False,
         tls: bool = False,
@@ -331,12 +356,12 @@ class Feed(BaseFeed):
                 cores=share,
                 prefetch_bytes=prefetch_bytes,
                 max_step_bytes=max_step_bytes,
-                connect_timeout=connect_timeout,
-                retry_for=retry_for,
-                silence_timeout=silence_timeout,
+                connect_timeout=seconds("connect_timeout", connect_timeout),
+                retry_for=seconds("retry_for", retry_for),
+                silence_timeout=seconds("silence_timeout", silence_timeout),
                 hedge_fraction=hedge_fraction,
-                backoff=backoff,
-                max_backoff=max_backoff,
+                backoff=seconds("backoff", backoff),
+                max_backoff=seconds("max_backoff", max_backoff),
                 share_memory=share_memory,
                 allow_mixed_content=allow_mixed_content,
                 tls=tls,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from systole import _errors
+from systole._durations import Duration, seconds
 from systole._programs import path_of
 
 _LOG_BYTES = 4000
@@ -29,7 +30,8 @@ class serve:
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
     cache_memory:  bytes of memory for what transforms `cache` ask to be kept; default: none
     cache_disk:    folder for what `cache(store="disk")` asks to be kept, also over restarts
-    start_timeout: seconds to wait until it serves; building indexes of large shards takes longer
+    start_timeout: how long to wait until it serves, in seconds or as "10m"; building indexes of
+                   large shards takes longer
 
     It listens on a private Unix socket and shares memory with its clients. It ends with the block,
     or with this process, also if that is killed, and leaves no file behind. If it does not start,
@@ -46,7 +48,7 @@ class serve:
         compression: str = "detect",
         cache_memory: int = 0,
         cache_disk: str | os.PathLike[str] | None = None,
-        start_timeout: float = 600,
+        start_timeout: Duration = 600,
     ) -> None:
         arguments = [f"--memory-budget={memory_budget}", f"--compression={compression}"]
         for name, globs in datasets.items():
@@ -60,7 +62,7 @@ class serve:
         if index_dir is not None:
             arguments += ["--index-dir", os.fspath(index_dir)]
         self._arguments = arguments
-        self._start_timeout = start_timeout
+        self._start_timeout = seconds("start_timeout", start_timeout)
         self._guard: subprocess.Popen[bytes] | None = None
         self._folder = ""
 

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 from systole._batch import ArraySpec, Batch
-from systole._feed import BaseFeed
+from systole._feed import BaseFeed, Steps
 
 # One for all arrays, or by name; names that are not there are left out of the batch.
 Shardings = jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding]
@@ -102,14 +102,17 @@ def _examples(
 class DevicePrefetch(Iterator[DeviceBatch]):
     """Batches on devices, `size` of them under way while the trainer works on another.
 
-    As the feed: one epoch a loop. state_dict() counts the batches that were taken from here, not
-    those under way, so save it and not the feed's.
+    Ends as what it is given: over a feed with the epoch, and the next loop goes on; over
+    feed.steps() with the feed. state_dict() counts the batches that were taken from here, not those
+    under way, so save it and not the feed's.
     """
 
-    def __init__(self, feed: BaseFeed, shardings: Shardings, size: int = 2) -> None:
+    def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:
         if size < 1:
             raise ValueError(f"size is {size}, want 1 or more")
+        feed = batches.feed if isinstance(batches, Steps) else batches
         self._feed = feed
+        self._batches = batches
         self._shardings = shardings
         self._size = size
         self._waiting: deque[DeviceBatch] = deque()
@@ -117,12 +120,12 @@ class DevicePrefetch(Iterator[DeviceBatch]):
 
     def __iter__(self) -> DevicePrefetch:
         if not self._waiting:
-            iter(self._feed)
+            iter(self._batches)
         return self
 
     def __next__(self) -> DeviceBatch:
         while len(self._waiting) <= self._size:
-            batch = next(self._feed, None)
+            batch = next(self._batches, None)
             if batch is None:
                 break
             self._waiting.append(to_devices(batch, self._shardings))
@@ -133,6 +136,7 @@ class DevicePrefetch(Iterator[DeviceBatch]):
         return batch_on_devices
 
     def __len__(self) -> int:
+        """Steps of an epoch."""
         return len(self._feed)
 
     def state_dict(self) -> dict[str, Any]:
@@ -145,6 +149,11 @@ class DevicePrefetch(Iterator[DeviceBatch]):
         self._next_step = self._feed.step
 
 
-def device_prefetch(feed: BaseFeed, shardings: Shardings, size: int = 2) -> DevicePrefetch:
-    """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n."""
-    return DevicePrefetch(feed, shardings, size)
+def device_prefetch(
+    batches: BaseFeed | Steps, shardings: Shardings, size: int = 2
+) -> DevicePrefetch:
+    """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n.
+
+    batches:   a feed, for one epoch a loop; or feed.steps(), for all that is left of it
+    """
+    return DevicePrefetch(batches, shardings, size)

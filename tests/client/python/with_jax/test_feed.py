@@ -49,6 +49,27 @@ def test_a_feed_without_end_has_epochs_too(open_feed):
         assert {batch.epoch for batch in feed} == {epoch}
 
 
+def test_steps_go_on_over_the_epochs_to_the_end_of_the_feed(open_feed):
+    feed = open_feed()
+    assert [batch.step for batch in feed.steps()] == list(range(2 * STEPS))
+    assert list(feed.steps()) == [] == list(feed)
+
+
+def test_steps_of_a_feed_without_end_never_end(open_feed):
+    steps = open_feed("epochs: 0").steps()
+    assert [next(steps).step for _ in range(3 * STEPS + 1)] == list(range(3 * STEPS + 1))
+
+
+def test_steps_and_loops_share_the_position(open_feed):
+    feed = open_feed()
+    steps = feed.steps()
+    assert [next(steps).step for _ in range(STEPS)] == list(range(STEPS))
+    assert next(feed.steps()).step == STEPS  # Although `feed` stood at the end of an epoch.
+    assert [batch.step for batch in feed] == list(range(STEPS + 1, 2 * STEPS))
+    feed.skip_to(STEPS - 1)
+    assert [batch.step for batch in steps] == list(range(STEPS - 1, 2 * STEPS))
+
+
 def test_a_loop_left_early_is_gone_on_with(open_feed):
     feed = open_feed()
     for batch in feed:

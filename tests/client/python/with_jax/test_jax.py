@@ -131,6 +131,23 @@ def test_prefetch_gives_the_same_and_its_state_counts_what_was_taken(feed, shard
     assert [batch["id"].tolist() for batch in prefetch] == wanted[0][3:]
 
 
+def test_prefetch_over_steps_goes_on_over_the_epochs(feed, shards, write_spec):
+    sharding = NamedSharding(mesh(8), PartitionSpec("data"))
+    with systole.LocalFeed(shards, write_spec(SPEC)) as plain:
+        wanted = [batch["id"].tolist() for batch in plain.steps()]
+    assert len(wanted) == 2 * len(feed)
+    prefetch = systole.jax.device_prefetch(feed.steps(), sharding)
+    got = [next(prefetch)["id"].tolist() for _ in range(len(feed) - 1)]
+    # The next epoch is under way already, and the state does not count it.
+    assert feed.step > len(feed)
+    assert prefetch.state_dict()["step"] == len(feed) - 1
+    got += [batch["id"].tolist() for batch in prefetch]
+    assert got == wanted
+    assert next(prefetch, None) is None
+    prefetch.load_state_dict({**prefetch.state_dict(), **feed.state_at(len(feed))})
+    assert [batch["id"].tolist() for batch in prefetch] == wanted[len(feed) :]
+
+
 PROCESS = """
 import os, sys
 index, port, where, spec = int(sys.argv[1]), *sys.argv[2:]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,33 @@ NOBODY = "127.0.0.1:1"
 def test_no_server_there(write_spec):
     with pytest.raises(systole.Unavailable, match="no server has answered within 200ms.*127"):
         systole.Feed(NOBODY, write_spec(), connect_timeout=0.2)
+
+
+@pytest.mark.parametrize("duration", [0.2, "0.2", "200ms", "0.2 s", timedelta(milliseconds=200)])
+def test_durations_are_seconds_or_have_a_unit(duration, write_spec):
+    with pytest.raises(systole.Unavailable, match="within 200ms"):
+        systole.Feed(NOBODY, write_spec(), connect_timeout=duration)
+
+
+def test_every_duration_is_taken_alike_and_refused_by_its_name(write_spec, shards):
+    wrong = "'3 weeks'; want seconds, such as 3 or 0.5, or a text such as '3s', '500ms'"
+    names = ["connect_timeout", "retry_for", "silence_timeout", "backoff", "max_backoff"]
+    for name in names:
+        with pytest.raises(systole.InvalidSpec, match=f"{name} is {wrong}"):
+            systole.Feed(NOBODY, write_spec(), **{name: "3 weeks"})
+    with pytest.raises(systole.InvalidSpec, match=f"start_timeout is {wrong}"):
+        systole.serve({"flowers": shards}, start_timeout="3 weeks")
+    with pytest.raises(systole.Unavailable):
+        systole.Feed(NOBODY, write_spec(), **{**dict.fromkeys(names, "2m"), names[0]: "1ms"})
+
+
+def test_shards_in_a_store_are_refused_with_the_remedy(write_spec):
+    for url in ("gs://bucket/flowers-*", "s3://bucket/flowers-*", "https://host/flowers"):
+        with pytest.raises(systole.InvalidSpec, match=f"{re.escape(url)}.*only paths.*mount"):
+            systole.LocalFeed(url, write_spec())
+        with pytest.raises(systole.Error, match=f"{re.escape(url)}.*only paths.*mount"):
+            with systole.serve({"flowers": url}):
+                pass
 
 
 def test_an_address_that_is_none(write_spec):
