@@ -13,10 +13,27 @@ from typing import Any
 import torch
 import torch.utils.data
 from systole._batch import Batch
-from systole._errors import FailedPrecondition
+from systole._errors import FailedPrecondition, InvalidSpec
 from systole._feed import BaseFeed, Datasets, Feed, LocalFeed
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
+
+
+class Tensors(dict[str, torch.Tensor]):
+    """A batch's tensors by name. A type of its own, so that a DataLoader that would make batches of
+    batches is refused.
+    """
+
+
+def _no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    raise InvalidSpec(
+        "a feed's elements are whole batches already, and this DataLoader would make batches of "
+        "them: give it batch_size=None; the spec's global_batch is the number of examples"
+    )
+
+
+# What default_collate, which DataLoader uses unless batch_size is None, does with the type.
+torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of_batches
 
 
 def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
@@ -33,18 +50,21 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     """A feed as a dataset for DataLoader(dataset, batch_size=None).
 
     servers:   as for systole.Feed; None: from `datasets`, as for systole.LocalFeed
+    split_steps: let several workers each give a part of a step
     options:   those of systole.Feed or systole.LocalFeed. Where cores are not said, they are the
                share of this rank, if torch.distributed is initialised.
 
-    A loop gives one epoch, len() is its number of steps. num_workers=0 is all that a feed needs,
-    which works on threads of its own.
+    A loop gives one epoch, len() is its number of steps. An element is a whole batch, so the
+    DataLoader has none to make: any batch_size but None is refused. num_workers=0 is all that a
+    feed needs, which works on threads of its own.
 
-    With workers, each opens a feed for its share of this process' cores, so that an element is a
-    part of a step. A number that does not divide the cores is refused. Each loop but the first
-    needs set_epoch() before it, unless the workers are persistent. The workers hold the position:
-    torchdata's StatefulDataLoader can save it, state_dict() cannot. Workers that read from servers
-    want multiprocessing_context="spawn": forked ones are refused once this process has opened a
-    feed from servers, be it for len() or state_dict().
+    Several workers are refused, unless split_steps says that an element may be a part of a step:
+    each opens a feed for its share of this process' cores, which their number must divide.
+
+    With workers each loop but the first needs set_epoch() before it, unless they are persistent.
+    They hold the position: torchdata's StatefulDataLoader can save it, state_dict() cannot. Workers
+    that read from servers want multiprocessing_context="spawn": forked ones are refused once this
+    process has opened a feed from servers, be it for len() or state_dict().
     """
 
     def __init__(
@@ -53,6 +73,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         spec: SpecLike,
         *,
         datasets: Datasets | None = None,
+        split_steps: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -61,6 +82,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         self._servers = servers
         self._datasets = datasets
         self._spec = spec
+        self._split_steps = split_steps
         self._options = options
         distributed = torch.distributed
         said = {"cores", "process_index", "process_count"} & options.keys()
@@ -120,6 +142,12 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
 
     def _open_for_worker(self, worker: int, workers: int) -> BaseFeed:
         first, end = self._cores
+        if workers > 1 and not self._split_steps:
+            raise InvalidSpec(
+                f"{workers} workers would each give a part of a batch: use num_workers=0, which a "
+                "feed needs no more than, as it works on threads of its own; or say that elements "
+                "may be parts, by FeedDataset(.., split_steps=True)"
+            )
         if (end - first) % workers != 0:
             raise ValueError(
                 f"{workers} workers cannot share {end - first} cores equally: use num_workers=0, "
@@ -144,7 +172,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
                 feed.skip_to(self._orders.epoch * len(feed))
         self._loop = "begun"
         for batch in feed:
-            yield to_tensors(batch)
+            yield Tensors(to_tensors(batch))
         self._loop = "ended"
 
     def __len__(self) -> int:

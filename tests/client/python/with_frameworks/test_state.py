@@ -33,7 +33,9 @@ def epochs(shards, spec):
 @pytest.fixture
 def new_loader(shards, spec):
     def new(workers, **options):
-        dataset = systole.torch.FeedDataset(None, spec, datasets=shards, threads=1)
+        dataset = systole.torch.FeedDataset(
+            None, spec, datasets=shards, split_steps=workers > 1, threads=1
+        )
         if workers > 0:
             options["multiprocessing_context"] = "fork"
         return StatefulDataLoader(dataset, batch_size=None, num_workers=workers, **options)

@@ -26,7 +26,8 @@ def make_dataset(server, shards, write_spec):
     """Makes datasets of the same feed; all that they opened here is closed after the test."""
     made = []
 
-    def make(kind="client", more="epochs: 3 tail: PAD", **options):
+    def make(kind="client", more="epochs: 3 tail: PAD", split_steps=True, **options):
+        options["split_steps"] = split_steps  # Without workers it changes nothing.
         spec = write_spec(spec_text(more=more))
         if kind == "client":
             made.append(systole.torch.FeedDataset(server.address, spec, **options))
@@ -128,7 +129,27 @@ def test_workers_share_what_this_process_has(kind, context, make_dataset, epochs
 
 
 def test_one_worker_has_all_cores(make_dataset, epochs):
-    assert ids(with_workers(make_dataset("local"), "fork", workers=1)) == epochs[0]
+    dataset = make_dataset("local", split_steps=False)
+    batches = loader(dataset, 1, multiprocessing_context="fork")
+    assert ids(batches) == epochs[0]
+
+
+def test_workers_that_would_give_parts_of_a_batch_are_refused(make_dataset):
+    refused(
+        systole.InvalidSpec,
+        r"2 workers would each give a part of a batch: use num_workers=0.*split_steps=True",
+        loader(make_dataset("local", split_steps=False), 2, multiprocessing_context="fork"),
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("options", [{}, {"batch_size": 16}])
+def test_a_loader_that_makes_batches_of_batches_is_refused(workers, options, make_dataset):
+    batches = DataLoader(make_dataset("local"), num_workers=workers, **options)
+    with pytest.raises(systole.InvalidSpec, match="batch_size=None"):
+        next(iter(batches))
+    # What is no feed's is collated as ever.
+    assert torch.utils.data.default_collate([{"x": 1}, {"x": 2}])["x"].tolist() == [1, 2]
 
 
 @both_kinds
@@ -152,7 +173,7 @@ import sys
 from torch.utils.data import DataLoader
 import systole, systole.torch
 where, spec = sys.argv[1:]
-dataset = systole.torch.FeedDataset(where, spec)
+dataset = systole.torch.FeedDataset(where, spec, split_steps=True)
 loader = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork")
 for epoch in range(3):
     dataset.set_epoch(epoch)
@@ -417,7 +438,7 @@ rank, port, where, spec, workers = int(sys.argv[1]), *sys.argv[2:5], int(sys.arg
 distributed.init_process_group(
     "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2
 )
-dataset = systole.torch.FeedDataset(where, spec)
+dataset = systole.torch.FeedDataset(where, spec, split_steps=workers > 1)
 loader = DataLoader(dataset, batch_size=None, num_workers=workers)
 for i, batch in enumerate(loader):
     print(i, rank, *batch["id"].tolist())
