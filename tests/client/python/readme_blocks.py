@@ -1,4 +1,4 @@
-"""The Python blocks of client/python/README.md, run one after the other as a reader would."""
+"""The Python blocks of client/python/README.md, each run by itself, as a reader would try it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from pathlib import Path
 from conftest import ROOT, Server, systole
 
 README = ROOT / "client/python/README.md"
+KINDS = {"", "jax", "torch", "tensorflow"}
+# What the page introduces for all that follows. Any other name, imports among them, a block must
+# make itself.
+CARRIED = ("systole", "feed", "spec")
 
 
 def blocks(*kinds: str) -> list[str]:
     """The blocks marked ```python, or ```python KIND for one of `kinds`."""
     found = re.findall(r"^```python *(\w*)\n(.*?)^```$", README.read_text(), re.M | re.S)
-    assert {kind for kind, _ in found} == {"", "torch", "tensorflow"}
+    assert {kind for kind, _ in found} == KINDS
     return [code for kind, code in found if kind == "" or kind in kinds]
 
 
@@ -49,9 +53,11 @@ def place(folder: Path) -> Iterator[Server]:
         os.chdir(before)
 
 
-def run(code: list[str], server: Server) -> dict[str, object]:
-    """Runs the blocks in one namespace; returns it."""
-    names: dict[str, object] = {}
+def run(code: list[str], server: Server) -> None:
+    """Runs the blocks, each with nothing but what CARRIED names of those before."""
+    carried: dict[str, object] = {}
     for block in code:
+        names = dict(carried)
         exec(compile(block.replace("127.0.0.1:8470", server.address), str(README), "exec"), names)
-    return names
+        # The first of each name: what later blocks call so is their own.
+        carried = {name: names[name] for name in CARRIED if name in names} | carried

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, systole
+from readme_blocks import blocks, place, run
 
 EXAMPLES = ROOT / "client" / "python" / "examples"
 
@@ -28,3 +29,8 @@ def test_before_and_after_do_the_same_job(name, flowers):
     # Other crops of the same pictures.
     assert abs(before["mean"] - after["mean"]) < 0.05
     assert before.get("resumed", True) and after.get("resumed", True)
+
+
+def test_the_readme_is_true_for_tensorflow_and_torch(tmp_path):
+    with place(tmp_path) as server:
+        run(blocks("torch", "tensorflow"), server)

@@ -9,8 +9,8 @@ from readme_blocks import README, blocks, place, run
 
 
 def test_the_readme_is_true(tmp_path, capsys):
-    code = blocks()
-    assert len(code) >= 9
+    code = blocks("jax")
+    assert len(code) >= 12
     with place(tmp_path) as server:
         run(code, server)
     assert (tmp_path / "page.html").exists()

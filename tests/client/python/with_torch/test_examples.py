@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 
 from conftest import ROOT, systole
+from readme_blocks import blocks, place, run
 
 EXAMPLES = ROOT / "client" / "python" / "examples"
 
@@ -18,3 +19,8 @@ def test_flowers_are_learnt_and_resumed_bit_for_bit(tmp_path):
     assert found["images"] == 725
     assert found["bit_equal"] and found["compared"] == 10
     assert 0 < found["resumed_at"] < 8 * 45
+
+
+def test_the_readme_is_true_for_torch(tmp_path):
+    with place(tmp_path) as server:
+        run(blocks("torch"), server)
