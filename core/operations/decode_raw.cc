@@ -1,6 +1,7 @@
 // Bytes as they are -> values of the output's shape.
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,7 @@ class DecodeRaw final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    const ValueType type = {.element = Made(), .shape = shape_};
-    const int64_t want = type.num_elements() * StoredBytes();
+    const int64_t want = *InputBytes();
     if (static_cast<int64_t>(input.bytes.size()) != want) {
       return absl::DataLossError(
           absl::StrCat(input.bytes.size(), " bytes, want ", want, " by the spec's shape"));
@@ -43,6 +43,10 @@ class DecodeRaw final : public Operation {
         value.uint8s.assign(input.bytes.begin(), input.bytes.end());
     }
     return value;
+  }
+
+  std::optional<int64_t> InputBytes() const override {
+    return ValueType{.element = Made(), .shape = shape_}.num_elements() * StoredBytes();
   }
 
   std::vector<OperationPart> Parts() const override {

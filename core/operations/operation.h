@@ -69,6 +69,9 @@ class Operation {
     return Apply(std::move(input), example);
   }
 
+  // How many bytes it takes, if it takes bytes and every example must have the same number.
+  virtual std::optional<int64_t> InputBytes() const { return std::nullopt; }
+
   // How many values Apply computes, about: a measure of its time. REQUIRES: both types have a size.
   virtual int64_t Work(const ValueType& /*input*/, const ValueType& output) const {
     return output.num_elements();

@@ -142,9 +142,7 @@ Program Program::From(size_t first) const {
 
 std::optional<int64_t> Program::input_bytes() const {
   if (input_.element != ElementType::kBytes || steps_.empty()) return std::nullopt;
-  const ValueType& decoded = steps_.front().output;
-  if (!decoded.has_size()) return std::nullopt;
-  return decoded.num_bytes();
+  return steps_.front().operation->InputBytes();
 }
 
 absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,

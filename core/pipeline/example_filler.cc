@@ -319,8 +319,8 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   const std::optional<int64_t> wanted = output.program.program->input_bytes();
   if (wanted.has_value() && static_cast<int64_t>(bytes.size()) != *wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("decode_raw found ", bytes.size(), " bytes, the spec's shape has ", *wanted));
+    return absl::InvalidArgumentError(absl::StrCat("decode_raw found ", bytes.size(),
+                                                   " bytes, the spec's shape wants ", *wanted));
   }
   return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
 }

@@ -51,17 +51,21 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
 // A size that no record has would end every feed at its first step, or mask all of it. Files and
 // lists have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
-  const bool is_file = plan.source == OutputPlan::Source::kBytes &&
-                       plan.program.program != nullptr &&
-                       !plan.program.program->input_bytes().has_value();
+  const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
+  std::optional<int64_t> bytes;
+  if (is_bytes && plan.program.program != nullptr) bytes = plan.program.program->input_bytes();
+  const bool is_file = is_bytes && plan.program.program != nullptr && !bytes.has_value();
   if (is_file || plan.padded.has_value() || plan.source == OutputPlan::Source::kRecordId) {
     return absl::OkStatus();
   }
-  const int64_t wanted = plan.stored_elements;
+  const int64_t elements = plan.stored_elements;
+  const int64_t wanted = bytes.value_or(elements);
   const auto refuse = [&](absl::string_view what) {
-    return Refuse(
-        output, absl::StrCat("shape has ", wanted, wanted == 1 ? " element" : " elements",
-                             plan.stored_shape.empty() ? " (it is left out)" : "", ", but ", what));
+    return Refuse(output,
+                  absl::StrCat("shape has ", elements, elements == 1 ? " element" : " elements",
+                               plan.stored_shape.empty() ? " (it is left out)" : "",
+                               wanted == elements ? "" : absl::StrCat(" in ", wanted, " bytes"),
+                               ", but ", what));
   };
   const int64_t most = dataset.max_payload_bytes();
   if (output.feature() == kRecordFeature) {
