@@ -25,7 +25,7 @@ absl::StatusOr<DType> ParseInputDType(const std::string& name) {
     if (name == DTypeName(dtype)) return dtype;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--dtype '", name, "': want bfloat16, float32 or uint8"));
+      absl::StrCat("--dtype '", name, "': want ", emulator::InputDTypeNames()));
 }
 
 class CompileCommand final : public Command {
@@ -56,7 +56,8 @@ class CompileCommand final : public Command {
     options.Optional(
         "--layout", "NAME", &layout_,
         "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
-    options.Optional("--dtype", "NAME", &dtype_, "Type of the input: bfloat16, float32, uint8");
+    options.Optional("--dtype", "NAME", &dtype_,
+                     "Type of the input: bfloat16, float16, float32, uint8");
     options.Flag("--inference", &inference_, "Price only the forward pass");
     options.Flag("--program", &program_, "Print every operation, too");
   }

@@ -114,7 +114,7 @@ struct FeedReport {
     if (!can_be_compact) {
       return absl::StrCat("wire ", v1::Wire_Name(wire),
                           ": no output of this spec can travel compactly; resized pixels can after "
-                          "round_to_uint8, if they are FLOAT32 or BFLOAT16 and not in tiles\n");
+                          "round_to_uint8, if they are of a type of floats and not in tiles\n");
     }
     // More is carried than delivered if something came twice or was never handed out.
     return absl::StrFormat(

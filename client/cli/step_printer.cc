@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/tensor/dtype.h"
 
 namespace systole {
@@ -38,12 +40,10 @@ std::string ElementText(DType dtype, const uint8_t* bytes) {
       return absl::StrCat(Load<int64_t>(bytes));
     case DType::kFloat32:
       return FloatText(Load<float>(bytes));
-    case DType::kBfloat16: {
-      const uint32_t bits = static_cast<uint32_t>(Load<uint16_t>(bytes)) << 16;
-      float value;
-      std::memcpy(&value, &bits, sizeof(value));
-      return FloatText(value);
-    }
+    case DType::kBfloat16:
+      return FloatText(Bf16ToFloat(Load<uint16_t>(bytes)));
+    case DType::kFloat16:
+      return FloatText(Float16ToFloat(Load<uint16_t>(bytes)));
   }
   return "?";
 }

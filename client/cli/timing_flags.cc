@@ -59,12 +59,12 @@ absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
   const int64_t elements =
       std::accumulate(example.begin(), example.end(), int64_t{1}, std::multiplies<>());
   if (emulator::IsInputDType(image->dtype) && elements == run.model.input.size()) return *image;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "output '", image->name, "' gives examples of ", DTypeName(image->dtype), "[",
-      absl::StrJoin(example, ","), "], but model ", run.model.name, " takes [",
-      absl::StrJoin(run.model.input_shape, ","),
-      "] of bfloat16, float32 or uint8: change the output in the feed spec, name another one with "
-      "--image-output, or take a --model that fits"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("output '", image->name, "' gives examples of ", DTypeName(image->dtype), "[",
+                   absl::StrJoin(example, ","), "], but model ", run.model.name, " takes [",
+                   absl::StrJoin(run.model.input_shape, ","), "] of ", emulator::InputDTypeNames(),
+                   ": change the output in the feed spec, name another one with "
+                   "--image-output, or take a --model that fits"));
 }
 
 }  // namespace

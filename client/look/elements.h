@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "core/batch/slice_layout.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/tensor/dtype.h"
 
 namespace systole {
@@ -21,7 +22,7 @@ T LoadElement(const uint8_t* at) {
   return value;
 }
 
-inline bool IsInteger(DType dtype) { return dtype != DType::kFloat32 && dtype != DType::kBfloat16; }
+inline bool IsInteger(DType dtype) { return !IsFloat(dtype); }
 
 // REQUIRES: IsInteger(dtype).
 inline int64_t IntegerAt(DType dtype, const uint8_t* at) {
@@ -42,6 +43,8 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
       return static_cast<double>(LoadElement<float>(at));
     case DType::kBfloat16:
       return static_cast<double>(Bf16ToFloat(LoadElement<uint16_t>(at)));
+    case DType::kFloat16:
+      return static_cast<double>(Float16ToFloat(LoadElement<uint16_t>(at)));
     default:
       return static_cast<double>(IntegerAt(dtype, at));
   }

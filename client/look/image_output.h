@@ -30,7 +30,7 @@ struct ShownPicture {
 class ImageOutput {
  public:
   // nullopt if `tensor` holds no images: they are [height, width, 1 or 3] for each example, in the
-  // layout of `output`, as UINT8, FLOAT32 or BFLOAT16.
+  // layout of `output`, as UINT8 or a type of floats.
   //   InvalidArgument  the transforms of `output` are wrong, or `tensor` is not what they make.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor);

@@ -174,6 +174,8 @@ void FinishRowKernel(const float* top, const float* bottom, float weight, const 
                     : FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat32());
     case PixelType::kBfloat16:
       return FinishAs(top, bottom, weight, scale, bias, values, out, StoreNumberBf16());
+    case PixelType::kFloat16:
+      return FinishAs(top, bottom, weight, scale, bias, values, out, StoreFloat16());
   }
 }
 

@@ -1,6 +1,6 @@
-// The casts of bf16.h and normalise.h on whole Highway vectors, for kernels that end in a cast.
-// Included once per SIMD target by a .cc that uses hwy/foreach_target.h; bit-equal to the scalar
-// functions.
+// The casts of bf16.h, float16.h and normalise.h on whole Highway vectors, for kernels that end in
+// a cast. Included once per SIMD target by a .cc that uses hwy/foreach_target.h; bit-equal to the
+// scalar functions.
 //
 // Thread-safe: no state.
 #if defined(SYSTOLE_CORE_NUMERIC_CAST_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -53,6 +53,33 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPA
   const auto is_small = hn::Eq(hn::And(bits, hn::Set(d, 0x7f800000u)), hn::Zero(d));
   const auto zero = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000u));
   return hn::IfThenElse(is_small, zero, RoundToBf16Bits(d, bits));
+}
+
+// RoundToFloat16, likewise.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::RebindToFloat<D> df;
+  const hn::RebindToSigned<D> di;
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000u));
+  const auto magnitude = hn::And(bits, hn::Set(d, 0x7fffffffu));
+  const auto signed_magnitude = hn::BitCast(di, magnitude);
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1u));
+  const auto halfway = hn::Set(d, 0xfffu - (112u << 23));
+  const auto rounded = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, halfway), odd));
+  // Beside 0.5 the last bit of a float counts 2^-24, as that of a subnormal float16 does: the
+  // addition itself rounds half to even.
+  const auto half = hn::Set(df, 0.5f);
+  const auto small =
+      hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));
+  const auto quiet = hn::Or(hn::ShiftRight<13>(magnitude), hn::Set(d, 0x7e00u));
+  const auto above = [&](uint32_t bound) HWY_ATTR {
+    return hn::RebindMask(d, hn::Gt(signed_magnitude, hn::Set(di, static_cast<int32_t>(bound))));
+  };
+  auto result = hn::IfThenElse(above(0x387fffffu), rounded, small);
+  result = hn::IfThenElse(above(0x477fffffu), hn::Set(d, 0x7c00u), result);
+  result = hn::IfThenElse(above(0x7f800000u), hn::And(quiet, hn::Set(d, 0x7fffu)), result);
+  return hn::Or(sign, result);
 }
 
 // RoundToUint8 of each lane (D: a float tag); the result is in the low 8 bits of each 32-bit lane.
@@ -135,6 +162,21 @@ struct StoreBf16 {
     const hn::RebindToUnsigned<D> du;
     const hn::Rebind<uint16_t, D> d16;
     StoreAnywhere(hn::TruncateTo(d16, RoundToBf16Bits(du, hn::BitCast(du, value))), d16, out);
+  }
+};
+struct StoreFloat16 {
+  using Value = uint16_t;
+  template <class D>
+  HWY_INLINE void operator()(D /*d*/, hwy::HWY_NAMESPACE::Vec<D> value, Value* out) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> d16;
+    StoreAnywhere(hn::TruncateTo(d16, RoundToFloat16Bits(du, hn::BitCast(du, value))), d16, out);
+  }
+  template <class D>
+  HWY_INLINE void operator()(D d, hwy::HWY_NAMESPACE::Vec<D> low, hwy::HWY_NAMESPACE::Vec<D> high,
+                             Value* out) const {
+    StoreOneByOne(*this, d, low, high, out);
   }
 };
 // For values that cannot be NaN.

@@ -93,6 +93,8 @@ HWY_INLINE void Normalise(const In* in, size_t n, const Factors& factors, size_t
       return NormaliseAs(in, n, factors, phase, out, StoreFloat32());
     case PixelType::kBfloat16:
       return NormaliseAs(in, n, factors, phase, out, StoreBf16());
+    case PixelType::kFloat16:
+      return NormaliseAs(in, n, factors, phase, out, StoreFloat16());
   }
 }
 
@@ -200,6 +202,7 @@ size_t PixelTypeBytes(PixelType type) {
     case PixelType::kFloat32:
       return 4;
     case PixelType::kBfloat16:
+    case PixelType::kFloat16:
       return 2;
   }
   return 0;

@@ -18,12 +18,13 @@ namespace systole {
 
 // What a pixel pipeline writes.
 enum class PixelType {
-  kUint8,    // Round half to even, then saturate to [0, 255]; NaN gives 0.
-  kFloat32,  // As computed.
-  kBfloat16  // RoundToBf16.
+  kUint8,     // Round half to even, then saturate to [0, 255]; NaN gives 0.
+  kFloat32,   // As computed.
+  kBfloat16,  // RoundToBf16.
+  kFloat16    // RoundToFloat16.
 };
 
-// Bytes of one value: 1, 4 or 2.
+// Bytes of one value: 1, 4, 2 or 2.
 size_t PixelTypeBytes(PixelType type);
 
 // Round half to even and saturate to [0, 255]; NaN gives 0.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/operations/data_type.h"
 #include "core/operations/program.h"
 
 namespace systole {
@@ -29,7 +30,7 @@ std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix
   const v1::DataType dtype = output.dtype() == v1::DATA_TYPE_UNSPECIFIED
                                  ? DataTypeOf(program->output().element)
                                  : output.dtype();
-  if (dtype != v1::FLOAT32 && dtype != v1::BFLOAT16) return std::nullopt;
+  if (!IsFloat(dtype)) return std::nullopt;
   CompactForm form = {
       .travels = output, .factors = {.scale = {1.0f}, .bias = {0.0f}}, .dtype = dtype};
   form.travels.set_dtype(v1::UINT8);

@@ -125,6 +125,8 @@ PixelType PixelTypeOf(DType dtype) {
       return PixelType::kFloat32;
     case DType::kBfloat16:
       return PixelType::kBfloat16;
+    case DType::kFloat16:
+      return PixelType::kFloat16;
     default:
       return PixelType::kUint8;
   }

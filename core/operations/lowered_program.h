@@ -83,8 +83,7 @@ struct LoweredProgram {
 };
 
 // `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size; it
-// is uint8 or float32, and dtype kUint8, kFloat32 or kBfloat16, or int64, and dtype kInt64 or
-// kInt32.
+// is uint8 or float32, and dtype kUint8 or a type of floats, or int64, and dtype kInt64 or kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
 // The form in which the fused passes write values of this type.

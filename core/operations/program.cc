@@ -11,6 +11,7 @@
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/canonical_nan.h"
+#include "core/numeric/float16.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/whole_image.h"
@@ -222,8 +223,8 @@ void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
     const float x = is_uint8 ? static_cast<float>(value.uint8s[i]) : CanonicalNan(value.floats[i]);
     if (dtype == DType::kFloat32) {
       std::memcpy(&out[i * sizeof(x)], &x, sizeof(x));
-    } else if (dtype == DType::kBfloat16) {
-      const uint16_t rounded = RoundToBf16(x);
+    } else if (IsFloat(dtype)) {
+      const uint16_t rounded = dtype == DType::kFloat16 ? RoundToFloat16(x) : RoundToBf16(x);
       std::memcpy(&out[i * sizeof(rounded)], &rounded, sizeof(rounded));
     } else {
       out[i] = RoundToUint8(x);

@@ -92,8 +92,8 @@ class Program {
 // The type of an output that names none: the one that its values have. REQUIRES: not kBytes.
 v1::DataType DataTypeOf(ElementType made);
 
-// Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated), kFloat32 or
-// kBfloat16, with CanonicalNan(). REQUIRES: `out` has the size that this takes.
+// Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated) or a type of
+// floats, with CanonicalNan(). REQUIRES: `out` has the size that this takes.
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
 
 // Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.

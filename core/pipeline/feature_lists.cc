@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/operations/program.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -37,6 +38,8 @@ void WriteFloats(absl::Span<const float> values, DType dtype, absl::Span<uint8_t
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == DType::kBfloat16) {
       Store(RoundToBf16(values[i]), i, out);
+    } else if (dtype == DType::kFloat16) {
+      Store(RoundToFloat16(values[i]), i, out);
     } else {
       Store(values[i], i, out);
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/image/image_size.h"
+#include "core/operations/data_type.h"
 #include "core/operations/program.h"
 #include "core/pipeline/spec_text.h"
 #include "core/status/status_macros.h"
@@ -81,8 +82,8 @@ absl::StatusOr<DType> DTypeOf(const v1::Output& output, Source source) {
     wanted = "INT64 or INT32";
     good = dtype == v1::INT64 || dtype == v1::INT32;
   } else if (source == Source::kFloatList) {
-    wanted = "FLOAT32 or BFLOAT16";
-    good = dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
+    wanted = kFloatNames;
+    good = IsFloat(dtype);
   } else {
     wanted = "UINT8";
     good = dtype == v1::UINT8;
@@ -158,6 +159,7 @@ FeatureKind DeclaredKind(const v1::Output& output) {
       return FeatureKind::kInt64;
     case v1::FLOAT32:
     case v1::BFLOAT16:
+    case v1::FLOAT16:
       return FeatureKind::kFloat;
     case v1::UINT8:
       return FeatureKind::kBytes;

@@ -9,6 +9,7 @@
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/canonical_nan.h"
+#include "core/numeric/float16.h"
 #include "core/status/check.h"
 #include "core/tensor/dtype.h"
 
@@ -25,32 +26,40 @@ using Run = std::array<float, kRun>;
 class Values {
  public:
   Values(const SliceTensor& tensor, uint8_t* slice)
-      : tensor_(tensor),
-        is_float_(tensor.spec.dtype == DType::kFloat32),
-        values_(slice + tensor.offset) {}
+      : tensor_(tensor), dtype_(tensor.spec.dtype), values_(slice + tensor.offset) {}
 
   // Elements [first, first + count) of the example in `slot`. REQUIRES: count <= kRun.
   void Load(int64_t slot, int64_t first, int64_t count, Run& out) const {
-    if (is_float_) {
+    if (dtype_ == DType::kFloat32) {
       Gather(slot, first, count, out.data());
       return;
     }
     const auto n = static_cast<size_t>(count);
-    std::array<uint16_t, kRun> bf16s;
-    Gather(slot, first, count, bf16s.data());
-    Bf16ToFloat(absl::MakeConstSpan(bf16s.data(), n), absl::MakeSpan(out.data(), n));
+    std::array<uint16_t, kRun> halves;
+    Gather(slot, first, count, halves.data());
+    const absl::Span<const uint16_t> from(halves.data(), n);
+    if (dtype_ == DType::kFloat16) {
+      Float16ToFloat(from, absl::MakeSpan(out.data(), n));
+    } else {
+      Bf16ToFloat(from, absl::MakeSpan(out.data(), n));
+    }
   }
 
   // Writes them, rounded to the tensor's type.
   void Store(int64_t slot, int64_t first, int64_t count, const float* in) const {
-    if (is_float_) {
+    if (dtype_ == DType::kFloat32) {
       Scatter(slot, first, count, in);
       return;
     }
     const auto n = static_cast<size_t>(count);
-    std::array<uint16_t, kRun> bf16s;
-    RoundToBf16(absl::MakeConstSpan(in, n), absl::MakeSpan(bf16s.data(), n));
-    Scatter(slot, first, count, bf16s.data());
+    std::array<uint16_t, kRun> halves;
+    const absl::Span<const float> from(in, n);
+    if (dtype_ == DType::kFloat16) {
+      RoundToFloat16(from, absl::MakeSpan(halves.data(), n));
+    } else {
+      RoundToBf16(from, absl::MakeSpan(halves.data(), n));
+    }
+    Scatter(slot, first, count, halves.data());
   }
 
  private:
@@ -88,7 +97,7 @@ class Values {
   }
 
   const SliceTensor& tensor_;
-  const bool is_float_;  // Else bfloat16.
+  const DType dtype_;
   uint8_t* const values_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/operations/data_type.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/tensor/dtype.h"
@@ -42,10 +43,10 @@ absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::strin
   for (int i = 0; i < spec.outputs_size(); ++i) {
     if (spec.outputs(i).name() != name) continue;
     const OutputPlan& output = outputs[static_cast<size_t>(i)];
-    if (output.dtype != DType::kFloat32 && output.dtype != DType::kBfloat16) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ", an output of ", DTypeName(output.dtype),
-                       "; want FLOAT32 or BFLOAT16 (labels by one_hot)"));
+    if (!IsFloat(output.dtype)) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ", an output of ",
+                                                     DTypeName(output.dtype), "; want ",
+                                                     kFloatNames, " (labels by one_hot)"));
     }
     if (output.layout != v1::NHWC && output.layout != v1::NCHW && output.layout != v1::HWCN) {
       return absl::InvalidArgumentError(absl::StrCat(what, ", an output of layout ",

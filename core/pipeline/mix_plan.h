@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// A tensor whose values, float32 or bfloat16, are mixed. The elements of an example, in the order
+// A tensor whose values, of a type of floats, are mixed. The elements of an example, in the order
 // of its pieces (SliceTensor::PiecesOf), are `rows` rows of `row_elements`.
 struct MixedTensor {
   int tensor = 0;  // Index into the layout's tensors.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
+#include "core/operations/data_type.h"
 #include "core/operations/program.h"
 #include "core/operations/program_runner.h"
 #include "core/pipeline/feature_schema.h"
@@ -142,11 +143,11 @@ absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& pl
     good = dtype == v1::INT64 || dtype == v1::INT32;
   } else if (plan.source == OutputPlan::Source::kFloatList && made == ElementType::kFloat32) {
     // Features are no pixels: what lies outside of 0 to 255 would be lost.
-    wanted = "FLOAT32 or BFLOAT16";
-    good = dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
+    wanted = std::string(kFloatNames);
+    good = IsFloat(dtype);
   } else {
-    wanted = "UINT8, FLOAT32 or BFLOAT16";
-    good = dtype == v1::UINT8 || dtype == v1::FLOAT32 || dtype == v1::BFLOAT16;
+    wanted = absl::StrCat("UINT8, ", kFloatNames);
+    good = dtype == v1::UINT8 || IsFloat(dtype);
   }
   if (!good) {
     return Refuse(output,

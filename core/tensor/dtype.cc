@@ -9,6 +9,7 @@ int64_t DTypeBytes(DType dtype) {
     case DType::kUint8:
       return 1;
     case DType::kBfloat16:
+    case DType::kFloat16:
       return 2;
     case DType::kInt32:
     case DType::kFloat32:
@@ -18,6 +19,10 @@ int64_t DTypeBytes(DType dtype) {
   }
   SYSTOLE_CHECK(false && "unknown DType");
   return 0;
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16;
 }
 
 absl::string_view DTypeName(DType dtype) {
@@ -32,6 +37,8 @@ absl::string_view DTypeName(DType dtype) {
       return "float32";
     case DType::kBfloat16:
       return "bfloat16";
+    case DType::kFloat16:
+      return "float16";
   }
   SYSTOLE_CHECK(false && "unknown DType");
   return "";

@@ -17,12 +17,16 @@ enum class DType : uint8_t {
   kInt64 = 3,
   kFloat32 = 4,
   kBfloat16 = 5,  // Upper half of a float32, rounded to nearest even.
+  kFloat16 = 6,   // IEEE 754 binary16, rounded to nearest even.
 };
 
 // Bytes of one element.
 int64_t DTypeBytes(DType dtype);
 
-// "uint8", "int32", "int64", "float32", "bfloat16".
+// Whether it is float32, bfloat16 or float16: what is computed in float32 goes out as one of these.
+bool IsFloat(DType dtype);
+
+// "uint8", "int32", "int64", "float32", "bfloat16", "float16".
 absl::string_view DTypeName(DType dtype);
 
 }  // namespace systole

@@ -18,6 +18,7 @@ static_assert(static_cast<int>(v1::INT32) == static_cast<int>(DType::kInt32));
 static_assert(static_cast<int>(v1::INT64) == static_cast<int>(DType::kInt64));
 static_assert(static_cast<int>(v1::FLOAT32) == static_cast<int>(DType::kFloat32));
 static_assert(static_cast<int>(v1::BFLOAT16) == static_cast<int>(DType::kBfloat16));
+static_assert(static_cast<int>(v1::FLOAT16) == static_cast<int>(DType::kFloat16));
 
 }  // namespace
 
@@ -39,7 +40,7 @@ absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response) {
   std::vector<SliceTensor> tensors;
   tensors.reserve(static_cast<size_t>(response.tensors_size()));
   for (const v1::TensorDescription& description : response.tensors()) {
-    if (description.dtype() < v1::UINT8 || description.dtype() > v1::BFLOAT16) {
+    if (description.dtype() < v1::UINT8 || description.dtype() > v1::FLOAT16) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", description.name(),
                                                      "' has the unknown type ",
                                                      static_cast<int>(description.dtype())));

@@ -25,6 +25,7 @@ ELEMENT_BYTES = {
     feed_pb2.INT64: 8,
     feed_pb2.FLOAT32: 4,
     feed_pb2.BFLOAT16: 2,
+    feed_pb2.FLOAT16: 2,
 }
 MAX_SLICE_BYTES = 1 << 30  # A wrong answer must not take all memory.
 STEPS_PER_CALL = 1024

@@ -202,6 +202,13 @@ bool IsInputDType(DType dtype) {
          std::end(kInputDTypes);
 }
 
+std::string InputDTypeNames() {
+  const absl::Span<const DType> all = kInputDTypes;
+  const auto append = [](std::string* out, DType dtype) { absl::StrAppend(out, DTypeName(dtype)); };
+  return absl::StrCat(absl::StrJoin(all.first(all.size() - 1), ", ", append), " or ",
+                      DTypeName(all.back()));
+}
+
 bool LayerPlan::needs_input_gradient() const {
   return std::any_of(inputs.begin(), inputs.end(), [](int64_t input) { return input >= 0; });
 }

@@ -24,8 +24,10 @@ struct Shape {
 };
 
 // The types that the values of a model's input may have in a feed.
-inline constexpr DType kInputDTypes[] = {DType::kBfloat16, DType::kFloat32, DType::kUint8};
+inline constexpr DType kInputDTypes[] = {DType::kBfloat16, DType::kFloat16, DType::kFloat32,
+                                         DType::kUint8};
 bool IsInputDType(DType dtype);
+std::string InputDTypeNames();  // "bfloat16, float16, float32 or uint8".
 
 // A window that moves over an image: convolutions and pools.
 struct Window {

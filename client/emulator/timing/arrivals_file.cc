@@ -24,6 +24,7 @@ constexpr int64_t kTimesInAMessage = 65536;
 // DType's numbers are the wire's, in files too.
 static_assert(static_cast<int>(v1::UINT8) == static_cast<int>(DType::kUint8));
 static_assert(static_cast<int>(v1::BFLOAT16) == static_cast<int>(DType::kBfloat16));
+static_assert(static_cast<int>(v1::FLOAT16) == static_cast<int>(DType::kFloat16));
 
 v1::Arrivals ToMessage(const Arrivals& arrivals) {
   v1::Arrivals message;
@@ -72,10 +73,10 @@ absl::StatusOr<Arrivals> FromMessage(const v1::Arrivals& message) {
           "recorded_by is ", static_cast<int>(message.recorded_by()), ", want DRAIN or PACED"));
   }
   for (const v1::ArrivalTensor& tensor : message.tensors()) {
-    if (tensor.dtype() < v1::UINT8 || tensor.dtype() > v1::BFLOAT16) {
+    if (tensor.dtype() < v1::UINT8 || tensor.dtype() > v1::FLOAT16) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", absl::CEscape(tensor.name().substr(0, 40)), "': dtype is ",
-                       static_cast<int>(tensor.dtype()), ", want UINT8 to BFLOAT16"));
+                       static_cast<int>(tensor.dtype()), ", want UINT8 to FLOAT16"));
     }
     arrivals.tensors.push_back({.name = tensor.name(),
                                 .dtype = static_cast<DType>(tensor.dtype()),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "client/emulator/model/optimizer.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/status/status_macros.h"
 
 namespace systole::emulator {
@@ -59,6 +60,10 @@ void Widen(const TensorView& image, int64_t at, int64_t n, float* out) {
     case DType::kBfloat16:
       Bf16ToFloat(span(reinterpret_cast<const uint16_t*>(image.data)),
                   absl::MakeSpan(out, static_cast<size_t>(n)));
+      break;
+    case DType::kFloat16:
+      Float16ToFloat(span(reinterpret_cast<const uint16_t*>(image.data)),
+                     absl::MakeSpan(out, static_cast<size_t>(n)));
       break;
     default: {
       const auto in = span(image.data);
@@ -130,8 +135,8 @@ absl::Status Trainer::CheckInputs(absl::Span<const CoreInputs> cores) const {
     SYSTOLE_RETURN_IF_ERROR(CheckVector("valid", core, inputs.valid, DType::kUint8, batch));
     if (!IsInputDType(inputs.image.dtype)) {
       return absl::InvalidArgumentError(absl::StrCat("core ", core, ": tensor 'image' is ",
-                                                     Describe(inputs.image),
-                                                     ", want float32, bfloat16 or uint8"));
+                                                     Describe(inputs.image), ", want ",
+                                                     InputDTypeNames()));
     }
     if (!IsBatchOf(inputs.image, batch, model_.input.size())) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -45,7 +45,7 @@ struct TrainerOptions {
 // One core's slice of one step. Dense, row-major; read during the call only.
 struct CoreInputs {
   // [per_core_batch, height, width, channels] (or any shape of per_core_batch first and as many
-  // elements); float32, bfloat16 or uint8 (0 .. 255). Times the model's input_scale.
+  // elements); one of kInputDTypes, uint8 as 0 .. 255. Times the model's input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
   TensorView label;

@@ -20,6 +20,7 @@ DTYPES = {
     "int64": np.dtype(np.int64),
     "float32": np.dtype(np.float32),
     "bfloat16": _BFLOAT16,
+    "float16": np.dtype(np.float16),
 }
 
 

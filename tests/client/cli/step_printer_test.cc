@@ -103,6 +103,8 @@ TEST(StepPrinterTest, ElementsOfEveryType) {
   EXPECT_EQ(Text(DType::kFloat32, std::numeric_limits<float>::infinity()), "inf");
   EXPECT_EQ(Text(DType::kBfloat16, uint16_t{0x3f80}), "1");
   EXPECT_EQ(Text(DType::kBfloat16, uint16_t{0xc040}), "-3");
+  EXPECT_EQ(Text(DType::kFloat16, uint16_t{0x3c00}), "1");
+  EXPECT_EQ(Text(DType::kFloat16, uint16_t{0xc200}), "-3");
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ TEST(TimingFlagsTest, AFeedThatTheModelCannotTakeIsRefused) {
       refusal(small),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("output 'image' gives examples of bfloat16[64,64,3], but model "
-                               "resnet50 takes [224,224,3] of bfloat16, float32 or uint8: change"),
+                               "resnet50 takes [224,224,3] of bfloat16, float16, float32 or "
+                               "uint8: change"),
                      HasSubstr("--image-output"))));
   ArrivalTensor labels = kImage;
   labels.dtype = DType::kInt64;

@@ -10,6 +10,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/checksum/crc32c.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -123,7 +124,7 @@ void ExpectFinished(v1::Layout layout, DType dtype, std::vector<int64_t> shape, 
   const std::string spec =
       std::string(kResized) + kRounded +
       "transforms { normalize { mean: [1, 2, 3] stddev: [5, 6, 7] } } dtype: " +
-      (dtype == DType::kFloat32 ? "FLOAT32" : "BFLOAT16") + " layout: " + v1::Layout_Name(layout);
+      v1::DataType_Name(static_cast<v1::DataType>(dtype)) + " layout: " + v1::Layout_Name(layout);
   const auto finished = ShapeOf(dtype, shape, batch_axis);
   const auto finisher = StepFinisher::Create(SpecOfX(spec), finished);
   ASSERT_NE(finisher, nullptr);
@@ -172,7 +173,8 @@ void ExpectFinished(v1::Layout layout, DType dtype, std::vector<int64_t> shape, 
       if (dtype == DType::kFloat32) {
         ASSERT_EQ(std::memcmp(at, &value, 4), 0) << i;
       } else {
-        const uint16_t rounded = RoundToBf16(value);
+        const uint16_t rounded =
+            dtype == DType::kFloat16 ? RoundToFloat16(value) : RoundToBf16(value);
         ASSERT_EQ(std::memcmp(at, &rounded, 2), 0) << i;
       }
     }
@@ -186,7 +188,7 @@ void ExpectFinished(v1::Layout layout, DType dtype, std::vector<int64_t> shape, 
 }
 
 TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
-  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
     ExpectFinished(v1::NHWC, dtype, {5, 4, 6, 3}, 0, 3);
     ExpectFinished(v1::NCHW, dtype, {5, 3, 4, 6}, 0, 1);
     ExpectFinished(v1::NCHW, dtype, {2, 3, 32, 32}, 0, 1);  // Runs beyond the longest pattern.

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "client/feed/step.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/numeric/normalise.h"
 #include "core/status/check.h"
 #include "google/protobuf/text_format.h"
@@ -54,6 +55,8 @@ inline void PutValue(DType dtype, double value, uint8_t* at) {
       return put(static_cast<float>(value));
     case DType::kBfloat16:
       return put(RoundToBf16(static_cast<float>(value)));
+    case DType::kFloat16:
+      return put(RoundToFloat16(static_cast<float>(value)));
   }
 }
 

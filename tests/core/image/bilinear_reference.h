@@ -14,6 +14,7 @@
 #include "core/image/bilinear_resizer.h"
 #include "core/image/crop.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 
 namespace systole {
 
@@ -57,9 +58,10 @@ inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels,
             ReferenceLerp(top, bottom, ty) * options.scale[options.scale.size() == 1 ? 0 : c];
         const float value = scaled + options.bias[options.bias.size() == 1 ? 0 : c];
         const uint8_t u8 = RoundToUint8(value);
-        const uint16_t bf16 = RoundToBf16(value);
+        const uint16_t half =
+            options.type == PixelType::kFloat16 ? RoundToFloat16(value) : RoundToBf16(value);
         const void* from = value_bytes == 1   ? static_cast<const void*>(&u8)
-                           : value_bytes == 2 ? static_cast<const void*>(&bf16)
+                           : value_bytes == 2 ? static_cast<const void*>(&half)
                                               : static_cast<const void*>(&value);
         std::memcpy(out.data() + at, from, value_bytes);
         at += value_bytes;

@@ -112,7 +112,7 @@ TEST(BilinearResizerTest, EveryTargetEqualsTheReferenceByteForByte) {
         const std::vector<uint8_t> pixels =
             Noise(size_t{1} * shape.in_height * shape.in_width * channels, shape.in_width);
         for (const PixelType type :
-             {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+             {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16, PixelType::kFloat16}) {
           BilinearResizerOptions options = {.height = shape.out_height,
                                             .width = shape.out_width,
                                             .channels = channels,

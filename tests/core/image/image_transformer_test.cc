@@ -44,7 +44,8 @@ TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    for (const PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+    for (const PixelType type :
+         {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16, PixelType::kFloat16}) {
       ImageTransformerOptions options = {.output = Imagenet(24, type)};
       if (type == PixelType::kUint8) options.output.scale = options.output.bias = {1.0f};
       ImageTransformer transformer = MakeTransformer(options);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +23,9 @@ using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
+constexpr PixelType kTypes[] = {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16,
+                                PixelType::kFloat16};
+
 // The definition, one value at a time.
 std::vector<uint8_t> Reference(const std::vector<float>& in, int channels,
                                const std::vector<float>& scale, const std::vector<float>& bias,
@@ -31,10 +35,10 @@ std::vector<uint8_t> Reference(const std::vector<float>& in, int channels,
     const volatile float product = in[i] * scale[i % channels % scale.size()];
     const float value = product + bias[i % channels % bias.size()];
     const uint8_t u8 = RoundToUint8(value);
-    const uint16_t bf16 = RoundToBf16(value);
+    const uint16_t half = type == PixelType::kFloat16 ? RoundToFloat16(value) : RoundToBf16(value);
     const void* from = type == PixelType::kUint8     ? static_cast<const void*>(&u8)
                        : type == PixelType::kFloat32 ? static_cast<const void*>(&value)
-                                                     : static_cast<const void*>(&bf16);
+                                                     : static_cast<const void*>(&half);
     std::memcpy(out.data() + i * PixelTypeBytes(type), from, PixelTypeBytes(type));
   }
   return out;
@@ -103,7 +107,7 @@ TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
           floats.push_back(static_cast<float>(i) * 123.456f - 300.0f);
         }
         if (!floats.empty()) floats[0] = kNan;
-        for (PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+        for (PixelType type : kTypes) {
           for (const bool one_bias : {false, true}) {
             const std::vector<float> b = one_bias ? std::vector<float>{0.25f} : bias;
             std::vector<uint8_t> out(bytes.size() * PixelTypeBytes(type));
@@ -155,7 +159,7 @@ TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
         }
         for (size_t i = 0; i < place.size(); ++i) in.push_back(static_cast<uint8_t>(i * 37));
         for (const size_t at : place) as_floats.push_back(in[at]);
-        for (PixelType type : {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16}) {
+        for (PixelType type : kTypes) {
           const size_t bytes = PixelTypeBytes(type);
           const auto first = [channels](const std::vector<float>& factor) {
             return std::vector<float>(factor.begin(), factor.begin() + channels);

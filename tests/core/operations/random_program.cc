@@ -395,6 +395,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   }
   if (kind > 0) ReplaceDecode(bytes, pixels, height, width, channels, drawn);
   if (kind > 0 && bytes.Below(3) == 0) InsertCache(bytes, output);
+  if (output.dtype() == v1::BFLOAT16 && bytes.Below(2) == 1) output.set_dtype(v1::FLOAT16);
   return drawn;
 }
 

@@ -193,7 +193,7 @@ TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
   refuses(spec, "output 'a': layout is 7, want NHWC, NCHW, HWCN or HWCN_TILED");
   spec = good;
   spec.mutable_outputs(0)->set_dtype(static_cast<v1::DataType>(8));
-  refuses(spec, "dtype is 8, want UINT8, FLOAT32 or BFLOAT16");
+  refuses(spec, "dtype is 8, want UINT8, FLOAT32, BFLOAT16 or FLOAT16");
   spec = good;
   spec.mutable_outputs(0)->mutable_transforms(0)->mutable_decode_jpeg()->set_dct(
       static_cast<v1::DecodeJpeg::Dct>(3));
@@ -265,14 +265,14 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
   RefusesOutput("name: 'a' feature: 'recordid' dtype: INT64", "did you mean 'record_id'?");
   RefusesOutput("name: 'a\\n' feature: 'label' dtype: INT64", "output 'a\\n': name: want");
   RefusesOutput("name: 'a' feature: 'label' dtype: UINT8", "dtype is UINT8, want INT64 or INT32");
-  RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32 or BFLOAT16");
+  RefusesOutput("name: 'a' feature: 'weight' dtype: INT64", "want FLOAT32, BFLOAT16 or FLOAT16");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8",
                 "begin with decode_jpeg, decode_png, decode_image or decode_raw");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 transforms { decode_raw {} }", "shape: 784");
   RefusesOutput("name: 'a' feature: 'raw' dtype: UINT8 shape: [-1] transforms { decode_raw {} }",
                 "dimension of -1");
   RefusesOutput("name: 'a' feature: 'raw' dtype: INT64 shape: 12 transforms { decode_raw {} }",
-                "want UINT8, FLOAT32 or BFLOAT16");
+                "want UINT8, FLOAT32, BFLOAT16 or FLOAT16");
   RefusesOutput("name: 'a' feature: 'record_id' shape: 1 dtype: INT64", "record_id is a scalar");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 layout: NCHW", "layout is NCHW");
   RefusesOutput("name: 'a' feature: 'path' shape: 3 dtype: BFLOAT16 layout: HWCN_TILED",
@@ -400,7 +400,7 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
       "name: 'a' feature: 'label' dtype: FLOAT32 transforms { label_map { keys: 1 values: 2 } }",
       "dtype is FLOAT32, want INT64 or INT32");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { one_hot { depth: 2 } }",
-                "dtype is INT64, want UINT8, FLOAT32 or BFLOAT16");
+                "dtype is INT64, want UINT8, FLOAT32, BFLOAT16 or FLOAT16");
   RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { one_hot { depth: 2 } }",
                 "wants an int64 feature, but gets float32");
   RefusesOutput(

@@ -19,6 +19,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
+#include "core/numeric/float16.h"
 #include "core/pipeline/step_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -123,6 +124,10 @@ Example Read(const SliceTensor& tensor, const v1::Output& output, bool image, in
                    uint16_t half = 0;
                    std::memcpy(&half, place, sizeof(half));
                    example.At(y, x, c) = Bf16ToFloat(half);
+                 } else if (tensor.spec.dtype == DType::kFloat16) {
+                   uint16_t half = 0;
+                   std::memcpy(&half, place, sizeof(half));
+                   example.At(y, x, c) = Float16ToFloat(half);
                  } else {
                    std::memcpy(&example.At(y, x, c), place, sizeof(float));
                  }
@@ -138,6 +143,9 @@ void Write(const SliceTensor& tensor, const v1::Output& output, bool image, Exam
                  const float value = example.At(y, x, c);
                  if (tensor.spec.dtype == DType::kBfloat16) {
                    const uint16_t half = RoundToBf16(value);
+                   std::memcpy(place, &half, sizeof(half));
+                 } else if (tensor.spec.dtype == DType::kFloat16) {
+                   const uint16_t half = RoundToFloat16(value);
                    std::memcpy(place, &half, sizeof(half));
                  } else {
                    std::memcpy(place, &value, sizeof(value));
@@ -316,7 +324,8 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
     v1::FeedSpec spec = MixSpec(numbers, mix, 4 + below(8), 4 + below(8));
     for (int output = 0; output < 3; ++output) {
       spec.mutable_outputs(output)->set_layout(static_cast<v1::Layout>(below(3)));
-      spec.mutable_outputs(output)->set_dtype(below(2) == 0 ? v1::FLOAT32 : v1::BFLOAT16);
+      constexpr v1::DataType kTypes[] = {v1::FLOAT32, v1::BFLOAT16, v1::FLOAT16};
+      spec.mutable_outputs(output)->set_dtype(kTypes[below(3)]);
     }
     const auto dataset = OpenTestDataset(ShardsWithDamage(records, damaged));
     const Plan unmixed = MakePlan(Unmixed(spec), dataset);

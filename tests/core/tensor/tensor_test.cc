@@ -26,6 +26,7 @@ TEST(TensorSpecTest, AScalarHasOneElement) {
 TEST(TensorSpecTest, EveryTypeHasItsWidthAndName) {
   EXPECT_EQ(DTypeBytes(DType::kUint8), 1);
   EXPECT_EQ(DTypeBytes(DType::kBfloat16), 2);
+  EXPECT_EQ(DTypeBytes(DType::kFloat16), 2);
   EXPECT_EQ(DTypeBytes(DType::kInt32), 4);
   EXPECT_EQ(DTypeBytes(DType::kFloat32), 4);
   EXPECT_EQ(DTypeBytes(DType::kInt64), 8);
@@ -33,6 +34,7 @@ TEST(TensorSpecTest, EveryTypeHasItsWidthAndName) {
   EXPECT_EQ(DTypeName(DType::kInt32), "int32");
   EXPECT_EQ(DTypeName(DType::kInt64), "int64");
   EXPECT_EQ(DTypeName(DType::kFloat32), "float32");
+  EXPECT_EQ(DTypeName(DType::kFloat16), "float16");
 }
 
 TEST(TensorViewTest, ReadsElementsInPlace) {

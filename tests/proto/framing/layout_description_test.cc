@@ -50,8 +50,8 @@ TEST(ElementSpecTest, DescriptionsThatCannotBeAreRefused) {
   } kCases[] = {
       {"at least one tensor", [](R& r) { r.clear_tensors(); }},
       {"unknown type 0", [](R& r) { r.mutable_tensors(1)->set_dtype(v1::DATA_TYPE_UNSPECIFIED); }},
-      {"unknown type 6",
-       [](R& r) { r.mutable_tensors(1)->set_dtype(static_cast<v1::DataType>(6)); }},
+      {"unknown type 7",
+       [](R& r) { r.mutable_tensors(1)->set_dtype(static_cast<v1::DataType>(7)); }},
       {"unknown type -1",
        [](R& r) { r.mutable_tensors(1)->set_dtype(static_cast<v1::DataType>(-1)); }},
       {"not in the order of names", [](R& r) { r.mutable_tensors()->SwapElements(0, 1); }},

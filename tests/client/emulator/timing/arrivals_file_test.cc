@@ -161,8 +161,8 @@ TEST(ArrivalsFileTest, AFieldThatCannotBeIsNamed) {
   refused(kInvalid, "recorded_by is 0, want DRAIN or PACED",
           [](auto& a) { a.clear_recorded_by(); });
   refused(kInvalid, "dtype is 0", [](auto& a) { a.mutable_tensors(0)->clear_dtype(); });
-  refused(kInvalid, "dtype is 6",
-          [](auto& a) { a.mutable_tensors(0)->set_dtype(static_cast<v1::DataType>(6)); });
+  refused(kInvalid, "dtype is 7",
+          [](auto& a) { a.mutable_tensors(0)->set_dtype(static_cast<v1::DataType>(7)); });
   refused(kInvalid, "0 tensors", [](auto& a) { a.clear_tensors(); });
   refused(kInvalid, "num_cores is -1", [](auto& a) { a.set_num_cores(-1); });
   refused(kInvalid, "steps is -1", [](auto& a) { a.set_steps(-1); });

@@ -352,7 +352,7 @@ TEST(TrainerTest, InputsThatDoNotFitAreRefusedByCoreAndTensor) {
   bad = good;
   bad[1].image.dtype = DType::kInt32;
   expect_refused(bad, AllOf(HasSubstr("core 1: tensor 'image' is int32[3,12]"),
-                            HasSubstr("float32, bfloat16 or uint8")));
+                            HasSubstr("bfloat16, float16, float32 or uint8")));
   for (const auto* shape : {&wide_image, &flat_image, &huge, &negative, &short_vector}) {
     bad = good;
     bad[1].image.shape = *shape;

@@ -16,7 +16,11 @@ from systole._array import memory_of
 
 @pytest.fixture
 def feed(shards, write_spec):
-    outputs = image("image", "BFLOAT16", "NHWC") + image("bytes", "UINT8", "NCHW")
+    outputs = (
+        image("image", "BFLOAT16", "NHWC")
+        + image("half", "FLOAT16", "NHWC")
+        + image("bytes", "UINT8", "NCHW")
+    )
     with systole.LocalFeed(
         shards, write_spec(spec_text(outputs, more="epochs: 0 tail: PAD")), threads=2
     ) as feed:
@@ -25,16 +29,17 @@ def feed(shards, write_spec):
 
 def test_a_batch_is_a_mapping_of_arrays_over_all_cores(feed):
     batch = next(feed)
-    assert sorted(batch) == ["bytes", "id", "image", "label", "valid"]
+    assert sorted(batch) == ["bytes", "half", "id", "image", "label", "valid"]
     assert batch["image"].shape == (16, 40, 32, 3)
     assert batch["image"].dtype == ml_dtypes.bfloat16
+    assert batch["half"].dtype == np.float16
     assert batch["bytes"].shape == (16, 3, 40, 32)
     assert batch["bytes"].dtype == np.uint8
     assert batch["label"].dtype == np.int32
     assert batch["id"].dtype == np.int64
     assert batch["valid"].tolist() == [1] * 16
     assert (batch.step, batch.epoch, batch.cores) == (0, 0, (0, 4))
-    with pytest.raises(KeyError, match="has bytes, id"):
+    with pytest.raises(KeyError, match="has bytes, half, id"):
         batch["nothing"]
 
 
@@ -108,10 +113,10 @@ def test_numpy_takes_them_by_dlpack(feed):
         assert (taken == batch[name]).all()
 
 
-def test_jax_takes_them_by_dlpack_bfloat16_too(feed):
+def test_jax_takes_them_by_dlpack_halves_too(feed):
     jax = pytest.importorskip("jax")
     batch = next(feed)
-    for name in ("image", "bytes", "label"):
+    for name in ("image", "half", "bytes", "label"):
         taken = jax.dlpack.from_dlpack(batch[name])
         assert str(taken.dtype) == str(batch[name].dtype)
         assert np.asarray(taken).tobytes() == batch[name].tobytes()
@@ -195,7 +200,7 @@ def test_batches_outlive_their_feed(server, write_spec):
 def test_a_batch_is_shown_as_a_page(feed, tmp_path):
     page = feed.show(4)
     assert feed.step == 0
-    assert page.count("<img") == 8  # Two images an example.
+    assert page.count("<img") == 12  # Three images an example.
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == str(page)
     assert page._repr_html_().startswith("<iframe srcdoc=")

@@ -14,11 +14,13 @@ from conftest import image, python, spec_text
 
 OUTPUTS = (
     image("half", "BFLOAT16", "NHWC")
+    + image("ieee", "FLOAT16", "NHWC")
     + image("whole", "FLOAT32", "NCHW")
     + image("bytes", "UINT8", "NCHW")
 )
 DTYPES = {
     "half": (torch.bfloat16, ml_dtypes.bfloat16),
+    "ieee": (torch.float16, np.float16),
     "whole": (torch.float32, np.float32),
     "bytes": (torch.uint8, np.uint8),
     "label": (torch.int32, np.int32),

@@ -1,0 +1,22 @@
+// What a spec's DataType stands for.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
+#define SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
+
+#include "absl/strings/string_view.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Whether it is a type of floats; computed values go out as one of these.
+inline bool IsFloat(v1::DataType dtype) {
+  return dtype == v1::FLOAT32 || dtype == v1::BFLOAT16 || dtype == v1::FLOAT16;
+}
+
+// The types of floats, for errors.
+inline constexpr absl::string_view kFloatNames = "FLOAT32, BFLOAT16 or FLOAT16";
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
