@@ -150,11 +150,12 @@ void BM_CachedExample(benchmark::State& state) {
 BENCHMARK(BM_CachedExample)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 // An epoch of the feed on one thread.
-Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan, int64_t epoch) {
+Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
+                const std::shared_ptr<ValueCache>& cache, int64_t epoch) {
   const int64_t steps = plan->order().steps_per_epoch();
   return Measure(static_cast<double>(steps * kGlobalBatch), [&] {
     absl::StatusOr<std::unique_ptr<StepStream>> stream =
-        engine.Open(plan, {.first_step = epoch * steps, .count = steps});
+        engine.Open(plan, {.first_step = epoch * steps, .count = steps}, {}, "", cache);
     SYSTOLE_CHECK(stream.ok());
     for (int64_t i = 0; i < steps; ++i) {
       const StepStream::Result slice = (*stream)->Next();
@@ -167,22 +168,21 @@ void BM_CachedFeed(benchmark::State& state) {
   const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
   const int64_t all_bytes =
       Photographs()->num_records() * (int64_t{kPhotographHeight} * kPhotographWidth * 3 + 1024);
-  const auto engine_with = [&](int64_t bytes) {
-    absl::StatusOr<std::unique_ptr<ValueCache>> cache = ValueCache::Create({.memory_bytes = bytes});
-    SYSTOLE_CHECK(cache.ok());
-    auto engine =
-        std::make_unique<StepEngine>(StepEngineOptions{.threads = 1, .cache = *std::move(cache)});
-    RunEpoch(*engine, plan, 0);
-    return engine;
+  StepEngine engine({.threads = 1});
+  const auto filled = [&](int64_t bytes) -> std::shared_ptr<ValueCache> {
+    absl::StatusOr<std::unique_ptr<ValueCache>> made = ValueCache::Create({.memory_bytes = bytes});
+    SYSTOLE_CHECK(made.ok());
+    std::shared_ptr<ValueCache> cache = *std::move(made);
+    RunEpoch(engine, plan, cache, 0);
+    return cache;
   };
-  StepEngine none({.threads = 1});
-  const std::unique_ptr<StepEngine> all = engine_with(all_bytes);
-  const std::unique_ptr<StepEngine> tenth = engine_with(all_bytes / 10);
+  const std::shared_ptr<ValueCache> all = filled(all_bytes);
+  const std::shared_ptr<ValueCache> tenth = filled(all_bytes / 10);
   int64_t epoch = 1;
   for (auto _ : state) {
-    const auto samples = TakeTurns({[&] { return RunEpoch(none, plan, epoch++); },
-                                    [&] { return RunEpoch(*all, plan, epoch++); },
-                                    [&] { return RunEpoch(*tenth, plan, epoch++); }});
+    const auto samples = TakeTurns({[&] { return RunEpoch(engine, plan, nullptr, epoch++); },
+                                    [&] { return RunEpoch(engine, plan, all, epoch++); },
+                                    [&] { return RunEpoch(engine, plan, tenth, epoch++); }});
     ReportRow(state, "all_kept",
               {.figure = "feed of random crops, one thread, every image in the cache",
                .ceiling = "the same without a cache",

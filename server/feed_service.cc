@@ -384,8 +384,7 @@ absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& res
   response.set_threads(stats.threads);
   response.set_threads_stuck(stats.threads_stuck);
   response.set_reads_timed_out(stats.reads_timed_out);
-  if (options_.engine.cache != nullptr)
-    DescribeCache(*options_.engine.cache, response.mutable_cache());
+  if (options_.cache != nullptr) DescribeCache(*options_.cache, response.mutable_cache());
   response.set_cpu_seconds(CpuSeconds());
   response.set_cpus(UsableProcessors());
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
@@ -456,7 +455,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
   if (slots.session != nullptr) {
     memory = {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes};
   }
-  return engine_.Open(std::move(plan), range, memory, std::move(peer));
+  return engine_.Open(std::move(plan), range, memory, std::move(peer), options_.cache);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(

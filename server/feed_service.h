@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/log/event_log.h"
@@ -40,6 +41,8 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
+  // Where feeds keep what their transforms `cache` ask for. Null: nowhere.
+  std::shared_ptr<ValueCache> cache = nullptr;
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.
   int max_streams = 256;

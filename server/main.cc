@@ -229,7 +229,7 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   const auto budget = static_cast<int64_t>(flags.memory_budget);
   options.service.engine.memory_budget_bytes = budget - budget / 4;
   options.service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
-  options.service.engine.cache = cache;
+  options.service.cache = cache;
   options.service.stalled_stream_timeout = absl::Seconds(flags.stalled_stream_timeout_s);
   options.service.access = std::move(access);
   options.service.events = &events;

@@ -64,7 +64,7 @@ bool IsDamage(const absl::Status& status) {
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     const std::shared_ptr<const FeedPlan>& plan) {
   for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
-    if (it->plan.lock() != plan) continue;
+    if (it->cache != cache_ || it->plan.lock() != plan) continue;
     if (!NeedScratch(ScratchUse::kPlan, PlanBytes(it->bytes, 0))) return InterruptedError();
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
@@ -75,8 +75,10 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
                            ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b,
                            ExampleFiller::Create(*plan, lanes_[1].decoders, cache_));
-  PlanScratch scratch = {
-      .plan = plan, .bytes = bytes, .makings = {Making(std::move(a)), Making(std::move(b))}};
+  PlanScratch scratch = {.plan = plan,
+                         .cache = cache_,
+                         .bytes = bytes,
+                         .makings = {Making(std::move(a)), Making(std::move(b))}};
   scratches_.push_front(std::move(scratch));
   return &scratches_.front();
 }

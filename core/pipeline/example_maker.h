@@ -36,10 +36,12 @@ namespace systole {
 
 class ExampleMaker {
  public:
-  // `cache` is where outputs keep what they ask for; null: nowhere. In `scratch` the memory counts
-  // that it holds; null: nowhere. Both must outlive the maker.
-  explicit ExampleMaker(ValueCache* cache = nullptr, ScratchAccount* scratch = nullptr)
-      : cache_(cache), scratch_(scratch) {}
+  // In `scratch` the memory counts that the maker holds; null: nowhere. It must outlive the maker.
+  explicit ExampleMaker(ScratchAccount* scratch = nullptr) : scratch_(scratch) {}
+
+  // From now on outputs keep in `cache` what they ask for; null, as at first: nowhere. It must
+  // outlive the calls of Make() up to the next KeepIn().
+  void KeepIn(ValueCache* cache) { cache_ = cache; }
 
   // Works at `run`, examples of (step, core): writes them, `valid` included, into `slice`, a block
   // of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records of a
@@ -94,6 +96,7 @@ class ExampleMaker {
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
+    const ValueCache* cache = nullptr;  // Where its makings keep something. Only compared.
     ScratchBytes bytes;
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
@@ -129,7 +132,7 @@ class ExampleMaker {
   // A copy of `payload` in the lane. False: the thread was interrupted.
   bool CopyPayload(absl::string_view payload, Lane& lane);
 
-  // The scratch of `plan`, made at first use. Of many, the least recently used is freed.
+  // The scratch of `plan` and cache_, made at first use. Of many, the least recently used is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload was read, or handles the error of the read. It
@@ -144,7 +147,7 @@ class ExampleMaker {
   // Marks the example valid. If `status` is an error, does with it what the spec says.
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
-  ValueCache* cache_;
+  ValueCache* cache_ = nullptr;
   ScratchAccount* scratch_;
   std::atomic<int64_t> reading_ = -1;
   std::vector<Place> places_;           // Of one call, by slot.

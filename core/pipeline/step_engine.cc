@@ -1,6 +1,7 @@
 #include "core/pipeline/step_engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -57,7 +58,6 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
                     .max_sealed_slices = options.max_sealed_slices,
                     .share_slices = true,
                     .turn = absl::ToDoubleNanoseconds(kTurn)}),
-        cache_(options.cache),
         scratch_(ScratchCapacity(options)),
         read_timeout_(options.read_timeout),
         max_threads_(MaxThreads(options)),
@@ -91,10 +91,11 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       MutexLock lock(mu_);
       delivery = scheduler_.Next(*stream);
       if (!delivery.has_value()) {
-        scheduler_.Wait(*stream, [self = shared_from_this(), stream,
-                                  done = std::move(done)](Delivery delivery) mutable {
+        auto waiter = [self = shared_from_this(), stream,
+                       done = std::move(done)](Delivery delivery) mutable {
           done(self->ResultOf(stream, std::move(delivery)));
-        });
+        };
+        if (scheduler_.Wait(*stream, std::move(waiter))) Wake();
         return;
       }
       Wake();
@@ -159,12 +160,12 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   // What one thread does: makes examples for whoever goes first, until the engine stops.
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     ScratchAccount scratch(scratch_);
-    ExampleMaker maker(cache_.get(), &scratch);
+    ExampleMaker maker(&scratch);
     Worker& worker = Introduce(index, maker, scratch);
     StepScheduler::Work work = Wait(index);
     while (!work.empty()) {
       Tell(std::move(work.answer));
-      const std::optional<StepScheduler::Task> task = std::move(work.task);
+      std::optional<StepScheduler::Task> task = std::move(work.task);
       work = {};
       if (task.has_value()) {
         const absl::Duration begin = clock_();
@@ -187,6 +188,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
         }
         TellAll(std::move(answers));
       }
+      task.reset();  // A thread that waits holds nothing of a feed.
       if (work.empty()) work = Wait(index);
     }
   }
@@ -202,6 +204,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
             ExampleRun& run) const {
     const InterruptScope scope(task.unwanted());
     const absl::Duration cpu_begin = OwnCpuTime();
+    maker.KeepIn(task.cache());
     return maker.Make(task.plan(), task.step(), task.core(), run, task.data(), [&] {
       return clock_() - begin >= kTurn && OwnCpuTime() - cpu_begin >= kTurn;
     });
@@ -430,11 +433,22 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     if (!delivery->has_value()) return std::optional<SlicePtr>();
     std::shared_ptr<SharedSlice> made = **std::move(delivery);
     const PendingSlice& slice = *made;
-    return std::optional<SlicePtr>(
-        std::make_shared<CoreSlice>(stream->plan(), slice.step(), slice.core(), slice.buffer(),
-                                    [self = shared_from_this(), stream, made = std::move(made)] {
-                                      self->GiveBack(*stream, made);
-                                    }));
+    std::function<void()> release;
+    if (stream->memory().gives_away) {
+      // The consumer may keep it longer than the stream, and what that holds.
+      release = [self = shared_from_this(), made = std::move(made)] { self->TakeBack(*made); };
+    } else {
+      release = [self = shared_from_this(), stream, made = std::move(made)] {
+        self->GiveBack(*stream, made);
+      };
+    }
+    return std::optional<SlicePtr>(std::make_shared<CoreSlice>(
+        stream->plan(), slice.step(), slice.core(), slice.buffer(), std::move(release)));
+  }
+
+  void TakeBack(SharedSlice& slice) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    scheduler_.TakeBack(slice);
   }
 
   void GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice)
@@ -452,7 +466,6 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   mutable Mutex mu_;
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  const std::shared_ptr<ValueCache> cache_;
   SharedScratch scratch_;
   const absl::Duration read_timeout_;
   const int max_threads_;
@@ -502,10 +515,11 @@ StepEngine::~StepEngine() { engine_->Stop(); }
 absl::StatusOr<std::unique_ptr<StepStream>> StepEngine::Open(std::shared_ptr<const FeedPlan> plan,
                                                              const StepRange& range,
                                                              const StreamMemory& memory,
-                                                             std::string peer) {
+                                                             std::string peer,
+                                                             std::shared_ptr<ValueCache> cache) {
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t num_slices, CountSlices(*plan, range));
   auto stream = std::make_shared<ScheduledStream>(std::move(plan), range, memory, num_slices,
-                                                  std::move(peer));
+                                                  std::move(peer), std::move(cache));
   SYSTOLE_RETURN_IF_ERROR(engine_->Add(stream));
   return absl::WrapUnique(new StepStream(engine_, std::move(stream)));
 }

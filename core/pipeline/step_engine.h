@@ -62,8 +62,6 @@ struct StepEngineOptions {
   // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
   // descriptor here and a mapping at every client that has had it. Others lie in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
-  // Where feeds keep what their transforms `cache` ask for. Null: nowhere.
-  std::shared_ptr<ValueCache> cache = nullptr;
 };
 
 class ScheduledStream;
@@ -113,13 +111,15 @@ class StepEngine {
   StepEngine& operator=(const StepEngine&) = delete;
 
   // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` its
-  // part.
+  // part. In `cache` is kept what transforms `cache` ask for; null: nowhere. It is held until the
+  // stream is gone and no thread works for it; slices do not hold it.
   //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range,
                                                    const StreamMemory& memory = {},
-                                                   std::string peer = "");
+                                                   std::string peer = "",
+                                                   std::shared_ptr<ValueCache> cache = nullptr);
 
   struct Stats {
     int64_t examples_made = 0;

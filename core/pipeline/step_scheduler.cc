@@ -30,12 +30,14 @@ constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 }  // namespace
 
 ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
-                                 const StreamMemory& memory, int64_t num_slices, std::string peer)
+                                 const StreamMemory& memory, int64_t num_slices, std::string peer,
+                                 std::shared_ptr<ValueCache> cache)
     : plan_(std::move(plan)),
       range_(range),
       memory_(memory),
       num_slices_(num_slices),
       peer_(std::move(peer)),
+      cache_(std::move(cache)),
       cost_bytes_(plan_->layout().slice_bytes() + kSliceOverheadBytes),
       task_size_(TaskSizeOf(*plan_)) {}
 
@@ -214,17 +216,15 @@ std::optional<Delivery> StepScheduler::Next(ScheduledStream& stream) {
   return Delivery(std::move(made));
 }
 
-void StepScheduler::Wait(ScheduledStream& stream, DeliveryWaiter waiter) {
+bool StepScheduler::Wait(ScheduledStream& stream, DeliveryWaiter waiter) {
   SYSTOLE_CHECK(stream.waiter_ == nullptr);
   stream.waiter_ = std::move(waiter);
+  stream.gave_way_ = false;
+  return IsEmptyHanded(stream);
 }
 
 StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream,
                                               const std::shared_ptr<SharedSlice>& slice) {
-  if (stream.memory_.gives_away) {
-    buffers_.TakeBack(slice->TakeBuffer());
-    return {};
-  }
   Leave(stream, slice);
   return AnswerOf(stream);
 }
@@ -261,7 +261,7 @@ bool StepScheduler::HasMore(const ScheduledStream& stream) {
 
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
   if (!stream.ended_.ok() || !stream.failed_.ok()) return false;
-  if (stream.next_to_begin_ >= stream.num_slices_) return false;
+  if (stream.next_to_begin_ >= stream.num_slices_ || stream.gave_way_) return false;
   // Two steps ahead, or enough to keep every thread busy, is as much as ever helps.
   const int64_t two_steps = int64_t{2} * stream.range_.num_cores();
   const int64_t ahead = std::max(std::min(two_steps, kMaxSlicesOfTwoSteps), int64_t{4} * threads_);
@@ -271,7 +271,8 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
 
 int64_t StepScheduler::ShareBytes(const ScheduledStream& stream) const {
   const int64_t parts = clock_.peers() * stream.account_.peer_streams();
-  return buffers_.budget_bytes() / std::max(kMinBudgetParts, parts);
+  return std::min(stream.memory_.ahead_bytes,
+                  buffers_.budget_bytes() / std::max(kMinBudgetParts, parts));
 }
 
 int64_t StepScheduler::HeldBytes(const ScheduledStream& stream) {
@@ -280,6 +281,14 @@ int64_t StepScheduler::HeldBytes(const ScheduledStream& stream) {
 
 bool StepScheduler::HasRoom(const ScheduledStream& stream) const {
   return buffers_.used_bytes() - kept_bytes_ + stream.cost_bytes_ <= buffers_.budget_bytes();
+}
+
+bool StepScheduler::IsEmptyHanded(const ScheduledStream& stream) {
+  return stream.held_slices_ == 0 && (!stream.memory_.gives_away || stream.waiter_ != nullptr);
+}
+
+bool StepScheduler::GivesWay(const ScheduledStream& stream, const ScheduledStream& starved) {
+  return stream.memory_.gives_away && stream.waiter_ == nullptr && starved.memory_.gives_away;
 }
 
 bool StepScheduler::WindowIsFull(const ScheduledStream& stream) {
@@ -327,7 +336,7 @@ StepScheduler::Choice StepScheduler::Choose(bool beside) {
       const bool may_begin = !has_more && MayBegin(*stream);
       if (has_more) {
         prefer(stream, first);
-      } else if (may_begin && stream->held_slices_ > 0) {
+      } else if (may_begin && !IsEmptyHanded(*stream)) {
         prefer(stream, holder);
         if (HeldBytes(*stream) + stream->cost_bytes_ <= ShareBytes(*stream) / 2) {
           prefer(stream, modest);
@@ -405,15 +414,18 @@ void StepScheduler::Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> s
 // The budget is used up and a stream has nothing at all. Its turn would never come if all others
 // wait too, as trainers of one job wait for the slowest. So the streams that are furthest over
 // their share, which shrank when others came, give their last slices back; over half of it for one
-// that needs more than a share. They are made again in their turn.
+// that needs more than a share. They are made again in their turn. Of the streams of this process
+// those that nobody waits for give all that they have to one that somebody waits for, and begin
+// nothing until they are asked: a feed that is never read must not stop another.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const bool needs_more = starved.cost_bytes_ > ShareBytes(starved);
   const auto is_victim = [&](const ScheduledStream& stream) {
     const int64_t keep_bytes = ShareBytes(stream) / (needs_more ? 2 : 1);
     // One whose consumer waits for a slice moves on by itself.
     const bool moves = stream.waiter_ != nullptr && !WindowIsFull(stream);
-    return stream.ended_.ok() && !moves && !stream.pending_.empty() && stream.held_slices_ > 1 &&
-           HeldBytes(stream) > keep_bytes;
+    const bool has_too_much = stream.held_slices_ > 1 && HeldBytes(stream) > keep_bytes;
+    return stream.ended_.ok() && !moves && !stream.pending_.empty() &&
+           (has_too_much || GivesWay(stream, starved));
   };
   const auto enough = [&] {
     return buffers_.used_bytes() - kept_bytes_ - returning_bytes_ + starved.cost_bytes_ <=
@@ -428,6 +440,7 @@ bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
     }
     if (victim == nullptr) break;
     while (!enough() && is_victim(*victim)) TakeBackLast(*victim);
+    victim->gave_way_ = victim->memory_.gives_away && victim->held_slices_ == 0;
   }
   return buffers_.used_bytes() - kept_bytes_ < used_before;
 }

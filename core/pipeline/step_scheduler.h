@@ -35,6 +35,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/cache/value_cache.h"
 #include "core/interrupt/interrupt.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/buffer_pool.h"
@@ -101,11 +102,13 @@ using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 class ScheduledStream {
  public:
   // `num_slices` comes from CountSlices(). `peer` is who asks: peers share threads and memory
-  // evenly, and each peer's streams its part.
+  // evenly, and each peer's streams its part. `cache` is where its outputs keep what they ask for.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
-                  const StreamMemory& memory, int64_t num_slices, std::string peer = "");
+                  const StreamMemory& memory, int64_t num_slices, std::string peer = "",
+                  std::shared_ptr<ValueCache> cache = nullptr);
 
   const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
+  const StreamMemory& memory() const { return memory_; }
 
  private:
   friend class StepScheduler;
@@ -121,6 +124,7 @@ class ScheduledStream {
   const StreamMemory memory_;
   const int64_t num_slices_;
   const std::string peer_;
+  const std::shared_ptr<ValueCache> cache_;
   const int64_t cost_bytes_;  // What a slice costs the budget.
   const TaskSize task_size_;
 
@@ -133,6 +137,7 @@ class ScheduledStream {
   FairClock::Account account_;  // Add() opens it.
   bool can_work_ = false;       // Whether it has work, as far as memory goes.
   bool blocked_ = false;        // Nothing is taken for it for now.
+  bool gave_way_ = false;  // Its last slice went to another: begins none until it is asked for.
   // What was found wrong with the slice next_to_begin_. It is delivered behind all of pending_.
   absl::Status failed_;
   absl::Status ended_;     // What the consumer was told; OK while the stream lives.
@@ -157,6 +162,8 @@ class StepScheduler {
   class Task {
    public:
     const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
+    // Null: nothing is kept.
+    ValueCache* cache() const { return stream_->cache_.get(); }
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return run_.examples; }
@@ -225,11 +232,14 @@ class StepScheduler {
 
   // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
-  // Calls `waiter` once there is something to deliver. REQUIRES: the stream has no waiter yet.
-  void Wait(ScheduledStream& stream, DeliveryWaiter waiter);
+  // Calls `waiter` once there is something to deliver. True: there may be work now that Take() had
+  // not before. REQUIRES: the stream has no waiter yet.
+  bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice; its memory comes back.
   Answer GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
+  // The same of a slice that was given away (StreamMemory).
+  void TakeBack(SharedSlice& slice) { buffers_.TakeBack(slice.TakeBuffer()); }
 
   // Ends the stream. Slices that are being made are thrown away when their tasks are done.
   Answer Cancel(const StreamPtr& stream);
@@ -249,7 +259,8 @@ class StepScheduler {
   bool MayBegin(const ScheduledStream& stream) const;
   // Whether the stream has begun a slice that has examples to hand out.
   static bool HasMore(const ScheduledStream& stream);
-  // What the stream may hold of the budget, in bytes: its part of its peer's part.
+  // What the stream may hold of the budget, in bytes: its part of its peer's part, or less if it
+  // wants no more.
   int64_t ShareBytes(const ScheduledStream& stream) const;
   // Takes some of the examples of the slice, or gives them back: keeps count of what was returned.
   template <typename Change>
@@ -258,6 +269,10 @@ class StepScheduler {
   static int64_t HeldBytes(const ScheduledStream& stream);
   // Whether there is room for a slice of the stream once nothing is kept for others.
   bool HasRoom(const ScheduledStream& stream) const;
+  // Whether it has nothing at all, and somebody needs its next slice now.
+  static bool IsEmptyHanded(const ScheduledStream& stream);
+  // Whether all that was made for it is look-ahead, and gives way to `starved`.
+  static bool GivesWay(const ScheduledStream& stream, const ScheduledStream& starved);
   // Whether the consumer has to drop a slice before it gets another one.
   static bool WindowIsFull(const ScheduledStream& stream);
 

@@ -79,8 +79,9 @@ std::shared_ptr<ValueCache> MakeCache(const ValueCacheOptions& options) {
 
 std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
                                  std::shared_ptr<ValueCache> cache, int threads = 1) {
-  StepEngine engine({.threads = threads, .cache = std::move(cache)});
-  const auto stream = engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()});
+  StepEngine engine({.threads = threads});
+  const auto stream =
+      engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()}, {}, "", std::move(cache));
   EXPECT_THAT(stream, IsOk());
   std::vector<std::string> digests;
   while (true) {

@@ -125,7 +125,7 @@ TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
             SharedScratch shared(capacity);
             ScratchAccount account(shared);
             {
-              ExampleMaker maker(nullptr, &account);
+              ExampleMaker maker(&account);
               ExampleRun run = {.examples = {.begin = 0, .end = 8}};
               int64_t most = 0;
               maker.Make(*plan, 0, 0, run, slice.data(), [&] {
@@ -155,7 +155,7 @@ TEST(ScratchAccountTest, AMakerThatMayKeepNothingFreesAll) {
   std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
   SharedScratch shared(1);
   ScratchAccount account(shared);
-  ExampleMaker maker(nullptr, &account);
+  ExampleMaker maker(&account);
   const size_t before = UsedBytes();
   ASSERT_THAT(maker.Make(*plan, 0, 0, 0, 8, slice.data()), IsOk());
   EXPECT_LT(UsedBytes() - before, size_t{128} << 10);
@@ -170,7 +170,7 @@ TEST(ScratchAccountTest, AFeedThatNeedsWhatItKeptTakesNothingMore) {
   std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
   SharedScratch shared(1000 * kMiB);
   ScratchAccount account(shared);
-  ExampleMaker maker(nullptr, &account);
+  ExampleMaker maker(&account);
   ASSERT_THAT(maker.Make(*plan, 0, 0, 0, 16, slice.data()), IsOk());
   const int64_t held = account.held_bytes();
   EXPECT_GT(held, kMiB);

@@ -151,6 +151,7 @@ class Model {
     consumer->num_slices = *num_slices;
     StreamMemory memory;
     if (Pick(4) == 0) memory.window_bytes = 1;
+    if (Pick(4) == 0) memory.ahead_bytes = Pick(kBudgetBytes);
     consumer->gives_away = memory.gives_away = !shares_ && Pick(2) == 0;
     consumer->stream = std::make_shared<ScheduledStream>(plan, range, memory, *num_slices,
                                                          absl::StrCat("peer ", Pick(kPeers)));
@@ -215,6 +216,7 @@ class Model {
     const auto at = consumer.held.begin() + Pick(std::ssize(consumer.held));
     const Slice slice = *at;
     consumer.held.erase(at);
+    if (consumer.gives_away) return scheduler_.TakeBack(*slice);
     Tell(scheduler_.GiveBack(*consumer.stream, slice));
   }
 

@@ -369,6 +369,69 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
+TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWaitsFor) {
+  const auto plan = MakePlan(4);
+  StepScheduler scheduler({.threads = 2, .memory_budget_bytes = CostOf(*plan)});
+  const auto next_task = [&](const Stream& stream) {
+    const Task task = MustTake(scheduler);
+    EXPECT_EQ(task.plan(), stream->plan());
+    return task;
+  };
+  const StepRange range = {.count = kManySteps};
+  const Stream stalled = MustAdd(scheduler, MakePlan(4), range, {.gives_away = true});
+  const Stream late = MustAdd(scheduler, MakePlan(4), range, {.gives_away = true});
+  Finish(scheduler, next_task(stalled), 1);
+  EXPECT_FALSE(scheduler.Take().task.has_value());  // Nobody waits.
+  int answers = 0;
+  const auto count = [&](const Delivery& delivery) {
+    ++answers;
+    EXPECT_TRUE(delivery.ok() && delivery->has_value());
+  };
+  const auto finish = [&](const Task& task) {
+    for (StepScheduler::Answer& answer : Finish(scheduler, task, 1)) {
+      answer.waiter(std::move(answer.delivery));
+    }
+  };
+  EXPECT_FALSE(scheduler.Next(*late).has_value());
+  EXPECT_TRUE(scheduler.Wait(*late, count));
+  finish(next_task(late));
+  EXPECT_EQ(answers, 1);
+  for (int i = 0; i < 3; ++i) {
+    // It is looked ahead for, and nothing is made for the other, until somebody asks for that.
+    finish(next_task(late));
+    EXPECT_NE(Deliver(scheduler, late), nullptr);
+  }
+  EXPECT_FALSE(scheduler.Next(*stalled).has_value());
+  EXPECT_TRUE(scheduler.Wait(*stalled, count));
+  const Task task = next_task(stalled);
+  EXPECT_EQ(task.step(), 0);
+  finish(task);
+  EXPECT_EQ(answers, 2);
+}
+
+TEST(StepSchedulerTest, AConsumerElsewhereKeepsItsLastSliceThoughAnotherWaits) {
+  const auto plan = MakePlan(4);
+  StepScheduler scheduler({.threads = 2, .memory_budget_bytes = CostOf(*plan)});
+  const Stream paused = MustAdd(scheduler, plan);
+  Finish(scheduler, MustTake(scheduler), 1);
+  const Stream late = MustAdd(scheduler, MakePlan(4));
+  scheduler.Wait(*late, [](const Delivery&) {});
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  EXPECT_NE(Deliver(scheduler, paused), nullptr);
+  scheduler.Cancel(late);
+}
+
+TEST(StepSchedulerTest, NoMoreIsMadeAheadThanAStreamWants) {
+  const auto plan = MakePlan(4);
+  StepScheduler scheduler({.threads = 2, .memory_budget_bytes = 100 * CostOf(*plan)});
+  MustAdd(scheduler, plan, {.count = kManySteps}, {.ahead_bytes = 3 * CostOf(*plan)});
+  for (int i = 0; i < 3; ++i) Finish(scheduler, MustTake(scheduler), 1);
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {.ahead_bytes = 0});
+  Finish(scheduler, MustTake(scheduler), 1);  // One is always allowed.
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+}
+
 TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   const auto plan = MakePlan(1);  // 128 bytes a slice.
   constexpr int64_t kBudget = 64 << 10;
