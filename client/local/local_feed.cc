@@ -1,7 +1,6 @@
 #include "client/local/local_feed.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,30 +8,27 @@
 #include "absl/strings/str_cat.h"
 #include "client/feed/missing_examples.h"
 #include "client/feed/step_shelf.h"
+#include "client/local/local_engine.h"
 #include "client/local/slice_source.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/pipeline/feed_plan.h"
 #include "core/pipeline/step_engine.h"
+#include "core/pipeline/step_scheduler.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 // As many steps as an engine is asked for at once; beyond any run.
 constexpr int64_t kMostSteps = int64_t{1} << 40;
-// A stream may hold this part of an engine's budget.
-constexpr int64_t kBudgetParts = 4;
-// What the engine counts for a slice beside its bytes, rounded up.
-constexpr int64_t kSliceOverhead = 4096;
 // Buffers kept for steps that are put together from slices.
 constexpr int64_t kStepsKept = 2;
+// How long a feed waits at its end for threads that use its cache. One that reads a dead mount may
+// never return.
+constexpr absl::Duration kCachePatience = absl::Seconds(10);
 
 absl::Status CheckOptions(const LocalFeedOptions& options) {
-  if (options.threads < 1 || options.threads > kMaxThreads) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("threads is ", options.threads, ", want 1 to ", kMaxThreads));
-  }
   if (options.prefetch_bytes < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("prefetch_bytes is ", options.prefetch_bytes, ", want 0 or more"));
@@ -65,23 +61,69 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   return one.ok() ? *std::move(one) : nullptr;
 }
 
+// A cache that is lent to the engine's threads, and comes back once none of them uses it: a feed
+// that is gone must not keep a cache's folder from the next one.
+class LentCache {
+ public:
+  // `cache` may be null.
+  explicit LentCache(std::shared_ptr<ValueCache> cache) {
+    if (cache == nullptr) return;
+    ValueCache* const address = cache.get();
+    lent_ = {address, [owner = std::move(cache), back = back_](ValueCache*) mutable {
+               owner.reset();
+               MutexLock lock(back->mu);
+               back->is_back = true;
+               back->comes.Signal();
+             }};
+  }
+  // Waits. What it was lent to must be told before to stop.
+  ~LentCache() {
+    if (lent_ == nullptr) return;
+    lent_.reset();
+    const MonotonicClock clock = SteadyClock();
+    const absl::Duration end = clock() + kCachePatience;
+    MutexLock lock(back_->mu);
+    while (!back_->is_back && clock() < end) back_->comes.WaitFor(back_->mu, end - clock());
+  }
+  LentCache(const LentCache&) = delete;
+  LentCache& operator=(const LentCache&) = delete;
+
+  const std::shared_ptr<ValueCache>& get() const { return lent_; }
+
+ private:
+  struct Back {
+    Mutex mu;
+    CondVar comes;
+    bool is_back ABSL_GUARDED_BY(mu) = false;
+  };
+
+  // Shared: the thread that gives it back may still be signalling when this is gone.
+  const std::shared_ptr<Back> back_ = std::make_shared<Back>();
+  std::shared_ptr<ValueCache> lent_;
+};
+
 }  // namespace
 
 class LocalFeed::Impl {
  public:
   Impl(std::shared_ptr<const FeedPlan> plan, StepShape shape,
        const std::shared_ptr<const Dataset>& dataset, int64_t end_step,
-       const LocalFeedOptions& options)
+       std::shared_ptr<LocalEngine> engine, const LocalFeedOptions& options)
       : plan_(std::move(plan)),
         shape_(std::make_shared<const StepShape>(std::move(shape))),
         end_step_(end_step),
-        threads_(options.threads),
-        cache_(options.cache),
         ahead_bytes_(std::max(options.prefetch_bytes,
-                              2 * (shape_->bytes() + kSliceOverhead * shape_->num_cores()))),
+                              2 * (shape_->bytes() + kSliceOverheadBytes * shape_->num_cores()))),
         next_step_(options.wanted.first_step),
-        made_(PlanOfOneSlice(*plan_, *shape_, dataset)) {
+        made_(PlanOfOneSlice(*plan_, *shape_, dataset)),
+        engine_(std::move(engine)),
+        cache_(options.cache) {
     if (made_ == nullptr) shelf_ = StepShelf::Create(shape_->bytes(), kStepsKept, {});
+  }
+
+  absl::Status Admit() {
+    const FeedPlan& plan = made_ == nullptr ? *plan_ : *made_;
+    return engine_->Admit(plan.layout().slice_bytes() + kSliceOverheadBytes, ahead_bytes_);
   }
 
   absl::StatusOr<bool> WaitForNext(absl::Duration timeout) {
@@ -122,7 +164,7 @@ class LocalFeed::Impl {
   int64_t end_step() const { return end_step_; }
 
  private:
-  // Starts the threads, unless they run. Before, the feed takes no time of the trainer's.
+  // Begins to make steps, unless it has. Before, the feed takes no time of the trainer's.
   absl::Status Start() {
     if (slices_ != nullptr) return absl::OkStatus();
     const int parts = made_ == nullptr ? 1 : shape_->num_cores();
@@ -130,14 +172,9 @@ class LocalFeed::Impl {
                              .count = std::min(end_step_ - next_step_, kMostSteps),
                              .core_begin = shape_->core_begin / parts,
                              .core_end = shape_->core_end / parts};
-    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / kBudgetParts;
-    engine_ = std::make_unique<StepEngine>(
-        StepEngineOptions{.threads = threads_,
-                          .memory_budget_bytes = std::min(ahead_bytes_, kMost) * kBudgetParts,
-                          .cache = cache_});
     SYSTOLE_ASSIGN_OR_RETURN(
         std::unique_ptr<StepStream> stream,
-        engine_->Open(made_ == nullptr ? plan_ : made_, range, {.gives_away = true}));
+        engine_->Open(made_ == nullptr ? plan_ : made_, range, ahead_bytes_, cache_.get()));
     slices_ = std::make_unique<SliceSource>(std::move(stream), range.num_cores());
     MutexLock lock(mu_);
     if (cancelled_) slices_->Cancel();
@@ -166,14 +203,13 @@ class LocalFeed::Impl {
   const std::shared_ptr<const FeedPlan> plan_;
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
-  const int threads_;
-  const std::shared_ptr<ValueCache> cache_;
   const int64_t ahead_bytes_;  // Of the steps made before they are asked for.
   int64_t next_step_;
   const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.
   std::shared_ptr<StepShelf> shelf_;            // For steps put together; null if made_ is not.
-  std::unique_ptr<StepEngine> engine_;          // Null before the first step is asked for.
-  std::unique_ptr<SliceSource> slices_;         // Likewise.
+  const std::shared_ptr<LocalEngine> engine_;
+  const LentCache cache_;                // Behind slices_, which goes first and ends the stream.
+  std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
   mutable Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   SliceSource* started_ ABSL_GUARDED_BY(mu_) = nullptr;  // slices_, for Cancel().
@@ -200,8 +236,14 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
                      .core_begin = options.core_begin,
                      .core_end = options.core_end == 0 ? plan->num_cores() : options.core_end,
                      .placement = StepPlacement::kTensorMajor};
-  return std::unique_ptr<LocalFeed>(new LocalFeed(
-      std::make_unique<Impl>(std::move(plan), std::move(shape), dataset, end_step, options)));
+  std::shared_ptr<LocalEngine> engine = options.engine;
+  if (engine == nullptr) {
+    SYSTOLE_ASSIGN_OR_RETURN(engine, LocalEngine::Create({.threads = options.threads}));
+  }
+  auto impl = std::make_unique<Impl>(std::move(plan), std::move(shape), dataset, end_step,
+                                     std::move(engine), options);
+  SYSTOLE_RETURN_IF_ERROR(impl->Admit());
+  return std::unique_ptr<LocalFeed>(new LocalFeed(std::move(impl)));
 }
 
 absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Create(const v1::FeedSpec& spec,

@@ -1,6 +1,6 @@
 // A feed made in the trainer's own process: the server's engine without a server. Bytes, digests
 // and tokens are those of a FeedClient, so a token taken here resumes against servers, and the
-// other way round.
+// other way round. Feeds may share an engine; what each of them holds does not depend on it.
 //
 // No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
 // the process: no malloc setting, no limit, no signal.
@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "client/feed/feed.h"
 #include "client/feed/feed_range.h"
+#include "client/local/local_engine.h"
 #include "core/cache/value_cache.h"
 #include "core/order/resume_token.h"
 #include "core/pipeline/dataset.h"
@@ -24,10 +25,12 @@
 namespace systole {
 
 struct LocalFeedOptions {
-  // Threads that read, decode and transform.
+  // Makes the steps, of any number of feeds. Null: the feed has one of its own, with `threads`.
+  std::shared_ptr<LocalEngine> engine = nullptr;
+  // Threads of the feed's own engine; not used if it has none.
   int threads = 1;
-  // Memory for steps that are made before they are asked for, in bytes. Room for two is always
-  // taken. Steps that Next() has returned do not count.
+  // Memory for steps that are made before they are asked for, in bytes; two at least, as far as the
+  // engine's budget goes. Steps that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
   // Where the feed keeps what its transforms `cache` ask for. Feeds may share one. Null: nowhere.
@@ -47,8 +50,9 @@ class LocalFeed final : public Feed {
   // Steps have placement kTensorMajor. They are made where they stay if the cores wanted are an
   // aligned part of all cores (their number divides that of all cores and the first of them), and
   // no output has the examples in its last dimension. Otherwise each slice is copied once.
-  //   InvalidArgument  an option is out of range, or the spec is wrong; names the field.
-  //   NotFound         the spec names another dataset.
+  //   InvalidArgument    an option is out of range, or the spec is wrong; names the field.
+  //   NotFound           the spec names another dataset.
+  //   ResourceExhausted  a step is larger than the budget of options.engine.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Create(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const LocalFeedOptions& options);
@@ -60,7 +64,9 @@ class LocalFeed final : public Feed {
                                                            const ResumeToken& token,
                                                            const LocalFeedOptions& options);
 
-  // Stops the threads. Steps may outlive the feed.
+  // Frees the engine's threads and memory for other feeds, and lets go of options.cache: waits
+  // until no thread uses it, for 10 seconds at most if a read hangs. The last feed of an engine
+  // stops the threads and waits for all of them. Steps may outlive the feed.
   ~LocalFeed() override;
 
   // Feed. The errors of Next():

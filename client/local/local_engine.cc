@@ -1,0 +1,71 @@
+#include "client/local/local_engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace systole {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int64_t kDefaultBudgetBytes = int64_t{1} << 30;
+// A stream may hold this part of an engine's budget.
+constexpr int64_t kBudgetParts = 4;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<LocalEngine>> LocalEngine::Create(
+    const LocalEngineOptions& options) {
+  if (options.threads < 1 || options.threads > kMaxThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", want 1 to ", kMaxThreads));
+  }
+  if (options.memory_budget_bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("memory_budget is ", options.memory_budget_bytes,
+                                                   ", want a number of bytes, or 0"));
+  }
+  return absl::WrapUnique(new LocalEngine(options));
+}
+
+int64_t LocalEngine::memory_budget_bytes() const {
+  MutexLock lock(mu_);
+  return memory_budget_bytes_;
+}
+
+absl::Status LocalEngine::Admit(int64_t slice_bytes, int64_t ahead_bytes) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / kBudgetParts;
+  MutexLock lock(mu_);
+  if (memory_budget_bytes_ == 0) {
+    memory_budget_bytes_ =
+        std::max(kDefaultBudgetBytes, std::min(ahead_bytes, kMost) * kBudgetParts);
+  }
+  if (slice_bytes > memory_budget_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a step of this feed takes ", slice_bytes,
+        " bytes, and the engine that it shares with the other feeds of this process has a "
+        "memory_budget of ",
+        memory_budget_bytes_,
+        "; close the other feeds and give the engine more before the first one is opened, or make "
+        "global_batch smaller"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<StepStream>> LocalEngine::Open(std::shared_ptr<const FeedPlan> plan,
+                                                              const StepRange& range,
+                                                              int64_t ahead_bytes,
+                                                              std::shared_ptr<ValueCache> cache) {
+  MutexLock lock(mu_);
+  if (steps_ == nullptr) {
+    steps_ = std::make_unique<StepEngine>(
+        StepEngineOptions{.threads = threads_, .memory_budget_bytes = memory_budget_bytes_});
+  }
+  // A name for each feed makes it a peer of its own.
+  return steps_->Open(std::move(plan), range, {.ahead_bytes = ahead_bytes, .gives_away = true},
+                      absl::StrCat("feed ", ++feeds_opened_), std::move(cache));
+}
+
+}  // namespace systole

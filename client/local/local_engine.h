@@ -1,0 +1,79 @@
+// The threads and the memory that make the steps of any number of LocalFeeds in this process.
+//
+// Feeds are to each other what peers are on a server: they share threads and memory evenly,
+// whatever their examples cost. One that nobody reads keeps its share at most, and nothing that
+// another waits for. One that is closed, or whose storage does not answer, leaves the others alone.
+//
+// No thread runs before the first feed is read. There are seven times `threads` and one more, of
+// which `threads` work at a time: the others take the place of those that wait for storage
+// (core/pipeline/README.md).
+//
+// Thread-safe.
+#ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
+#define SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cache/value_cache.h"
+#include "core/concurrency/mutex.h"
+#include "core/pipeline/feed_plan.h"
+#include "core/pipeline/step_engine.h"
+#include "core/pipeline/step_range.h"
+
+namespace systole {
+
+struct LocalEngineOptions {
+  // Threads that read, decode and transform at a time.
+  int threads = 1;
+  // Memory for all steps that are made before they are asked for, in bytes. A feed gets a quarter
+  // of it at most, or less beside others. 0: 1 GiB, or four times what the first feed wants, if
+  // that is more.
+  int64_t memory_budget_bytes = 0;
+};
+
+class LocalEngine {
+ public:
+  // InvalidArgument if an option is out of range; names it.
+  static absl::StatusOr<std::shared_ptr<LocalEngine>> Create(const LocalEngineOptions& options);
+
+  // Joins the threads, also those whose reads hang. Its streams must be gone; their slices may
+  // outlive it.
+  ~LocalEngine() = default;
+  LocalEngine(const LocalEngine&) = delete;
+  LocalEngine& operator=(const LocalEngine&) = delete;
+
+  int threads() const { return threads_; }
+  // 0 as long as no feed has said what it wants.
+  int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // A feed begins to use the engine: it wants up to `ahead_bytes` made ahead, in slices that each
+  // cost the budget `slice_bytes`.
+  //   ResourceExhausted  one of them is more than the whole budget.
+  absl::Status Admit(int64_t slice_bytes, int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Starts the threads, if they do not run, and begins to make slices for one feed that was
+  // admitted. Each slice leaves the budget when the feed gets it. `cache` as for
+  // StepEngine::Open().
+  absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
+                                                   const StepRange& range, int64_t ahead_bytes,
+                                                   std::shared_ptr<ValueCache> cache)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  explicit LocalEngine(const LocalEngineOptions& options)
+      : threads_(options.threads), memory_budget_bytes_(options.memory_budget_bytes) {}
+
+  const int threads_;
+  mutable Mutex mu_;
+  int64_t memory_budget_bytes_ ABSL_GUARDED_BY(mu_);
+  int64_t feeds_opened_ ABSL_GUARDED_BY(mu_) = 0;
+  std::unique_ptr<StepEngine> steps_ ABSL_GUARDED_BY(mu_);  // Null: no thread runs yet.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
