@@ -13,6 +13,7 @@
 #include "client/feed/step.h"
 #include "client/local/local_feed.h"
 #include "client/python/extension/log_lines.h"
+#include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
 #include "core/compression/compression.h"
@@ -47,6 +48,15 @@ auto WithoutGil(Work work) {
 bool SignalRaised() {
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
+}
+
+// The same bytes, which a child of fork() leaves alone: to give them back takes a lock that a
+// thread of the parent may have held.
+std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
+  const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
+  return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
+            if (getpid() == process) delete owner;
+          }};
 }
 
 std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
@@ -102,22 +112,24 @@ std::unique_ptr<FeedHandle> OpenClient(
 std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       const std::shared_ptr<Dataset>& dataset,
                                       const std::optional<std::string>& token, int64_t first_step,
-                                      std::pair<int, int> cores, int threads,
-                                      int64_t prefetch_bytes,
+                                      std::pair<int, int> cores, std::optional<int> threads,
+                                      int processors, int64_t prefetch_bytes,
                                       const std::shared_ptr<ValueCache>& cache,
                                       bool allow_mixed_content) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
-  const LocalFeedOptions options = {.threads = threads,
-                                    .prefetch_bytes = prefetch_bytes,
-                                    .cache = cache,
-                                    .wanted = {.first_step = first_step},
-                                    .core_begin = cores.first,
-                                    .core_end = cores.second,
-                                    .allow_mixed_content = allow_mixed_content};
+  LocalFeedOptions options = {.engine = EngineForFeed(threads, processors),
+                              .prefetch_bytes = prefetch_bytes,
+                              .cache = cache,
+                              .wanted = {.first_step = first_step},
+                              .core_begin = cores.first,
+                              .core_end = cores.second,
+                              .allow_mixed_content = allow_mixed_content};
   auto feed = WithoutGil([&] {
-    return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, options)
-                               : LocalFeed::Create(spec, dataset, options);
+    // Gone before the GIL is back: it may be the last to hold the engine, and join its threads.
+    const LocalFeedOptions own = std::move(options);
+    return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
+                               : LocalFeed::Create(spec, dataset, own);
   });
   return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)));
 }
@@ -237,7 +249,8 @@ std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
       RaiseIfError(next->status());
       const std::optional<Step>& step = **next;
       if (!step.has_value()) return std::nullopt;
-      return std::make_pair(step->number(), Memory(step->memory(), shape_->bytes()));
+      return std::make_pair(step->number(),
+                            Memory(OwnedByThisProcess(step->memory()), shape_->bytes()));
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
@@ -359,8 +372,8 @@ void DeclareFeeds(nb::module_& module) {
                   nb::arg("token_file"))
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
-                  nb::arg("threads"), nb::arg("prefetch_bytes"), nb::arg("cache"),
-                  nb::arg("allow_mixed_content"))
+                  nb::arg("threads").none(), nb::arg("processors"), nb::arg("prefetch_bytes"),
+                  nb::arg("cache"), nb::arg("allow_mixed_content"))
       .def("start", &FeedHandle::Start)
       .def("next", &FeedHandle::Next)
       .def("close", &FeedHandle::Close)

@@ -2,6 +2,7 @@
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/memory.h"
+#include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
 #include "core/pipeline/feed_plan.h"
@@ -29,6 +30,7 @@ NB_MODULE(_systole, module) {
   DeclareSpecs(module);
   DeclareMemory(module);
   DeclareContactSheets(module);
+  DeclareProcessEngine(module);
   DeclareFeeds(module);
 }
 

@@ -49,6 +49,7 @@ from systole._spec import *  # noqa: E402, F403
 from systole._spec import __all__ as _spec_names  # noqa: E402
 
 __version__: str = _systole.version
+configure = _systole.configure
 content_version = _systole.content_version
 keep_freed_memory = _systole.keep_freed_memory
 
@@ -71,6 +72,7 @@ __all__ = [
     "ResourceExhausted",
     "Steps",
     "Unavailable",
+    "configure",
     "content_version",
     "keep_freed_memory",
     "serve",

@@ -417,9 +417,12 @@ class LocalFeed(BaseFeed):
     datasets:           {name: glob, folder, or a list of them}; or these alone, whatever name the
                         spec has, unless it names several
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
-    threads:            threads that read, decode and transform; default: one for each CPU
+    threads:            threads that read, decode and transform. All LocalFeeds of a process share
+                        them: another number than that of the feeds that are open is refused.
+                        Default: as many as these have; of the first feed, one for each CPU
     cores, process_index, process_count: as for Feed
-    prefetch_bytes:     memory for steps that are made before they are asked for; two always fit
+    prefetch_bytes:     memory for steps of this feed that are made before they are asked for, two
+                        at least; within what systole.configure(memory_budget=..) gives all feeds
     cache_memory:       bytes of memory for what transforms `cache` ask to be kept; default: none
     cache_disk:         folder for what `cache(store="disk")` asks to be kept, also for later runs;
                         one feed at a time; default: none
@@ -464,7 +467,6 @@ class LocalFeed(BaseFeed):
         self._dataset = dataset
         cache = _systole.ValueCache.make(cache_memory, os.fspath(cache_disk), cache_disk_bytes)
         self._cache = cache
-        workers = len(os.sched_getaffinity(0)) if threads is None else threads
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
             return _systole.FeedHandle.open_local(
@@ -473,7 +475,8 @@ class LocalFeed(BaseFeed):
                 token=token,
                 first_step=first_step,
                 cores=share,
-                threads=workers,
+                threads=threads,
+                processors=len(os.sched_getaffinity(0)),
                 prefetch_bytes=prefetch_bytes,
                 cache=cache,
                 allow_mixed_content=allow_mixed_content,
