@@ -3,10 +3,12 @@
 #include <spng.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/image/png_grey.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
@@ -69,11 +71,15 @@ absl::Status DecodeAs(spng_ctx* context, spng_format format, void* out, size_t b
   return error == SPNG_EOI ? absl::OkStatus() : Failure(error);
 }
 
-// As libpng's png_set_rgb_to_gray(0.299, 0.587): weights in 2^-15, cut off; what is left for blue.
-uint32_t WeightedSum(uint32_t red, uint32_t green, uint32_t blue) {
-  constexpr uint32_t kRed = 9797;
-  constexpr uint32_t kGreen = 19234;
-  return kRed * red + kGreen * green + (32768 - kRed - kGreen) * blue;
+// The file's colours; REQUIRES: its pixels are decoded, so that all chunks before them are read.
+PngGrey GreyOf(const OpenPng& opened, absl::string_view png) {
+  if (!opened.is_coloured()) return PngGrey({}, opened.header.bit_depth);
+  spng_iccp profile;
+  std::optional<absl::string_view> bytes;
+  if (spng_get_iccp(opened.context.get(), &profile) == 0) {
+    bytes.emplace(profile.profile, profile.profile_len);
+  }
+  return PngGrey(ReadPngColours(png, bytes), opened.header.bit_depth);
 }
 
 }  // namespace
@@ -104,18 +110,18 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
     std::vector<uint16_t> rgba(pixels * kChannels);
     SYSTOLE_RETURN_IF_ERROR(
         DecodeAs(context, SPNG_FMT_RGBA16, rgba.data(), rgba.size() * sizeof(uint16_t)));
+    const PngGrey grey = GreyOf(opened, png);
     for (size_t i = 0; i < pixels; ++i) {
       const uint16_t* const pixel = &rgba[i * kChannels];
-      // Rounded to 16 bits, of which the upper 8 are kept.
-      out[i] = static_cast<uint8_t>((WeightedSum(pixel[0], pixel[1], pixel[2]) + 16384) >> 23);
+      out[i] = grey.Of16(pixel[0], pixel[1], pixel[2]);
     }
     return absl::OkStatus();
   }
   std::vector<uint8_t> rgb(pixels * 3);
   SYSTOLE_RETURN_IF_ERROR(DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size()));
+  const PngGrey grey = GreyOf(opened, png);
   for (size_t i = 0; i < pixels; ++i) {
-    // Not rounded: libpng does not here.
-    out[i] = static_cast<uint8_t>(WeightedSum(rgb[i * 3], rgb[i * 3 + 1], rgb[i * 3 + 2]) >> 15);
+    out[i] = grey.Of8(rgb[i * 3], rgb[i * 3 + 1], rgb[i * 3 + 2]);
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
-// Decodes PNG files to 8 bits a channel. Opacity is left out; of 16 bits the upper 8 are kept; no
-// colour profile or gamma is applied. The pixels are those of libpng as TensorFlow calls it.
+// Decodes PNG files to 8 bits a channel. Opacity is left out; of 16 bits the upper 8 are kept. A
+// gamma counts only where grey is made of colours. The pixels are those of libpng as TensorFlow
+// calls it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_DECODER_H_
@@ -29,7 +30,7 @@ bool LooksLikePng(absl::string_view bytes);
 absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels);
 
 // Decodes all of it: [height, width, channels] uint8; grey is replicated for 3 channels. For
-// 1 channel a coloured image becomes 0.299 red + 0.587 green + 0.114 blue, as libpng rounds it.
+// 1 channel a coloured image becomes grey (png_grey.h).
 //   InvalidArgument  `out` has another size.
 //   DataLoss         the file is damaged or cut short.
 //   Unavailable      no memory; the image itself may be good.

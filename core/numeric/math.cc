@@ -145,6 +145,8 @@ float Pow(float x, float y) {
   return ToFloat(negative ? -result : result);
 }
 
+double PowDouble(double x, double y) { return ExpDouble(y * LogDouble(x)); }
+
 float Sin(float x) {
   if (!(std::fabs(x) <= 0x1p26f)) return std::numeric_limits<float>::quiet_NaN();
   if (x == 0) return x;

@@ -22,6 +22,10 @@ float Log(float x);
 // integral y, else NaN; Pow(0, y < 0) = inf (-inf for -0 and odd y).
 float Pow(float x, float y);
 
+// x^y in double precision, for tables whose entries are rounded to whole numbers. The relative
+// error is below 2^-42; below e^-200 it gives 0. REQUIRES: 0 < x <= 1 and normal, y > 0 and finite.
+double PowDouble(double x, double y);
+
 // sin x, of x in radians. Sin(-0) = -0; of a NaN, an infinity or beyond +-2^26 it is NaN: no caller
 // has such angles, and they would need pi to hundreds of digits.
 float Sin(float x);

@@ -154,7 +154,8 @@ std::vector<Library> ForeignLibraries() {
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
       {"zlib",
        {"zlib.h"},
-       {"core/compression/deflate.cc", "core/compression/compressing_sink.cc"},
+       {"core/compression/deflate.cc", "core/compression/compressing_sink.cc",
+        "core/image/png_grey.cc"},  // PNG's own CRC-32.
        {}},
       {"Zstandard",
        {"zstd.h", "zstd_errors.h"},

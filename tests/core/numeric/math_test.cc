@@ -48,6 +48,22 @@ TEST(MathTest, ExpHandlesTheEdges) {
   EXPECT_TRUE(std::isnan(Exp(kNan)));
 }
 
+TEST(MathTest, PowDoubleOfAPartIsWithinTwoToTheMinus42) {
+  for (int i = 1; i <= 255; ++i) {
+    const double x = i / 255.0;
+    for (double y = 1.6e-4; y < 6300; y *= 1.37) {
+      const long double want = std::pow(static_cast<long double>(x), static_cast<long double>(y));
+      const double got = PowDouble(x, y);
+      if (want < 1e-80L) {
+        ASSERT_LT(got, 1e-80) << x << ", " << y;
+      } else {
+        ASSERT_LT(std::fabs(got / want - 1), 0x1p-42) << x << ", " << y;
+      }
+    }
+  }
+  EXPECT_EQ(PowDouble(1, 0.45455), 1);
+}
+
 TEST(MathTest, LogIsWithinHalfAnUlp) {
   for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4099) {  // Subnormals included.
     const float x = FromBits(bits);

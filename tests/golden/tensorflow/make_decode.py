@@ -69,7 +69,8 @@ def rows(samples, depth):
     return out
 
 
-def png(kind, depth, height, width, *, interlaced=False, transparent=False):
+def png(kind, depth, height, width, *, interlaced=False, transparent=False, chunks=b"", late=b""):
+    """`chunks` stand before the palette, `late` ones behind it."""
     colour_type, channels = KINDS[kind]
     samples = RANDOM.randint(0, 2**depth, (height, width, channels))
     if kind == "rgb":
@@ -83,11 +84,13 @@ def png(kind, depth, height, width, *, interlaced=False, transparent=False):
     out += chunk(
         b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlaced)
     )
+    out += chunks
     if kind == "palette":
         out += chunk(b"PLTE", RANDOM.randint(0, 256, 3 * 2**depth, dtype=np.uint8).tobytes())
     if transparent:
         of_kind = {"palette": b"\x00\x80", "grey": b"\x00\x01", "rgb": b"\x00\x01" * 3}
         out += chunk(b"tRNS", of_kind[kind])
+    out += late
     out += chunk(b"tEXt", b"Comment\0made for a test")
     compressed = zlib.compress(data)
     half = len(compressed) // 2
@@ -140,6 +143,142 @@ def png_cases(writer):
                         for op in ("decode_png", "decode_image"):
                             decode = f"transforms {{ {op} {{ channels: {channels} }} }} "
                             case(writer, decode + whole(want), file, want, dtype="UINT8")
+
+
+def profile(size=400, *, intent=0, space=b"RGB ", tag=(144, 12)):
+    """An ICC profile that libpng takes; only its head means something."""
+    data = bytearray(RANDOM.randint(64, 192, size, dtype=np.uint8).tobytes())
+    data[:132] = bytes(132)
+    data[0:4] = struct.pack(">I", size)
+    data[8] = 2
+    data[12:24] = b"mntr" + space + b"XYZ "
+    data[36:40] = b"acsp"
+    data[64:68] = struct.pack(">I", intent)
+    data[128:144] = struct.pack(">I", 1) + b"desc" + struct.pack(">II", *tag)
+    return data
+
+
+def forged(size, intent, adler, crc):
+    """A profile with the checksums of one that libpng knows to be sRGB."""
+    data = profile(size, intent=intent)
+    # Adler-32 first: a sum, and a sum weighted by the distance from the end.
+    begin, furthest = 200, 900
+    missing = ((adler & 0xFFFF) - (zlib.adler32(data) & 0xFFFF) + 32760) % 65521 - 32760
+    for i in range(abs(missing)):
+        data[begin + i % 1000] += 1 if missing > 0 else -1
+    weighted = ((adler >> 16) - (zlib.adler32(data) >> 16)) % 65521
+    while weighted:
+        distance = min(weighted, furthest)
+        data[begin] += 1
+        data[begin + distance] -= 1
+        weighted -= distance
+        begin += 1
+    assert zlib.adler32(data) == adler
+    # Adding 1, -2, 1 to neighbours keeps Adler-32; which of them to change follows from the CRC-32,
+    # because it is linear.
+    rows = []
+    for i in range(64):
+        changed = bytearray(data)
+        for offset, difference in enumerate((1, -2, 1)):
+            changed[1300 + 4 * i + offset] += difference
+        rows.append((zlib.crc32(changed) ^ zlib.crc32(data), 1 << i))
+    want, chosen = zlib.crc32(data) ^ crc, 0
+    for bit in range(32):
+        pivot = next(row for row in rows if row[0] >> bit & 1)
+        rows.remove(pivot)
+        rows = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b) for a, b in rows]
+        if want >> bit & 1:
+            want, chosen = want ^ pivot[0], chosen ^ pivot[1]
+    for i in range(64):
+        for offset, difference in enumerate((1, -2, 1)) if chosen >> i & 1 else ():
+            data[1300 + 4 * i + offset] += difference
+    assert (zlib.adler32(data), zlib.crc32(data)) == (adler, crc)
+    return data
+
+
+def gama(value):
+    return chunk(b"gAMA", struct.pack(">I", value))
+
+
+def srgb(intent=0):
+    return chunk(b"sRGB", bytes([intent]))
+
+
+def iccp(data):
+    return chunk(b"iCCP", b"a name\0\0" + zlib.compress(bytes(data)))
+
+
+def sbit(*bits):
+    return chunk(b"sBIT", bytes(bits))
+
+
+def grey_cases(writer):
+    """Coloured files with chunks that tell their gamma, as grey."""
+    damaged = bytearray(gama(70000))
+    damaged[-1] ^= 1
+    good = profile()
+    bad = profile()
+    bad[36] ^= 1
+    gammas = [16, 1000, 30000, 45455, 55555, 94999, 95000, 95238, 95239, 100000, 105000, 105001]
+    gammas += [105263, 105264, 180000, 220000, 3 * 10**8, 625000000]
+    chunks = {f"gama_{value}": gama(value) for value in gammas}
+    # What does not count, what outdoes what, and after what nothing counts.
+    chunks |= {
+        "gama_0": gama(0),
+        "gama_15_srgb": gama(15) + srgb(),
+        "gama_large_srgb": gama(625000001) + srgb(),
+        "gama_damaged_srgb": bytes(damaged) + srgb(),
+        "gama_short_gama": chunk(b"gAMA", b"123") + gama(70000),
+        "gama_twice": gama(70000) + gama(50000),
+        "srgb": srgb(),
+        "srgb_gama": srgb() + gama(70000),
+        "srgb_near_gama": srgb() + gama(44000),
+        "srgb_less_near_gama": srgb() + gama(43000),
+        "gama_srgb": gama(44000) + srgb(1),
+        "srgb_twice_gama": srgb() + srgb() + gama(44000),
+        "srgb_4_gama": srgb(4) + gama(70000),
+        "srgb_135_gama": srgb(135) + gama(70000),
+        "iccp": iccp(good),
+        "iccp_gama": iccp(good) + gama(70000),
+        "iccp_srgb": iccp(good) + srgb(),
+        "srgb_iccp_gama": srgb() + iccp(good) + gama(44000),
+        "iccp_bad_gama": iccp(bad) + gama(70000),
+        "iccp_bad_srgb": iccp(bad) + srgb(),
+        "iccp_grey_gama": iccp(profile(space=b"GRAY")) + gama(70000),
+        "iccp_tag_gama": iccp(profile(tag=(144, 257))) + gama(70000),
+        "iccp_longer_gama": iccp(good + b"more") + gama(70000),
+        "iccp_short_gama": chunk(b"iCCP", b"a\0\0" + bytes(88)) + gama(70000),
+        "iccp_no_zlib_gama": chunk(b"iCCP", b"a\0\0" + bytes(89)) + gama(70000),
+        "iccp_known": iccp(forged(3144, 0, 0xF784F3FB, 0x182EA552)),
+        "iccp_known_gama": iccp(forged(3144, 1, 0x0398F3FC, 0xF29E526D)) + gama(70000),
+        "iccp_known_old": iccp(forged(3024, 1, 0xA054D762, 0x5D5129CE)),
+        "gama_iccp_known": gama(70000) + iccp(forged(3144, 0, 0xF784F3FB, 0x182EA552)),
+        "iccp_almost_known": iccp(profile(3144)),
+    }
+    for name, before in chunks.items():
+        for kind, depth in (("rgb", 8), ("rgb", 16)):
+            grey_case(writer, f"{name}_{kind}{depth}", kind, depth, chunks=before)
+    for kind, depth in (("palette", 8), ("palette", 2), ("rgba", 8), ("rgba", 16), ("grey", 8)):
+        grey_case(writer, f"gama_{kind}{depth}", kind, depth, chunks=gama(70000))
+    grey_case(writer, "gama_late_palette8", "palette", 8, late=gama(70000))
+    grey_case(
+        writer, "gama_late_rgb8", "rgb", 8, chunks=chunk(b"PLTE", bytes(30)), late=gama(70000)
+    )
+    # How many bits of 16 count.
+    for bits in ((5, 5, 5), (5, 10, 7), (16, 8, 8), (0, 5, 5), (17, 5, 5), (5, 5, 5, 5)):
+        name = "_".join(str(number) for number in bits)
+        grey_case(writer, f"sbit_{name}_rgb16", "rgb", 16, chunks=sbit(*bits) + gama(45455))
+    grey_case(writer, "sbit_5_6_7_16_rgba16", "rgba", 16, chunks=sbit(5, 6, 7, 16) + gama(45455))
+    grey_case(writer, "sbit_twice", "rgb", 16, chunks=sbit(9, 9, 9) + sbit(5, 5, 5) + gama(45455))
+
+
+def grey_case(writer, name, kind, depth, **chunks):
+    file = png(kind, depth, 16, 24, **chunks)
+    if depth == 16:  # The fuzzer needs no chunk twice.
+        (CORPUS / "png" / name).write_bytes(file)
+    want = tf.io.decode_png(file, channels=1).numpy()
+    transforms = "transforms { decode_png { channels: 1 } } " + whole(want)
+    case(writer, transforms, file, want, dtype="UINT8")
 
 
 def jpeg_cases(writer):
@@ -195,6 +334,7 @@ def main(path):
         png_cases(writer)
         jpeg_cases(writer)
         raw_cases(writer)
+        grey_cases(writer)
 
 
 main(sys.argv[1])
