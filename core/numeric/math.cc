@@ -162,17 +162,21 @@ float Sin(float x) {
   return static_cast<float>(quarter >= 2 ? -sine : sine);
 }
 
-float CosPi(float x) {
-  if (std::isnan(x)) return x + x;
-  if (std::isinf(x)) return std::numeric_limits<float>::quiet_NaN();
-  // The period is 2; every step down to the first eighth of a turn is exact in double.
-  double turn = std::fabs(static_cast<double>(x));
+double CosPi(double x) {
+  // The period is 2; every step down to the first eighth of a turn is exact.
+  double turn = std::fabs(x);
   turn -= 2.0 * std::floor(0.5 * turn);
   if (turn > 1.0) turn = 2.0 - turn;
   const bool negative = turn > 0.5;
   if (negative) turn = 1.0 - turn;
   const double cosine = turn <= 0.25 ? CosDouble(kPi * turn) : SinDouble(kPi * (0.5 - turn));
-  return static_cast<float>(negative ? -cosine : cosine);
+  return negative ? -cosine : cosine;
+}
+
+float CosPi(float x) {
+  if (std::isnan(x)) return x + x;
+  if (std::isinf(x)) return std::numeric_limits<float>::quiet_NaN();
+  return static_cast<float>(CosPi(double{x}));
 }
 
 }  // namespace systole

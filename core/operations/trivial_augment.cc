@@ -1,6 +1,8 @@
-// torchvision's TrivialAugmentWide: the message's comment in feed.proto has the list.
+// torchvision.transforms.v2's TrivialAugmentWide for tensors: the message's comment in feed.proto
+// has the list.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,33 +38,77 @@ enum class Change {
 };
 constexpr int kChanges = 14;
 constexpr int kStrengths = 31;
-constexpr int kStrongest = kStrengths - 1;
 
-// most * strength / 30 as torch.linspace computes it: from either end to the middle, with a step of
-// float32 and one rounding for each value. In double precision nothing else is rounded.
-float Spaced(float most, int strength) {
-  const double step = most / static_cast<float>(kStrongest);
-  return static_cast<float>(strength < kStrengths / 2 ? step * strength
-                                                      : most - step * (kStrongest - strength));
+// sum + factor * x, rounded once, as torch's addition is: the product has its 48 bits in double.
+float Added(float sum, float factor, float x) {
+  return static_cast<float>(double{factor} * double{x} + double{sum});
 }
 
-// Where the centre of a pixel comes from: x' = xx * x + xy * y + x0, y' = yx * x + yy * y + y0.
+// Value i of torch.linspace(from, to, count): from either end to the middle, with a step of float32
+// and one rounding for each value. In double precision nothing else is rounded.
+float Spaced(float from, float to, int64_t count, int64_t i) {
+  if (count == 1) return from;
+  const double step = (to - from) / static_cast<float>(count - 1);
+  return static_cast<float>(i < count / 2 ? from + step * static_cast<double>(i)
+                                          : to - step * static_cast<double>(count - 1 - i));
+}
+
+// Where a pixel comes from, with (0, 0) in the middle of the image:
+// x' = xx * x + xy * y + x0, y' = yx * x + yy * y + y0.
 struct InverseMap {
   double xx = 1, xy = 0, x0 = 0;
   double yx = 0, yy = 1, y0 = 0;
 };
 
+// One coordinate of all pixels' sources, step by step as torchvision computes it: -1 to 1 is the
+// image, in float32, and each operation is rounded. So it decides as torchvision does which pixel
+// it is, where the source lies between two.
+class SourceLine {
+ public:
+  // `of_x`, `of_y` and `offset` are a row of the map; `edge` is the image's size along it.
+  SourceLine(double of_x, double of_y, double offset, int64_t edge)
+      : of_x_(InHalves(of_x, edge)),
+        of_y_(InHalves(of_y, edge)),
+        offset_(InHalves(offset, edge)),
+        half_(0.5f * static_cast<float>(edge)) {}
+
+  // The column or row. It may be outside of the image.
+  float At(float x, float y) const {
+    const float source = (x * of_x_ + y * of_y_) + offset_;
+    return std::nearbyint(Added(-0.5f, half_, source + 1.0f));
+  }
+
+ private:
+  static float InHalves(double x, int64_t edge) {
+    return static_cast<float>(x) / (0.5f * static_cast<float>(edge));
+  }
+
+  float of_x_, of_y_, offset_, half_;
+};
+
+// Where the middles of a row's or a column's pixels lie.
+std::vector<float> Middles(int64_t count) {
+  const float end = (static_cast<float>(count) - 1.0f) * 0.5f;
+  std::vector<float> middles;
+  for (int64_t i = 0; i < count; ++i) middles.push_back(Spaced(-end, end, count, i));
+  return middles;
+}
+
 Value Move(const Value& image, const InverseMap& map) {
   Value moved = Value::Create(ElementType::kUint8, image.type.shape);
   const int64_t height = image.height(), width = image.width(), channels = image.channels();
+  const std::vector<float> xs = Middles(width);
+  const std::vector<float> ys = Middles(height);
+  const SourceLine columns(map.xx, map.xy, map.x0, width);
+  const SourceLine rows(map.yx, map.yy, map.y0, height);
   for (int64_t row = 0; row < height && !InterruptRequested(); ++row) {
+    const float y = ys[static_cast<size_t>(row)];
     for (int64_t column = 0; column < width; ++column) {
-      const double x = static_cast<double>(column) + 0.5;
-      const double y = static_cast<double>(row) + 0.5;
-      const double from_x = std::floor(map.xx * x + map.xy * y + map.x0);
-      const double from_y = std::floor(map.yx * x + map.yy * y + map.y0);
-      if (!(from_x >= 0 && from_x < static_cast<double>(width) && from_y >= 0 &&
-            from_y < static_cast<double>(height))) {
+      const float x = xs[static_cast<size_t>(column)];
+      const float from_x = columns.At(x, y);
+      const float from_y = rows.At(x, y);
+      if (!(from_x >= 0 && from_x < static_cast<float>(width) && from_y >= 0 &&
+            from_y < static_cast<float>(height))) {
         continue;
       }
       const int64_t from = static_cast<int64_t>(from_y) * width + static_cast<int64_t>(from_x);
@@ -73,18 +119,24 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-InverseMap Rotation(int strength, bool negative, const Value& image) {
-  const float half_turns = static_cast<float>(strength) * 0.025f;  // 4.5 / 180
-  const double cosine = CosPi(half_turns);
-  const double sine = (negative ? -1.0 : 1.0) * CosPi(0.5f - half_turns);
-  const double x = static_cast<double>(image.width()) / 2;
-  const double y = static_cast<double>(image.height()) / 2;
-  return {.xx = cosine,
-          .xy = -sine,
-          .x0 = x - cosine * x + sine * y,
-          .yx = sine,
-          .yy = cosine,
-          .y0 = y - sine * x - cosine * y};
+// How many units in the last place of a double torchvision's shears, tan(radians(degrees(atan(s))))
+// across and another such way down, are from s. It matters where s times half an edge lies between
+// two floats.
+constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
+                                             0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
+constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,
+                                             0, 0, 0,  1, 1, 0, 2, 0, 0, 0, -1, 0, 0, -1, 0};
+
+double Sheared(float shear, int units) {
+  const double magnitude = std::fabs(shear);
+  const double moved = std::bit_cast<double>(std::bit_cast<int64_t>(magnitude) + units);
+  return shear < 0 ? -moved : moved;
+}
+
+InverseMap Rotation(int strength, bool negative) {
+  const double cosine = CosPi(strength / 40.0);  // Of 4.5 degrees each, so 40 are half a turn.
+  const double sine = (negative ? -1.0 : 1.0) * CosPi(0.5 - strength / 40.0);
+  return {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine};
 }
 
 uint8_t CutOff(float value) { return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f)); }
@@ -97,8 +149,8 @@ void Mix(float part, const Other& other, Value& image) {
   const auto of_other = static_cast<float>(1.0 - factor);
   InParts(image.uint8s.size(), [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      image.uint8s[i] =
-          CutOff(of_image * static_cast<float>(image.uint8s[i]) + of_other * other(i));
+      const float own = of_image * static_cast<float>(image.uint8s[i]);
+      image.uint8s[i] = CutOff(Added(own, of_other, other(i)));
     }
   });
 }
@@ -109,9 +161,9 @@ std::vector<uint8_t> GreyOf(const Value& image) {
   std::vector<uint8_t> grey(image.uint8s.size() / 3);
   for (size_t i = 0; i < grey.size(); ++i) {
     const uint8_t* const pixel = &image.uint8s[3 * i];
-    grey[i] = static_cast<uint8_t>(0.2989f * static_cast<float>(pixel[0]) +
-                                   0.587f * static_cast<float>(pixel[1]) +
-                                   0.114f * static_cast<float>(pixel[2]));
+    const float red = 0.2989f * static_cast<float>(pixel[0]);
+    const float red_and_green = Added(red, 0.587f, pixel[1]);
+    grey[i] = static_cast<uint8_t>(Added(red_and_green, 0.114f, pixel[2]));
   }
   return grey;
 }
@@ -122,19 +174,20 @@ void Sharpen(float part, Value& image) {
   const auto channels = static_cast<size_t>(image.channels());
   if (height <= 2 || width <= 2) return;
   const std::vector<uint8_t> pixels = image.uint8s;
-  const auto smooth = [&](size_t i) -> float {
-    const size_t column = i / channels % width;
-    const size_t row = i / channels / width;
-    if (row == 0 || row + 1 == height || column == 0 || column + 1 == width) return pixels[i];
-    int sum = 4 * pixels[i];
-    const size_t line = width * channels;
-    for (const size_t middle : {i - line, i, i + line}) {
-      sum += pixels[middle - channels] + pixels[middle] + pixels[middle + channels];
+  const size_t line = width * channels;
+  // torchvision mixes by adding a part of the difference here.
+  const auto of_difference = static_cast<float>(1.0 - (1.0 + part));
+  for (size_t row = 1; row + 1 < height && !InterruptRequested(); ++row) {
+    for (size_t i = row * line + channels; i < (row + 1) * line - channels; ++i) {
+      int sum = 4 * pixels[i];
+      for (const size_t middle : {i - line, i, i + line}) {
+        sum += pixels[middle - channels] + pixels[middle] + pixels[middle + channels];
+      }
+      const int smooth = (2 * sum + 13) / 26;  // 13 is odd, so there are no ties.
+      const auto difference = static_cast<float>(smooth - pixels[i]);
+      image.uint8s[i] = CutOff(Added(pixels[i], of_difference, difference));
     }
-    const int rounded = (2 * sum + 13) / 26;  // 13 is odd, so there are no ties.
-    return static_cast<float>(rounded);
-  };
-  Mix(part, smooth, image);
+  }
 }
 
 using Frequencies = std::array<int64_t, 256>;  // Of each level.
@@ -164,8 +217,8 @@ Table StretchingTable(const Frequencies& frequencies) {
   Table table;
   std::iota(table.begin(), table.end(), uint8_t{0});
   if (low == high) return table;
-  const float scale = 1.0f / (high - low) * 255.0f;  // As torch divides a number by a tensor.
-  for (uint8_t& x : table) x = CutOff((static_cast<float>(x) - low) * scale);
+  const float scale = (high - low) * static_cast<float>(1.0 / 255);
+  for (uint8_t& x : table) x = CutOff((static_cast<float>(x) - low) / scale);
   return table;
 }
 
@@ -202,21 +255,29 @@ class TrivialAugment final : public Operation {
     const auto strength = static_cast<int>(rng.UniformInt(0, kStrengths));
     const bool negative = rng.UniformInt(0, 2) == 1;
     const float sign = negative ? -1 : 1;
-    const float part = sign * Spaced(0.99f, strength);
-    const double pixels = std::trunc(sign * Spaced(32, strength));
+    const float part = sign * Spaced(0, 0.99f, kStrengths, strength);
+    const double pixels = std::trunc(sign * Spaced(0, 32, kStrengths, strength));
     switch (change) {
       case Change::kIdentity:
         break;
-      case Change::kShearX:
-        return Move(input, {.xy = part});
-      case Change::kShearY:
-        return Move(input, {.yx = part});
+      // The top left corner stays where it is.
+      case Change::kShearX: {
+        const double shear = Sheared(part, kShearXUnits[strength]);
+        return Move(input, {.xy = shear, .x0 = shear * 0.5 * static_cast<double>(input.height())});
+      }
+      case Change::kShearY: {
+        const double shear = Sheared(part, kShearYUnits[strength]);
+        const double x = -0.5 * static_cast<double>(input.width());
+        const double y = -0.5 * static_cast<double>(input.height());
+        return Move(input,
+                    {.yx = shear, .y0 = (y - shear * x) - y});  // Rounded as torchvision does.
+      }
       case Change::kTranslateX:
         return Move(input, {.x0 = -pixels});
       case Change::kTranslateY:
         return Move(input, {.y0 = -pixels});
       case Change::kRotate:
-        return Move(input, Rotation(strength, negative, input));
+        return Move(input, Rotation(strength, negative));
       case Change::kBrightness:
         Mix(
             part, [](size_t) { return 0.0f; }, input);
@@ -244,11 +305,13 @@ class TrivialAugment final : public Operation {
         for (uint8_t& x : input.uint8s) x = static_cast<uint8_t>(x >> dropped << dropped);
         break;
       }
-      case Change::kSolarize:
+      case Change::kSolarize: {
+        const auto least = static_cast<float>(255.0 * Spaced(1, 0, kStrengths, strength));
         for (uint8_t& x : input.uint8s) {
-          if (2 * x >= 510 - 17 * strength) x = static_cast<uint8_t>(255 - x);
+          if (static_cast<float>(x) >= least) x = static_cast<uint8_t>(255 - x);
         }
         break;
+      }
       case Change::kAutoContrast:
         ReplaceByChannel(StretchingTable, input);
         break;
@@ -272,7 +335,7 @@ OperationRow TrivialAugmentRow() {
           {
               .summary = "One of 14 changes of an image, of a random strength.",
               .example = "trivial_augment {}",
-              .torchvision = "TrivialAugmentWide",
+              .torchvision = "v2.TrivialAugmentWide",
               .dali = "auto_aug.trivial_augment_wide",
           },
       .draws = 25,

@@ -64,6 +64,19 @@ TEST(MathTest, PowDoubleOfAPartIsWithinTwoToTheMinus42) {
   EXPECT_EQ(PowDouble(1, 0.45455), 1);
 }
 
+TEST(MathTest, CosPiOfADoubleIsWithinTwoToTheMinus50) {
+  constexpr long double kPi = 3.14159265358979323846264338327950288L;
+  for (int i = -400; i <= 400; ++i) {
+    const double x = i / 80.0;
+    const long double want = std::cos(kPi * x);
+    if (i % 80 == 40 || i % 80 == -40) {
+      EXPECT_EQ(CosPi(x), 0) << x;
+    } else {
+      EXPECT_LT(std::fabs(CosPi(x) / want - 1), 0x1p-50) << x;
+    }
+  }
+}
+
 TEST(MathTest, LogIsWithinHalfAnUlp) {
   for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4099) {  // Subnormals included.
     const float x = FromBits(bits);

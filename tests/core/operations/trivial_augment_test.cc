@@ -1,13 +1,14 @@
 // What torchvision made of images (tests/golden/torchvision/README.md), made by trivial_augment.
-#include <cmath>
+#include <zlib.h>
+
 #include <cstdint>
 #include <map>
-#include <numbers>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/operations/program.h"
 #include "core/random/counter_rng.h"
@@ -28,10 +29,15 @@ constexpr char kPath[] =
 // A change's number, its strength, whether it is negative.
 using Draw = std::tuple<int, int, bool>;
 
+struct Made {
+  uint32_t crc = 0;
+  std::string pixels;  // Empty: the file has only their CRC-32.
+};
+
 struct Image {
   std::vector<int64_t> shape;
   std::string pixels;
-  std::map<Draw, std::string> made;
+  std::map<Draw, Made> made;
 };
 
 class Bytes {
@@ -45,11 +51,30 @@ class Bytes {
     rest_.remove_prefix(count);
     return taken;
   }
-  int TakeByte() { return static_cast<uint8_t>(Take(1)[0]); }
+  uint32_t TakeNumber(size_t bytes) {  // Little endian.
+    uint32_t number = 0;
+    size_t shift = 0;
+    for (const char byte : Take(bytes)) {
+      number |= uint32_t{static_cast<uint8_t>(byte)} << shift;
+      shift += 8;
+    }
+    return number;
+  }
 
  private:
   absl::string_view rest_;
 };
+
+// As the script that made the file draws them.
+std::string Drawn(size_t size) {
+  std::string pixels;
+  uint32_t x = 1;
+  for (size_t i = 0; i < size; ++i) {
+    x = 1664525 * x + 1013904223;
+    pixels.push_back(static_cast<char>(x >> 24));
+  }
+  return pixels;
+}
 
 std::vector<Image> Images() {
   const std::string file = ReadWholeFile(kPath);
@@ -57,16 +82,19 @@ std::vector<Image> Images() {
   std::vector<Image> images;
   while (!bytes.empty()) {
     Image image;
-    for (int i = 0; i < 3; ++i) image.shape.push_back(bytes.TakeByte());
+    for (const size_t width : {2, 2, 1}) image.shape.push_back(bytes.TakeNumber(width));
+    const bool drawn = bytes.TakeNumber(1) != 0;
     const auto size = static_cast<size_t>(image.shape[0] * image.shape[1] * image.shape[2]);
-    image.pixels = bytes.Take(size);
-    int cases = bytes.TakeByte();
-    cases += 256 * bytes.TakeByte();
-    for (int i = 0; i < cases; ++i) {
-      const int change = bytes.TakeByte();
-      const int strength = bytes.TakeByte();
-      const bool negative = bytes.TakeByte() != 0;
-      image.made[{change, strength, negative}] = bytes.Take(size);
+    image.pixels = drawn ? Drawn(size) : bytes.Take(size);
+    const uint32_t cases = bytes.TakeNumber(2);
+    for (uint32_t i = 0; i < cases; ++i) {
+      const auto change = static_cast<int>(bytes.TakeNumber(1));
+      const auto strength = static_cast<int>(bytes.TakeNumber(1));
+      const bool negative = bytes.TakeNumber(1) != 0;
+      Made& made = image.made[{change, strength, negative}];
+      made.crc = bytes.TakeNumber(4);
+      const bool shown = strength <= 1 || strength == 15 || strength == 16 || strength == 30;
+      if (shown && !drawn) made.pixels = bytes.Take(size);
     }
     images.push_back(std::move(image));
   }
@@ -90,55 +118,41 @@ Draw DrawOf(int64_t record) {
   return {change, strength, rng.UniformInt(0, 2) == 1};
 }
 
-// Whether a shear or rotation takes value `i` from so near the border of two pixels that rounding
-// decides which of them it is. Torchvision rounds in float32.
-bool IsBetweenPixels(const Image& image, const Draw& draw, size_t i) {
-  const auto [change, strength, negative] = draw;
-  const double sign = negative ? -1 : 1;
-  const double part = sign * strength * 0.99 / 30;
-  const double angle = sign * strength * 4.5 * std::numbers::pi / 180;
-  const auto pixel = static_cast<int64_t>(i) / image.shape[2];
-  const auto middle_y = static_cast<double>(image.shape[0]) / 2;
-  const auto middle_x = static_cast<double>(image.shape[1]) / 2;
-  const double y = static_cast<double>(pixel / image.shape[1]) + 0.5;
-  const double x = static_cast<double>(pixel % image.shape[1]) + 0.5;
-  double from_x = x, from_y = y;
-  if (change == 1) from_x += part * y;
-  if (change == 2) from_y += part * x;
-  if (change == 5) {
-    from_x = std::cos(angle) * (x - middle_x) - std::sin(angle) * (y - middle_y) + middle_x;
-    from_y = std::sin(angle) * (x - middle_x) + std::cos(angle) * (y - middle_y) + middle_y;
+// A record for each draw. Where a change has no strength or sign, what is drawn of it counts as 0.
+std::map<Draw, int64_t> Records() {
+  std::map<Draw, int64_t> records;
+  for (int64_t record = 0; record < 30000; ++record) {
+    auto [change, strength, negative] = DrawOf(record);
+    if (change == 10 || change == 11) negative = false;  // posterize and solarize.
+    if (change == 0 || change == 12 || change == 13) strength = 0, negative = false;
+    records[{change, strength, negative}] = record;
   }
-  return std::abs(from_x - std::round(from_x)) < 1e-4 ||
-         std::abs(from_y - std::round(from_y)) < 1e-4;
+  return records;
 }
 
 TEST(TrivialAugmentTest, MakesTorchvisionsPixels) {
-  for (const Image& image : Images()) {
+  const std::map<Draw, int64_t> records = Records();
+  const std::vector<Image> images = Images();
+  ASSERT_EQ(images.size(), 14);
+  for (const Image& image : images) {
     const Program program = Compile(image.shape);
-    std::map<Draw, int> compared;
-    for (int64_t record = 0; record < 30000; ++record) {
-      auto [change, strength, negative] = DrawOf(record);
-      if (change == 10 || change == 11) negative = false;  // posterize and solarize.
-      if (change == 0 || change == 12 || change == 13) strength = 0, negative = false;
-      const auto want = image.made.find({change, strength, negative});
-      if (want == image.made.end() || compared[want->first]++ > 2) continue;
+    ASSERT_EQ(image.made.size(), 9 * 62 + 2 * 31 + 3);
+    for (const auto& [draw, want] : image.made) {
+      const auto record = records.find(draw);
+      ASSERT_NE(record, records.end());
       Value input;
       input.bytes = image.pixels;
       const absl::StatusOr<Value> got =
-          program.Interpret(std::move(input), {.seed = 6, .epoch = 1, .record = record});
+          program.Interpret(std::move(input), {.seed = 6, .epoch = 1, .record = record->second});
       ASSERT_THAT(got, IsOk());
-      int different = 0, between = 0;
-      for (size_t i = 0; i < got->uint8s.size(); ++i) {
-        if (got->uint8s[i] == static_cast<uint8_t>(want->second[i])) continue;
-        ++(IsBetweenPixels(image, want->first, i) ? between : different);
-      }
-      EXPECT_LT(between, static_cast<int>(got->uint8s.size() / 5));
-      EXPECT_EQ(different, 0) << "change " << change << ", strength " << strength
-                              << (negative ? ", negative" : "") << ", image of " << image.shape[0]
-                              << " rows";
+      const auto [change, strength, negative] = draw;
+      SCOPED_TRACE(absl::StrCat("change ", change, ", strength ", strength,
+                                negative ? ", negative" : "", ", image of ", image.shape[0], " x ",
+                                image.shape[1]));
+      EXPECT_EQ(crc32(0, got->uint8s.data(), static_cast<uInt>(got->uint8s.size())), want.crc);
+      if (want.pixels.empty()) continue;
+      EXPECT_EQ(std::string(got->uint8s.begin(), got->uint8s.end()), want.pixels);
     }
-    EXPECT_EQ(compared.size(), image.made.size());
   }
 }
 

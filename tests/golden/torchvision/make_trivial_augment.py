@@ -1,23 +1,32 @@
-"""Writes trivial-augment.bin: what torchvision's TrivialAugmentWide makes of an image, change by
-change, for trivial_augment_test.
+"""Writes trivial-augment.bin: what torchvision.transforms.v2.TrivialAugmentWide makes of an image,
+change by change, for trivial_augment_test.
 
 usage: make_trivial_augment.py OUT    (with torchvision)
 
   a line of text: "torchvision VERSION"
-  for each image: height, width, channels (a byte each), its pixels [height, width, channels] uint8,
-  the number of its cases (2 bytes, little endian), and for each case: the change's number in
-  torchvision's table, strength 0 to 30, 1 if negative else 0 (a byte each), pixels.
+  for each image: height, width (2 bytes each), channels (a byte), 1 if it is drawn else 0 (a byte),
+  its pixels [height, width, channels] uint8 unless it is drawn, the number of its cases (2 bytes),
+  and for each case: the change's number in torchvision's table, strength 0 to 30, 1 if negative
+  else 0 (a byte each), the CRC-32 of its pixels (4 bytes), and its pixels if `SHOWN` has the
+  strength and the image is not drawn.
+
+Numbers are little endian. The pixels of drawn images are the upper bytes of x = 1664525 x +
+1013904223 modulo 2^32, from x = 1: they cost no space.
 """
 
 import sys
+import zlib
 
 import numpy as np
 import torch
 import torchvision
-from torchvision.transforms import InterpolationMode, TrivialAugmentWide
-from torchvision.transforms.autoaugment import _apply_op
+from torchvision.transforms.v2 import InterpolationMode, TrivialAugmentWide
 
-STRENGTHS = (0, 1, 15, 16, 30)
+STRENGTHS = 31
+SHOWN = (0, 1, 15, 16, 30)
+# Of odd and even edges, squares, and one pixel; every grey and colour meets every strength.
+DRAWN = ((1, 1, 3), (1, 7, 1), (5, 1, 3), (2, 2, 1), (31, 31, 3), (32, 32, 1), (57, 83, 3))
+DRAWN += ((64, 97, 1), (224, 224, 3), (150, 301, 3))
 
 
 def images():
@@ -31,31 +40,54 @@ def images():
     yield np.full((4, 3, 3), 77, np.uint8)
 
 
+def drawn(shape):
+    pixels = bytearray()
+    x = 1
+    for _ in range(int(np.prod(shape))):
+        x = (1664525 * x + 1013904223) % 2**32
+        pixels.append(x >> 24)
+    return np.frombuffer(pixels, np.uint8).reshape(shape)
+
+
+def number(value, size):
+    return int(value).to_bytes(size, "little")
+
+
 def main(argv):
-    space = TrivialAugmentWide()._augmentation_space(31)
+    augment = TrivialAugmentWide()
+    space = augment._AUGMENTATION_SPACE
+    inputs = [(image, False) for image in images()] + [(drawn(shape), True) for shape in DRAWN]
     with open(argv[1], "wb") as out:
         out.write(f"torchvision {torchvision.__version__}\n".encode())
-        for image in images():
-            tensor = torch.from_numpy(image).permute(2, 0, 1)
+        for image, is_drawn in inputs:
+            height, width, channels = image.shape
+            tensor = torch.from_numpy(image.copy()).permute(2, 0, 1).contiguous()
+            table = {
+                name: (magnitudes(STRENGTHS, height, width), signed)
+                for name, (magnitudes, signed) in space.items()
+            }
             cases = [
-                (number, name, strength, negative)
-                for number, (name, (magnitudes, signed)) in enumerate(space.items())
-                for strength in (STRENGTHS if magnitudes.ndim > 0 else (0,))
+                (change, name, strength, negative)
+                for change, (name, (magnitudes, signed)) in enumerate(table.items())
+                for strength in (range(STRENGTHS) if magnitudes is not None else (0,))
                 for negative in ((0, 1) if signed else (0,))
             ]
-            out.write(bytes(image.shape) + image.tobytes() + len(cases).to_bytes(2, "little"))
-            for number, name, strength, negative in cases:
-                magnitudes, _ = space[name]
-                magnitude = float(magnitudes[strength].item()) if magnitudes.ndim > 0 else 0.0
-                made = _apply_op(
+            out.write(number(height, 2) + number(width, 2) + bytes((channels, is_drawn)))
+            out.write((b"" if is_drawn else image.tobytes()) + number(len(cases), 2))
+            for change, name, strength, negative in cases:
+                magnitudes, _ = table[name]
+                magnitude = float(magnitudes[strength]) if magnitudes is not None else 0.0
+                made = augment._apply_image_or_video_transform(
                     tensor,
                     name,
                     -magnitude if negative else magnitude,
                     interpolation=InterpolationMode.NEAREST,
-                    fill=None,
+                    fill={},
                 )
-                out.write(bytes((number, strength, negative)))
-                out.write(made.permute(1, 2, 0).contiguous().numpy().tobytes())
+                pixels = made.permute(1, 2, 0).contiguous().numpy().tobytes()
+                out.write(bytes((change, strength, negative)) + number(zlib.crc32(pixels), 4))
+                if strength in SHOWN and not is_drawn:
+                    out.write(pixels)
 
 
 if __name__ == "__main__":
