@@ -80,6 +80,8 @@ std::string ReportAsJson() {
     }
     json.EndArray().Field("example", entry.guide.example);
     json.Field("tensorflow", entry.guide.tensorflow).Field("parity", entry.guide.parity);
+    json.Field("combined_tensorflow", entry.guide.combined_tensorflow);
+    json.Field("combined_parity", entry.guide.combined_parity);
     json.Field("torchvision", entry.guide.torchvision).Field("dali", entry.guide.dali).EndObject();
   }
   return json.EndArray().EndObject().text();
@@ -110,6 +112,8 @@ class OpsCommand final : public Command {
       PrintLine(console.out, "example", entry.example);
       PrintLine(console.out, "TensorFlow", entry.guide.tensorflow);
       PrintLine(console.out, "", entry.guide.parity);
+      PrintLine(console.out, "", entry.guide.combined_tensorflow);
+      PrintLine(console.out, "", entry.guide.combined_parity);
       PrintLine(console.out, "torchvision", entry.guide.torchvision);
       PrintLine(console.out, "DALI", entry.guide.dali);
       console.out << "\n";

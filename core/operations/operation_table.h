@@ -36,6 +36,10 @@ struct OperationGuide {
   // How its values compare with TensorFlow's: "exact", "within ..", or "different: " and why. Empty
   // if TensorFlow has none.
   absl::string_view parity = "";
+  // Another function of TensorFlow that this operation makes together with the one before it, and
+  // how its values compare. Empty: there is none.
+  absl::string_view combined_tensorflow = "";
+  absl::string_view combined_parity = "";
 };
 
 struct OperationRow {

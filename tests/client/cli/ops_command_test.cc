@@ -22,6 +22,7 @@ TEST(OpsCommandTest, EveryOperationIsListedWithItsParametersAndAnExample) {
   EXPECT_THAT(run.out, HasSubstr("transforms { random_crop { height: 32 width: 32 } }"));
   EXPECT_THAT(run.out, HasSubstr("mean: list of double"));
   EXPECT_THAT(run.out, HasSubstr("tf.image.resize"));
+  EXPECT_THAT(run.out, HasSubstr("tf.io.decode_and_crop_jpeg"));
   EXPECT_THAT(run.out, HasSubstr("cutmix\n"));
   EXPECT_THAT(run.out, HasSubstr("alpha: float, probability: float"));
   EXPECT_THAT(run.out, HasSubstr("  mix { group: 8 images: 'image' labels: 'label' cutmix {} }"));
@@ -38,7 +39,8 @@ TEST(OpsCommandTest, JsonHasAllOfThem) {
                 2);  // mixup and cutmix.
   for (const google::protobuf::Value& operation : operations.values()) {
     const auto& fields = operation.struct_value().fields();
-    for (const char* name : {"summary", "example", "tensorflow", "parity", "torchvision", "dali"}) {
+    for (const char* name : {"summary", "example", "tensorflow", "parity", "combined_tensorflow",
+                             "combined_parity", "torchvision", "dali"}) {
       EXPECT_TRUE(fields.contains(name)) << fields.at("name").string_value() << " lacks " << name;
     }
   }

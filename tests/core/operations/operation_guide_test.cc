@@ -68,6 +68,7 @@ TEST(OperationGuideTest, ASummaryIsASentenceAndWhatTensorFlowHasIsCompared) {
     SCOPED_TRACE(OperationName(row.kind));
     EXPECT_THAT(std::string(row.guide.summary), EndsWith("."));
     EXPECT_EQ(row.guide.tensorflow.empty(), row.guide.parity.empty());
+    EXPECT_EQ(row.guide.combined_tensorflow.empty(), row.guide.combined_parity.empty());
   }
   for (const MixRow& row : MixOperations()) {
     EXPECT_THAT(std::string(row.guide.summary), EndsWith(".")) << row.name;
@@ -87,6 +88,9 @@ TEST(OperationGuideTest, TheReadmesTableSaysWhatTheOperationsSay) {
     if (row.guide.tensorflow.empty()) continue;
     absl::StrAppend(&rows, "| ", Code(row.guide.tensorflow), " | `", OperationName(row.kind),
                     "` | ", row.guide.parity, " |\n");
+    if (row.guide.combined_tensorflow.empty()) continue;
+    absl::StrAppend(&rows, "| ", Code(row.guide.combined_tensorflow), " | `",
+                    OperationName(row.kind), "` | ", row.guide.combined_parity, " |\n");
   }
   for (const MixRow& row : MixOperations()) {
     absl::StrAppend(&rows, "| ", Code(row.guide.tensorflow), " | `", row.name, "` | ",

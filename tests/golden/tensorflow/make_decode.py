@@ -3,8 +3,10 @@
 usage: make_decode.py OUT    (with TensorFlow and NumPy; tests/golden/tensorflow/README.md)
 
 Each record is a case as in geometry.tfrecord: `output`, applied to `stored`, gives `want_uint8` or
-`want_floats` of `want_shape`. The PNG files are written here, because no encoder writes every kind;
-they go to tests/fuzz/corpus/png as well. The JPEG files are those of tests/fuzz/corpus/jpeg.
+`want_floats` of `want_shape`. Where `decode_and_crop` stands for `output`, it gives that but for
+the first and the last column, and for crops of 4 columns or fewer. The PNG files are written here,
+because no encoder writes every kind; they go to tests/fuzz/corpus/png as well. The JPEG files are
+those of tests/fuzz/corpus/jpeg.
 """
 
 import os
@@ -102,11 +104,11 @@ def bytes_feature(value):
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
 
 
-def case(writer, transforms, stored, want, *, dtype, shape=""):
-    output = f"name: 'x' feature: 'x' dtype: {dtype} {shape} {transforms}"
+def case(writer, transforms, stored, want, *, dtype, shape="", output="output"):
+    spec = f"name: 'x' feature: 'x' dtype: {dtype} {shape} {transforms}"
     want = np.asarray(want)
     features = {
-        "output": bytes_feature(output.encode()),
+        output: bytes_feature(spec.encode()),
         "stored": bytes_feature(stored),
         "want_shape": tf.train.Feature(int64_list=tf.train.Int64List(value=want.shape)),
     }
@@ -307,6 +309,26 @@ def jpeg_cases(writer):
                         case(writer, transforms, file, want, dtype="UINT8")
 
 
+def crop_cases(writer):
+    """What tf.io.decode_and_crop_jpeg makes, for files that store colours in every way."""
+    names = ["410", "411", "420", "420_coarse", "420_progressive", "422", "440", "444", "grey"]
+    for name in [*names, "ycck_420"]:
+        file = (CORPUS / f"jpeg/{name}.jpg").read_bytes()
+        for y, x, height, width in (
+            (2, 3, 11, 7),
+            (5, 4, 8, 9),
+            (0, 0, 18, 12),
+            (1, 8, 13, 11),
+            (0, 16, 18, 3),
+        ):
+            want = tf.io.decode_and_crop_jpeg(
+                file, [y, x, height, width], channels=3, dct_method="INTEGER_ACCURATE"
+            ).numpy()
+            crop = f"height: {height} width: {width} offset_height: {y} offset_width: {x}"
+            transforms = f"transforms {{ decode_jpeg {{ }} }} transforms {{ crop {{ {crop} }} }}"
+            case(writer, transforms, file, want, dtype="UINT8", output="decode_and_crop")
+
+
 def raw_cases(writer):
     data = RANDOM.randint(0, 256, 48, dtype=np.uint8).tobytes()
     floats = np.array([0, 1.5, -2.25, 3e38, 1e-40, 7], np.float32).tobytes()
@@ -335,6 +357,7 @@ def main(path):
         jpeg_cases(writer)
         raw_cases(writer)
         grey_cases(writer)
+        crop_cases(writer)
 
 
 main(sys.argv[1])
