@@ -65,8 +65,8 @@ OperationRow NormalizeRow() {
               .tensorflow = "(x - mean) / stddev",
               .torchvision = "Normalize",
               .dali = "fn.normalize",
-              .parity = "within 1 unit in the last place: one multiplication and one addition, "
-                        "with factors made once",
+              .parity = "within 5e-7 of (|x * scale| + |mean|) / stddev: one multiplication and "
+                        "one addition, with factors made once",
           },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

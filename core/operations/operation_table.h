@@ -33,8 +33,8 @@ struct OperationGuide {
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";
-  // How its values compare with TensorFlow's: "exact", "within ..", or "different: " and why. Empty
-  // if TensorFlow has none.
+  // How its values compare with TensorFlow's: "exact", "within NUMBER ..", or "different: " and
+  // why. Empty if TensorFlow has none. parity_test has a check of each, and tests each number.
   absl::string_view parity = "";
   // Another function of TensorFlow that this operation makes together with the one before it, and
   // how its values compare. Empty: there is none.

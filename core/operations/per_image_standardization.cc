@@ -71,7 +71,9 @@ OperationRow PerImageStandardizationRow() {
               .tensorflow = "tf.image.per_image_standardization",
               .dali = "fn.normalize",
               .parity =
-                  "within 1e-6, of the value and of 1: sums are exact where TensorFlow's round",
+                  "within 2e-5 of the image's largest value / its deviation, for values up to "
+                  "1e14: "
+                  "sums are exact where TensorFlow's round. An image of one colour is 0 here alone",
           },
       .create = [](const OperationArguments&) -> absl::StatusOr<std::unique_ptr<const Operation>> {
         return std::make_unique<PerImageStandardization>();

@@ -72,8 +72,8 @@ OperationRow ResizeRow() {
               .tensorflow = "tf.image.resize",
               .torchvision = "Resize",
               .dali = "fn.resize",
-              .parity = "exact; within 1e-6 of the largest value for LANCZOS3, LANCZOS5 and "
-                        "GAUSSIAN",
+              .parity = "exact; within 2e-6 of the image's largest value for LANCZOS3, LANCZOS5 "
+                        "and GAUSSIAN",
           },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

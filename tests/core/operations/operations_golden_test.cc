@@ -78,7 +78,8 @@ std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file =
 // The largest difference from TensorFlow that a case may have, relative to its largest value. Where
 // TensorFlow calls libm (sines, exponentials) no bits can be promised, because libm's last bits
 // depend on the CPU. An error of one unit in the last place of each sine moves a weight by 2^-22 of
-// itself, so the sums by less than 1e-6; 2.4e-7 was measured. All else is equal to the bit.
+// itself, so sums of these images by less than 1e-6; 2.4e-7 was measured. parity_test has the bound
+// for all images. All else is equal to the bit.
 double BoundOf(const std::string& output) {
   for (const char* const method : {"LANCZOS3", "LANCZOS5", "GAUSSIAN"}) {
     if (absl::StrContains(output, method)) return 1e-6;

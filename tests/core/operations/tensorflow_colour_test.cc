@@ -90,7 +90,8 @@ const std::vector<Case>& Cases() {
   return *cases;
 }
 
-// How far from TensorFlow's number ours may be. Everything else is equal to the bit.
+// How far from TensorFlow's number ours may be in these cases. Everything else is equal to the bit.
+// What holds for all inputs, parity_test has.
 struct Bound {
   double relative = 0;
   double absolute = 0;
@@ -102,10 +103,10 @@ Bound BoundOf(const Case& one) {
       // TensorFlow's power is off by up to an ulp and a bit, ours by half of one; gain rounds once
       // more. uint8 cuts off, so that a last bit could decide on a level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
-      // TensorFlow adds in float32, in an order that follows from the number of its threads; ours
-      // are
-      // of float64. Mean and deviation differ in their last bits by that, and near the mean nothing
-      // is left but the difference of the means: that bound is absolute.
+      // TensorFlow adds in float32, in an order that follows from the number of its threads; our
+      // sums are of float64. Mean and deviation differ in their last bits by that, and near the
+      // mean
+      // nothing is left but the difference of the means: that bound is absolute.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());
