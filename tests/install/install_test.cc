@@ -42,6 +42,18 @@ void Configure(const std::string& project, const std::string& build,
            "-DCMAKE_CXX_FLAGS=" SYSTOLE_FLAGS, definition});
 }
 
+TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
+  const TempFolder folder;
+  // pkg-config finds nothing there, and libjpeg is what is asked of it first.
+  const Finished finished =
+      RunToEnd({SYSTOLE_CMAKE, "-E", "env", absl::StrCat("PKG_CONFIG_LIBDIR=", folder.path()),
+                SYSTOLE_CMAKE, "-S", SYSTOLE_SOURCE_DIR, "-B", folder / "build", "-G",
+                SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER});
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, testing::AllOf(HasSubstr("does not find libjpeg"),
+                                           HasSubstr("deploy/install_dependencies.sh")));
+}
+
 TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
   const TempFolder folder;
   const std::string prefix = folder / "prefix";
