@@ -62,8 +62,8 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
       return absl::InvalidArgumentError(
           absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
     }
-    const absl::StatusOr<std::vector<std::string>> paths =
-        ListShards(std::vector<std::string>(entry.shards().begin(), entry.shards().end()));
+    const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
+    const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
     if (!paths.ok()) {
       catalogue.refused_.emplace(
           entry.name(),
@@ -74,7 +74,9 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
     }
     ShardOptions own = options;
     SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
-    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(entry.name(), *paths, own);
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+        Dataset::Open(entry.name(), patterns, own,
+                      {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
     if (!dataset.ok()) {
       const std::string reason(dataset.status().message());
       catalogue.refused_.emplace(

@@ -150,8 +150,8 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   if (dataset.num_damaged_records() == 0) return;
   events.Add(LogCause::kProgram, LogLevel::kWarn,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
-                          " damaged records were found while indexing; `systole datasets` lists "
-                          "the first of them"),
+                          " damaged stretches were found while indexing, each of 1 record or more; "
+                          "`systole datasets` lists the first of them"),
              {.dataset = dataset.name()});
   for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
     events.Add(

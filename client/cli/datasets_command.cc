@@ -109,7 +109,7 @@ class DatasetsCommand final : public Command {
       }
       if (summary.num_damaged_records() == 0) continue;
       console.out << "  " << summary.num_damaged_records()
-                  << " damaged records were found while indexing";
+                  << " damaged stretches were found while indexing, each of 1 record or more";
       console.out << (summary.num_damaged_records() > dataset.damaged_records_size()
                           ? "; the first of them:\n"
                           : ":\n");

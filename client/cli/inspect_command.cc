@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
+#include "client/cli/shard_differences.h"
 #include "client/cli/shard_inspector.h"
 #include "core/json/json_writer.h"
 #include "core/status/foreign_text.h"
@@ -27,13 +28,20 @@ void AddRange(JsonWriter& json, absl::string_view name, const Range& range) {
   json.Field(absl::StrCat(name, "_min"), range.least).Field(absl::StrCat(name, "_max"), range.most);
 }
 
-std::string ReportAsJson(const InspectReport& report) {
+std::string ReportAsJson(const InspectReport& report,
+                         absl::Span<const ShardDifference> differences) {
   JsonWriter json;
   json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
   json.Key("shards").BeginArray();
   for (const ShardSummary& shard : report.shards) {
     json.BeginObject().Field("path", shard.path).Field("records", shard.records);
-    json.Field("bytes", shard.bytes).Field("damaged", shard.damaged).EndObject();
+    json.Field("bytes", shard.bytes).Field("damaged", shard.damaged);
+    json.Key("first_damaged").BeginArray();
+    for (const DamagedRecord& bad : shard.first_damaged) {
+      json.BeginObject().Field("record", bad.record).Field("offset", bad.span.offset);
+      json.Field("cause", bad.cause).EndObject();
+    }
+    json.EndArray().EndObject();
   }
   json.EndArray().Field("sampled", report.sampled).Field("no_example", report.no_example);
   json.Field("unreadable", report.unreadable).Key("features").BeginArray();
@@ -52,15 +60,21 @@ std::string ReportAsJson(const InspectReport& report) {
     }
     json.EndObject();
   }
-  return json.EndArray().EndObject().text();
+  json.EndArray();
+  AppendShardDifferences(differences, json);
+  return json.EndObject().text();
 }
 
 std::string ReportAsText(const InspectReport& report) {
   std::string text;
   for (const ShardSummary& shard : report.shards) {
     absl::StrAppend(&text, shard.path, "  ", shard.records, " records  ", shard.bytes, " bytes");
-    if (shard.damaged > 0) absl::StrAppend(&text, "  ", shard.damaged, " damaged");
+    if (shard.damaged > 0) absl::StrAppend(&text, "  ", shard.damaged, " or more damaged");
     absl::StrAppend(&text, "\n");
+    for (const DamagedRecord& bad : shard.first_damaged) {
+      absl::StrAppend(&text, "  record ", bad.record, " at byte offset ", bad.span.offset, ": ",
+                      bad.cause, "\n");
+    }
   }
   absl::StrAppend(&text, report.shards.size(), " shards, ", report.records, " records, ",
                   report.bytes, " bytes\n");
@@ -143,11 +157,25 @@ class InspectCommand final : public Command {
       return absl::OkStatus();
     }
     SYSTOLE_ASSIGN_OR_RETURN(const InspectReport report, InspectShards(paths));
-    console.out << (console.json ? ReportAsJson(report) + "\n" : ReportAsText(report));
+    std::vector<ShardCount> opened;
+    for (const ShardSummary& shard : report.shards) {
+      opened.push_back({shard.path, shard.records, shard.file_bytes});
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<ShardDifference> differences,
+                             CompareWithManifests(globs_, opened));
+    if (console.json) {
+      console.out << ReportAsJson(report, differences) << "\n";
+    } else {
+      console.out << ReportAsText(report);
+      PrintShardDifferences(differences, console.out);
+    }
     int64_t damaged = report.unreadable;
     for (const ShardSummary& shard : report.shards) damaged += shard.damaged;
-    if (damaged == 0) return absl::OkStatus();
-    return absl::DataLossError("damage was met; `systole verify` names every bad record");
+    if (damaged > 0) {
+      return absl::DataLossError("damage was met; `systole verify` names every bad record");
+    }
+    if (differences.empty()) return absl::OkStatus();
+    return absl::DataLossError(ShardDifferencesText(differences.size()));
   }
 
  private:

@@ -27,7 +27,8 @@ std::string MissingTally::MaskedText() const {
   std::string text =
       absl::StrCat(masked_, masked_ == 1 ? " example is masked" : " examples are masked",
                    ": zeros stand in the place of records that are damaged, as the spec's "
-                   "on_corrupt: MASK says");
+                   "on_corrupt: MASK says, one place for each damaged stretch, which may have been "
+                   "several records");
   size_t named = 0;
   for (const int64_t record : records_) {
     if (named == kMostNamed) {

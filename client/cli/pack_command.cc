@@ -23,11 +23,11 @@ std::string ReportAsJson(const PackReport& report) {
   JsonWriter json;
   json.BeginObject().Key("classes").BeginArray();
   for (const std::string& name : report.classes) json.String(name);
-  json.EndArray().Field("labels", report.labels_path);
+  json.EndArray().Field("labels", report.labels_path).Field("manifest", report.manifest_path);
   json.Field("train_images", report.train_images);
   json.Field("validation_images", report.validation_images);
   json.Key("shards").BeginArray();
-  for (const PackedShard& shard : report.shards) {
+  for (const ShardCount& shard : report.shards) {
     json.BeginObject().Field("path", shard.path).Field("records", shard.records);
     json.Field("bytes", shard.bytes).EndObject();
   }
@@ -115,7 +115,7 @@ class PackCommand final : public Command {
       console.out << ReportAsJson(*report) << "\n";
       return absl::OkStatus();
     }
-    for (const PackedShard& shard : report->shards) {
+    for (const ShardCount& shard : report->shards) {
       console.out << shard.path << "  " << shard.records << " records  " << shard.bytes
                   << " bytes\n";
     }
@@ -123,6 +123,7 @@ class PackCommand final : public Command {
       console.out << "skipped " << file.path << ": " << file.cause << "\n";
     }
     console.out << report->labels_path << "  " << LabelsText(report->classes) << "\n";
+    console.out << report->manifest_path << "  the records and bytes of each shard\n";
     console.out << report->classes.size() << " classes, " << report->train_images
                 << " train images, " << report->validation_images << " validation images\n";
     return absl::OkStatus();

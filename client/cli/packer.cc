@@ -213,8 +213,8 @@ class Pass {
   std::atomic<bool> stopped_ = false;
 };
 
-absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tree,
-                                       const PackOptions& options, Pass& pass) {
+absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree,
+                                      const PackOptions& options, Pass& pass) {
   if (pass.stopped()) return Pass::Stopped();
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer,
@@ -232,27 +232,27 @@ absl::StatusOr<PackedShard> WriteShard(const ShardJob& job, const ImageTree& tre
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
   SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(job.path));
-  return PackedShard{job.path, writer.num_records(), file.size_bytes};
+  return ShardCount{job.path, writer.num_records(), file.size_bytes};
 }
 
-void RemoveShards(const std::vector<PackedShard>& shards) {
+void RemoveShards(const std::vector<ShardCount>& shards) {
   std::error_code ignored;
-  for (const PackedShard& shard : shards) fs::remove(shard.path, ignored);
+  for (const ShardCount& shard : shards) fs::remove(shard.path, ignored);
 }
 
 // All of them, or none and the first error.
-absl::StatusOr<std::vector<PackedShard>> WriteShards(WorkerPool& pool,
-                                                     const std::vector<ShardJob>& jobs,
-                                                     const ImageTree& tree,
-                                                     const PackOptions& options,
-                                                     const PackObserver& observer) {
+absl::StatusOr<std::vector<ShardCount>> WriteShards(WorkerPool& pool,
+                                                    const std::vector<ShardJob>& jobs,
+                                                    const ImageTree& tree,
+                                                    const PackOptions& options,
+                                                    const PackObserver& observer) {
   Pass pass(observer, "packing", static_cast<int64_t>(tree.files.size()));
-  std::vector<absl::StatusOr<PackedShard>> written(jobs.size(), PackedShard{});
+  std::vector<absl::StatusOr<ShardCount>> written(jobs.size(), ShardCount{});
   ParallelFor(pool, static_cast<int64_t>(jobs.size()),
               [&](int64_t i) { written[i] = WriteShard(jobs[i], tree, options, pass); });
-  std::vector<PackedShard> shards;
+  std::vector<ShardCount> shards;
   absl::Status failed;
-  for (absl::StatusOr<PackedShard>& shard : written) {
+  for (absl::StatusOr<ShardCount>& shard : written) {
     if (shard.ok()) {
       shards.push_back(*std::move(shard));
     } else if (failed.ok()) {
@@ -313,11 +313,20 @@ absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_p
   const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
   SYSTOLE_RETURN_IF_ERROR(PrepareFolder(out_prefix, jobs));
 
+  report.manifest_path = absl::StrCat(out_prefix, kManifestSuffix);
+  // The one of an earlier run would speak of other shards.
+  std::error_code ignored;
+  fs::remove(report.manifest_path, ignored);
+
   SYSTOLE_ASSIGN_OR_RETURN(report.shards, WriteShards(pool, jobs, tree, options, observer));
   report.labels_path = labels_path.string();
-  if (const absl::Status named = WriteFileAtomically(report.labels_path, labels); !named.ok()) {
+  absl::Status written = WriteFileAtomically(report.labels_path, labels);
+  if (written.ok()) {
+    written = WriteFileAtomically(report.manifest_path, ManifestText(report.shards));
+  }
+  if (!written.ok()) {
     RemoveShards(report.shards);
-    return named;
+    return written;
   }
   report.classes = std::move(tree.classes);
   for (const auto& shard : plan.train) report.train_images += shard.size();

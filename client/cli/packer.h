@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/pack_plan.h"
 #include "core/compression/compression.h"
+#include "core/pipeline/manifest.h"
 
 namespace systole {
 
@@ -42,12 +43,6 @@ struct PackOptions {
   int threads = 1;  // At least 1.
 };
 
-struct PackedShard {
-  std::string path;
-  int64_t records = 0;
-  uint64_t bytes = 0;  // Of the file.
-};
-
 struct SkippedFile {
   std::string path;
   std::string cause;
@@ -58,7 +53,8 @@ struct PackReport {
   std::string labels_path;           // The file that lists them.
   int64_t train_images = 0;
   int64_t validation_images = 0;
-  std::vector<PackedShard> shards;  // Train, then validation.
+  std::vector<ShardCount> shards;  // Train, then validation.
+  std::string manifest_path;       // The file that says how many records each has.
   std::vector<SkippedFile> skipped;
 };
 
@@ -72,8 +68,9 @@ struct PackObserver {
 
 // Reads every file twice: once to find broken ones before anything is written, once to pack it.
 // Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed;
-// labels.txt in it names the classes of labels 0, 1, .., one a line. If anything fails, no shard of
-// this run is left. Unfinished files of a killed run are removed.
+// labels.txt in it names the classes of labels 0, 1, .., one a line; OUT_PREFIX.manifest says how
+// many records and bytes each shard has. If anything fails, no shard of this run is left.
+// Unfinished files of a killed run are removed.
 //   NotFound         no images in `dir`.
 //   InvalidArgument  an option is out of range (see PlanPack).
 //   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob

@@ -21,6 +21,8 @@ namespace {
 // Records looked at in each shard, and in all shards together.
 constexpr int64_t kSamplePerShard = 16;
 constexpr int64_t kMostSampled = 1000;
+// Damaged stretches of a shard whose causes are shown.
+constexpr size_t kMostDamagedShown = 3;
 constexpr int64_t kPreviewValues = 8;
 constexpr size_t kPreviewBytes = 60;
 
@@ -130,8 +132,15 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
   AlignedBuffer scratch;
   for (const std::string& path : paths) {
     SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
+    const std::vector<DamagedRecord>& damaged = shard.index().damaged();
     report.shards.push_back(
-        {path, shard.num_records(), shard.size_bytes(), shard.index().num_damaged()});
+        {.path = path,
+         .records = shard.num_records(),
+         .bytes = shard.size_bytes(),
+         .file_bytes = shard.file_bytes(),
+         .damaged = shard.index().num_damaged(),
+         .first_damaged = {damaged.begin(),
+                           damaged.begin() + std::min(damaged.size(), kMostDamagedShown)}});
     report.records += shard.num_records();
     report.bytes += shard.size_bytes();
     const int64_t sample =

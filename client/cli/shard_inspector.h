@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
+#include "core/record/record_index.h"
 
 namespace systole {
 
@@ -25,8 +26,11 @@ struct Range {
 struct ShardSummary {
   std::string path;
   int64_t records = 0;
-  uint64_t bytes = 0;
-  int64_t damaged = 0;  // Stretches without a readable header. Payloads are not checked.
+  uint64_t bytes = 0;       // Decompressed.
+  uint64_t file_bytes = 0;  // Of the file.
+  // Stretches without a readable header, each of one record or more. Payloads are not checked.
+  int64_t damaged = 0;
+  std::vector<DamagedRecord> first_damaged;  // A few of them.
 };
 
 // One feature over all records that were looked at.

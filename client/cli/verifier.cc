@@ -108,7 +108,9 @@ absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
   std::vector<Block> blocks;
   for (const absl::StatusOr<Shard>& shard : shards) {
     SYSTOLE_RETURN_IF_ERROR(shard.status());
-    ++report.shards;
+    report.shards.push_back(
+        {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    report.stretches += shard->index().num_damaged();
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     for (int64_t begin = 0; begin < shard->num_records(); begin += kBlockRecords) {

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/pipeline/manifest.h"
 
 namespace systole {
 
@@ -30,7 +31,7 @@ struct BadRecord {
 };
 
 struct VerifyReport {
-  int64_t shards = 0;
+  std::vector<ShardCount> shards;
   int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
@@ -38,6 +39,8 @@ struct VerifyReport {
   // look like (KindOfBytes). Nobody knows whether they are whole. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
+  // Of these, stretches without a readable header. Each may have been several records.
+  int64_t stretches = 0;
 };
 
 // Damage is in the report and is not an error. `progress` gets the number of bytes that were done

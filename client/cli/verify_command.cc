@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/shard_differences.h"
 #include "client/cli/thread_count.h"
 #include "client/cli/verifier.h"
 #include "core/json/json_writer.h"
@@ -17,9 +19,12 @@
 namespace systole {
 namespace {
 
-std::string ReportAsJson(const VerifyReport& report) {
+std::string ReportAsJson(const VerifyReport& report,
+                         absl::Span<const ShardDifference> differences) {
   JsonWriter json;
-  json.BeginObject().Field("shards", report.shards).Field("records", report.records);
+  json.BeginObject()
+      .Field("shards", static_cast<int64_t>(report.shards.size()))
+      .Field("records", report.records);
   json.Field("bytes", report.bytes).Field("jpegs", report.jpegs);
   json.Key("not_decoded").BeginObject();
   for (const auto& [kind, values] : report.not_decoded) json.Field(kind, values);
@@ -28,7 +33,23 @@ std::string ReportAsJson(const VerifyReport& report) {
     json.BeginObject().Field("shard", bad.shard).Field("record", bad.record);
     json.Field("offset", bad.offset).Field("cause", bad.cause).EndObject();
   }
-  return json.EndArray().EndObject().text();
+  json.EndArray().Field("stretches", report.stretches);
+  AppendShardDifferences(differences, json);
+  return json.EndObject().text();
+}
+
+// What was found, in a sentence; empty if all is well.
+std::string FoundText(const VerifyReport& report, size_t differences) {
+  std::vector<std::string> found;
+  if (!report.bad.empty()) {
+    found.push_back(absl::StrCat(report.bad.size(), report.stretches > 0 ? " or more" : "", " of ",
+                                 report.records, " records are damaged"));
+  }
+  if (report.stretches > 0) {
+    found.push_back("a stretch without a readable header counts as one and may have been many");
+  }
+  if (differences > 0) found.push_back(ShardDifferencesText(differences));
+  return absl::StrJoin(found, "; ");
 }
 
 // What the checks did not reach; empty if there is no such thing.
@@ -73,21 +94,24 @@ class VerifyCommand final : public Command {
                       [&](int64_t bytes) { bar.Add(bytes); });
     }
     SYSTOLE_RETURN_IF_ERROR(report.status());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<ShardDifference> differences,
+                             CompareWithManifests(globs_, report->shards));
     if (console.json) {
-      console.out << ReportAsJson(*report) << "\n";
+      console.out << ReportAsJson(*report, differences) << "\n";
     } else {
       for (const BadRecord& bad : report->bad) {
         console.out << bad.shard << ": record " << bad.record << " at byte offset " << bad.offset
                     << ": " << bad.cause << "\n";
       }
-      console.out << report->shards << " shards, " << report->records << " records, "
+      PrintShardDifferences(differences, console.out);
+      console.out << report->shards.size() << " shards, " << report->records << " records, "
                   << report->bytes << " bytes, " << report->jpegs << " JPEGs decoded, "
-                  << report->bad.size() << " bad records\n"
+                  << report->bad.size() << (report->stretches > 0 ? " or more" : "")
+                  << " bad records\n"
                   << NotDecodedText(*report, framing_only_);
     }
-    if (report->bad.empty()) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrCat(report->bad.size(), " of ", report->records, " records are damaged"));
+    const std::string found = FoundText(*report, differences.size());
+    return found.empty() ? absl::OkStatus() : absl::DataLossError(found);
   }
 
  private:

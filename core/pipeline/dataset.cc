@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
+#include "core/pipeline/manifest.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/list_shards.h"
@@ -20,6 +21,20 @@ namespace {
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(),
                       absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}));
+}
+
+// `seen` is what the dataset has of `what`.
+absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64_t seen,
+                           int64_t wanted) {
+  if (wanted < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset '", name, "': expect_", what, " is ", wanted, ", want 0 or more"));
+  }
+  if (wanted == 0 || wanted == seen) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "dataset '", name, "': its shards have ", seen, " ", what, ", expect_", what, " says ",
+      wanted,
+      "; look whether shards are missing or cut (`systole verify`), or state the new number"));
 }
 
 }  // namespace
@@ -51,6 +66,7 @@ Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> sha
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options,
+                                                       const ExpectedContent& expected,
                                                        const std::function<bool()>& interrupted) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
   std::vector<Shard> shards;
@@ -65,6 +81,24 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
     if (!shard.ok()) return WithoutFolder(shard.status(), path);
     shards.push_back(*std::move(shard));
   }
+  std::vector<ShardCount> opened;
+  ExpectedContent seen;
+  for (const Shard& shard : shards) {
+    // Before all else: to a manifest a file of another kind is a shard that is cut.
+    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
+    opened.push_back({std::string(shard.path()), shard.num_records(), shard.file_bytes()});
+    seen.records += shard.num_records();
+    seen.bytes += static_cast<int64_t>(shard.file_bytes());
+  }
+  const absl::StatusOr<std::vector<ShardDifference>> differences =
+      CompareWithManifests(patterns, opened);
+  absl::Status whole = differences.status();
+  if (whole.ok()) whole = CheckNoDifferences(*differences);
+  if (!whole.ok()) {
+    return absl::Status(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));
   return Create(std::move(name), std::move(shards));
 }
 

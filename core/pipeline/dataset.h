@@ -59,19 +59,30 @@ class DamageLog {
   std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // Of entries_.
 };
 
+// What a dataset is to hold, so that one that lost something is told from one that is whole.
+struct ExpectedContent {
+  // Of all shards together. 0: any number.
+  int64_t records = 0;
+  // Sizes of the shards' files, added up. 0: any number.
+  int64_t bytes = 0;
+};
+
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. Errors name shards by base name, and patterns as given.
-  //   InvalidArgument  the shards hold no record at all, or a file is no shard (compressed, an
-  //                    image).
-  //   DataLoss         nothing in a shard can be read, and it is not empty.
-  //   NotFound         a pattern matches nothing.
+  // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
+  // name files by base name, and patterns as given.
+  //   InvalidArgument  the shards hold no record at all, a file is no shard (compressed, an image),
+  //                    a manifest is none, or a number in `expected` is negative.
+  //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
+  //                    numbers of records or bytes than a manifest says.
+  //   NotFound         a pattern matches nothing, or not a shard of a manifest that is missing.
+  //   FailedPrecondition  the shards have not what is expected: says both numbers.
   //   Cancelled        `interrupted`, which is asked before each shard, said so.
   // Also the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(
       std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
-      const std::function<bool()>& interrupted = nullptr);
+      const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
   // The same over shards that are open already.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
                                                          std::vector<Shard> shards);

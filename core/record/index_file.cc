@@ -24,7 +24,7 @@ namespace systole {
 namespace {
 
 // A cause is ours and short; what stands in a file may be anything.
-constexpr size_t kMaxCauseBytes = 200;
+constexpr size_t kMaxCauseBytes = 256;
 
 // As releases before this one wrote it. The first says nothing of damage; the second was made by a
 // scan that took a good record between two damaged headers for damage too.

@@ -1,10 +1,21 @@
 #include "core/record/record_format.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/checksum/crc32c.h"
 
 namespace systole {
+namespace {
+
+// Of a payload of `length` bytes and its CRC, where `left` are there: fewer than both.
+uint64_t MissingBytes(uint64_t length, uint64_t left) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();  // The length may be anything.
+  return (length > kMost - kRecordFooterBytes ? kMost : length + kRecordFooterBytes) - left;
+}
+
+}  // namespace
 
 std::string HeaderCrcCause(const char* header) {
   return absl::StrFormat("CRC of the length field is 0x%08x, stored is 0x%08x",
@@ -19,11 +30,15 @@ std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer) {
 
 std::string TooLongCause(uint64_t length, uint64_t left) {
   return absl::StrCat("cut short, or its length is wrong: the header announces ", length,
-                      " bytes of payload and 4 of CRC, ", left, " bytes are left");
+                      " bytes of payload and 4 of CRC, ", left,
+                      " bytes are left; if it is cut, 1 record or more is lost, at least ",
+                      MissingBytes(length, left), " bytes");
 }
 
 std::string NoHeaderCause(uint64_t left) {
-  return absl::StrCat("cut short: ", left, " bytes are left, a header has ", kRecordHeaderBytes);
+  return absl::StrCat("cut short: ", left, " bytes are left, a header has ", kRecordHeaderBytes,
+                      "; 1 record or more is lost, at least ", kRecordFramingBytes - left,
+                      " bytes");
 }
 
 std::string FramingCause(const char* header, uint64_t frame_bytes) {

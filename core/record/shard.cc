@@ -63,29 +63,33 @@ absl::StatusOr<Shard> Shard::Open(const std::string& path, const ShardOptions& o
                            LoadIndex(*file.bytes, file.identity, {.index_dir = options.index_dir}));
   if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";
   return Shard(std::move(file.bytes), std::move(loaded.index), loaded.content_hash,
-               file.note + loaded.note, options.max_record_bytes);
+               file.note + loaded.note, file.identity.size_bytes, options.max_record_bytes);
 }
 
 absl::StatusOr<Shard> Shard::Scan(const std::string& path, const ShardOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(ShardFile file, OpenShardFile(path, {.compression = options.compression,
                                                                 .chunks = options.chunks}));
-  return Create(std::move(file.bytes), options);
+  SYSTOLE_ASSIGN_OR_RETURN(Shard shard, Create(std::move(file.bytes), options));
+  shard.file_bytes_ = file.identity.size_bytes;
+  return shard;
 }
 
 absl::StatusOr<Shard> Shard::Create(std::unique_ptr<ByteSource> source,
                                     const ShardOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned, ScanShard(*source));
+  const uint64_t bytes = scanned.index.shard_bytes();
   return Shard(std::move(source), std::move(scanned.index), scanned.content_hash,
-               /*index_note=*/"", options.max_record_bytes);
+               /*index_note=*/"", bytes, options.max_record_bytes);
 }
 
 Shard::Shard(std::unique_ptr<ByteSource> source, RecordIndex index, uint64_t content_hash,
-             std::string index_note, int64_t max_record_bytes)
+             std::string index_note, uint64_t file_bytes, int64_t max_record_bytes)
     : source_(std::move(source)),
       index_(std::move(index)),
       content_hash_(content_hash),
       index_note_(std::move(index_note)),
+      file_bytes_(file_bytes),
       max_record_bytes_(max_record_bytes) {}
 
 std::string Shard::Place(int64_t record) const {

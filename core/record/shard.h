@@ -101,6 +101,8 @@ class Shard {
   int64_t num_records() const { return index_.num_records(); }
   // Decompressed.
   uint64_t size_bytes() const { return index_.shard_bytes(); }
+  // Of the file as it lies there.
+  uint64_t file_bytes() const { return file_bytes_; }
   // Record sizes and stored payload CRCs as one number (see ScannedShard): what the shard
   // contributes to its dataset's fingerprint.
   uint64_t content_hash() const { return content_hash_; }
@@ -112,7 +114,7 @@ class Shard {
 
  private:
   Shard(std::unique_ptr<ByteSource> source, RecordIndex index, uint64_t content_hash,
-        std::string index_note, int64_t max_record_bytes);
+        std::string index_note, uint64_t file_bytes, int64_t max_record_bytes);
 
   absl::Status CheckNumber(int64_t record) const;
   // ByteSource::ReadAt() with the codes of ReadRecord().
@@ -138,6 +140,7 @@ class Shard {
   RecordIndex index_;
   uint64_t content_hash_;
   std::string index_note_;
+  uint64_t file_bytes_;
   int64_t max_record_bytes_;
 };
 

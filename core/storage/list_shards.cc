@@ -1,5 +1,6 @@
 #include "core/storage/list_shards.h"
 
+#include <fnmatch.h>
 #include <glob.h>
 #include <sys/stat.h>
 
@@ -27,7 +28,8 @@ namespace {
 
 bool LiesBesideShards(absl::string_view path) {
   return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
-         absl::EndsWith(path, ".idx.restart") || BaseName(path) == kLabelsFileName;
+         absl::EndsWith(path, ".idx.restart") || absl::EndsWith(path, kLabelsFileName) ||
+         absl::EndsWith(path, kManifestSuffix) || absl::EndsWith(path, ".json");
 }
 
 // The mode of what stands at `path`; nullopt if nothing does.
@@ -35,19 +37,6 @@ std::optional<mode_t> ModeOf(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   return info.st_mode;
-}
-
-// The paths of all that a folder holds, but what is hidden.
-absl::StatusOr<std::vector<std::string>> PathsIn(const std::string& folder) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; at != end; at.increment(error)) {
-    if (error) break;
-    if (at->path().filename().string()[0] != '.') paths.push_back(at->path().string());
-  }
-  if (!error) return paths;
-  return absl::ErrnoToStatus(error.value(),
-                             absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
 }
 
 // Whether `pattern` is a URL, such as "gs://bucket/shards-*".
@@ -62,7 +51,7 @@ bool IsUrl(absl::string_view pattern) {
 // Every path that `pattern` names, whatever it is.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
-    if (S_ISDIR(*mode)) return PathsIn(pattern);
+    if (S_ISDIR(*mode)) return ListFolder(pattern);
     return std::vector<std::string>{pattern};
   }
   if (IsUrl(pattern)) {
@@ -94,6 +83,28 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; at != end; at.increment(error)) {
+    if (error) break;
+    if (at->path().filename().string()[0] != '.') paths.push_back(at->path().string());
+  }
+  if (!error) return paths;
+  return absl::ErrnoToStatus(error.value(),
+                             absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
+}
+
+bool PatternTakes(const std::string& pattern, const std::string& path) {
+  if (LiesBesideShards(path)) return false;
+  if (pattern == path) return true;
+  if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
+    if (!S_ISDIR(*mode) || BaseName(path)[0] == '.') return false;
+    return (std::filesystem::path(pattern) / std::string(BaseName(path))).string() == path;
+  }
+  return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns) {
   if (patterns.empty()) return absl::InvalidArgumentError("no pattern to list shards of");
   std::vector<std::string> shards;
@@ -113,7 +124,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
       return absl::NotFoundError(absl::StrCat(
           "pattern \"", ForeignText(pattern), "\" matches ",
           paths.empty() ? "an empty folder"
-                        : absl::StrCat("index files (.idx) and ", kLabelsFileName, " only"),
+                        : "only files that lie beside shards (index files, labels.txt, manifests)",
           "; want TFRecord shards"));
     }
   }

@@ -14,17 +14,27 @@ namespace systole {
 
 // The file beside shards that names the class of label 0, 1, .., one on each line.
 inline constexpr char kLabelsFileName[] = "labels.txt";
+// What the name of a file ends in that says which shards lie there: see core/pipeline's manifest.h.
+inline constexpr char kManifestSuffix[] = ".manifest";
 
 // The files that `patterns` (paths, POSIX globs with *, ? and [..], or folders, which stand for all
 // that lies in them) name, each once. Sorted by name, and by path where names are the same; by
 // bytes, not by locale, because the order of shards numbers their records. An existing path is
 // taken as it stands, even with glob characters. Left out are hidden files and those that lie
-// beside shards: index files (`*.idx`, `*.idx.hash`, `*.idx.restart`) and kLabelsFileName.
+// beside shards: index files (`*.idx`, `*.idx.hash`, `*.idx.restart`), names that end in
+// kLabelsFileName or kManifestSuffix, and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
 //   InvalidArgument    no pattern, a URL, or one that matches a folder or anything else that is no
 //                      file.
 //   PermissionDenied   a folder on the way cannot be read.
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
+
+// Whether ListShards() would take the file `path` for `pattern` if it were there: for a file that
+// is missing. Its folder must be written as ListShards() returns it.
+bool PatternTakes(const std::string& pattern, const std::string& path);
+
+// The paths of all that lies in a folder, but what is hidden; in no order.
+absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder);
 
 }  // namespace systole
 

@@ -157,6 +157,28 @@ class ErrorList : public google::protobuf::io::ErrorCollector {
   std::vector<std::string> errors_;
 };
 
+enum class UnknownFields { kRefused, kSkipped };
+
+absl::Status ParseJsonText(absl::string_view text, absl::string_view source, UnknownFields unknown,
+                           google::protobuf::Message& message) {
+  if (static_cast<int64_t>(text.size()) > kMaxTextBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(source, ": ", text.size(), " bytes, want at most ", kMaxTextBytes));
+  }
+  message.Clear();
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = unknown == UnknownFields::kSkipped;
+  const google::protobuf::util::Status status = google::protobuf::util::JsonStringToMessage(
+      google::protobuf::StringPiece(text.data(), text.size()), &message, options);
+  if (!status.ok()) {
+    const std::string what = status.message().ToString();
+    const std::string help = Help(what, message.GetDescriptor());
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": ", ForeignText(help.empty() ? what : absl::StripSuffix(what, ".")), help));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
@@ -182,20 +204,12 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
 
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message) {
-  if (static_cast<int64_t>(text.size()) > kMaxTextBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(source, ": ", text.size(), " bytes, want at most ", kMaxTextBytes));
-  }
-  message.Clear();
-  const google::protobuf::util::Status status = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(text.data(), text.size()), &message);
-  if (!status.ok()) {
-    const std::string what = status.message().ToString();
-    const std::string help = Help(what, message.GetDescriptor());
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": ", ForeignText(help.empty() ? what : absl::StripSuffix(what, ".")), help));
-  }
-  return absl::OkStatus();
+  return ParseJsonText(text, source, UnknownFields::kRefused, message);
+}
+
+absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
+                              google::protobuf::Message& message) {
+  return ParseJsonText(text, source, UnknownFields::kSkipped, message);
 }
 
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message) {

@@ -26,6 +26,10 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 
+// The same for a file that another program wrote: skips fields that `message` does not have.
+absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
+                              google::protobuf::Message& message);
+
 // Reads the file `path` as textproto, or as JSON if its name ends in ".json".
 //   NotFound           there is no such file.
 //   PermissionDenied   it may not be read.

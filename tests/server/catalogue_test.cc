@@ -95,6 +95,30 @@ TEST(CatalogueTest, WithoutADatasetLeftNothingIsServed) {
                        AllOf(HasSubstr("'a'"), HasSubstr("nor any of 1 others"))));
 }
 
+TEST(CatalogueTest, ADatasetThatLostSomethingIsRefusedAndSaysWhat) {
+  const TempFolder folder;
+  folder.Write("a-0.tfrecord", GoodShard());
+  folder.Write("a.manifest",
+               "shards { name: 'a-0.tfrecord' records: 2 bytes: 39 } "
+               "shards { name: 'a-1.tfrecord' records: 9 bytes: 90 }");
+  folder.Write("b-0.tfrecord", GoodShard());
+  const auto expecting = [&](const std::string& name, const std::string& what) {
+    return absl::StrCat("datasets { name: '", name, "' shards: '", folder / "b-*", "' ", what,
+                        "} ");
+  };
+  const Catalogue catalogue = MustOpen(absl::StrCat(
+      DatasetText("lost", folder / "a-*"), expecting("whole", "expect_records: 2 expect_bytes: 39"),
+      expecting("fewer", "expect_records: 3"), expecting("shorter", "expect_bytes: 40")));
+  EXPECT_THAT(catalogue.datasets(), ElementsAre(Key("whole")));
+  const auto refused = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr(what), Not(HasSubstr("/"))));
+  };
+  EXPECT_THAT(catalogue.Find("lost"), refused("shard \"a-1.tfrecord\" is missing"));
+  EXPECT_THAT(catalogue.Find("fewer"), refused("have 2 records, expect_records says 3"));
+  EXPECT_THAT(catalogue.Find("shorter"), refused("have 39 bytes, expect_bytes says 40"));
+}
+
 TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
   const TempFolder folder;
   folder.Write("a-0.tfrecord", "");

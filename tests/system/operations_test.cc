@@ -411,7 +411,7 @@ class OperationsTest : public testing::Test {
         ServerProcess::Start({"--dataset", absl::StrCat("test=", path)});
     EXPECT_THAT(server, IsOk());
     server_ = *std::move(server);
-    dataset_ = Dataset::Open("test", {path}, {}, nullptr).value();
+    dataset_ = Dataset::Open("test", {path}).value();
   }
 
   // Both doors, with as many outputs at a time as a spec may have: an image whose size only the

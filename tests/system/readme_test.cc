@@ -17,7 +17,10 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/text/message_text.h"
+#include "systole/v1/config.pb.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
 #include "tests/system/process.h"
 #include "tests/system/served_feed.h"
 
@@ -139,6 +142,18 @@ TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
   const Finished finished = Process({"/bin/bash", folder.Write("commands.sh", script)}).Wait();
   EXPECT_EQ(finished.exit_code, 0) << script << finished.err;
   EXPECT_THAT(finished.out, testing::HasSubstr("step"));
+}
+
+TEST(ReadmeTest, TheConfigsThatItShowsAreConfigs) {
+  int configs = 0;
+  for (const Block& block : BlocksOf(kTree / "server/README.md")) {
+    const std::string text = TextOf(block.lines);
+    if (!absl::StartsWith(text, "datasets {")) continue;
+    v1::ServerConfig config;
+    EXPECT_THAT(ParseTextproto(text, "server/README.md", config), IsOk()) << text;
+    ++configs;
+  }
+  EXPECT_GE(configs, 2);
 }
 
 TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {

@@ -136,7 +136,8 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
 
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                                      const std::vector<std::string>& patterns,
-                                     const std::string& index_dir, const std::string& compression) {
+                                     const std::string& index_dir, const std::string& compression,
+                                     int64_t expect_records, int64_t expect_bytes) {
   ShardOptions options = {.index_dir = index_dir};
   const std::optional<Compression> stated = CompressionNamed(compression);
   if (!stated.has_value()) {
@@ -145,8 +146,10 @@ std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                      "', want one of: ", absl::StrJoin(CompressionNames(), ", "))));
   }
   options.compression = *stated;
-  return ValueOrRaise(
-      WithoutGil([&] { return Dataset::Open(name, patterns, options, SignalRaised); }));
+  return ValueOrRaise(WithoutGil([&] {
+    return Dataset::Open(name, patterns, options,
+                         {.records = expect_records, .bytes = expect_bytes}, SignalRaised);
+  }));
 }
 
 std::shared_ptr<ValueCache> MakeCache(int64_t memory_bytes, const std::string& disk_folder,
@@ -352,7 +355,8 @@ std::string FeedHandle::Digest(const Memory& memory, int core) const {
 void DeclareFeeds(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset", "Shards of one dataset, opened.")
       .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
-                  nb::arg("index_dir") = "", nb::arg("compression") = "detect")
+                  nb::arg("index_dir") = "", nb::arg("compression") = "detect",
+                  nb::arg("expect_records") = 0, nb::arg("expect_bytes") = 0)
       .def_static("join", &JoinDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import operator
 import os
 import time
 import weakref
@@ -429,6 +430,9 @@ class LocalFeed(BaseFeed):
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
+    expect_records:     records that the shards have together, or {name: number} for several
+                        datasets; others are refused; default: any number
+    expect_bytes:       the same for the sizes of the shards' files
     allow_mixed_content: accept a state of another content version
     """
 
@@ -447,6 +451,8 @@ class LocalFeed(BaseFeed):
         cache_disk_bytes: int = 16 << 30,
         index_dir: str | os.PathLike[str] = "",
         compression: str = "detect",
+        expect_records: int | Mapping[str, int] | None = None,
+        expect_bytes: int | Mapping[str, int] | None = None,
         allow_mixed_content: bool = False,
     ) -> None:
         serialized = spec_bytes(spec)
@@ -457,7 +463,12 @@ class LocalFeed(BaseFeed):
         names = [member["dataset"] for member in members] or [fields["dataset"]]
         opened = {
             name: _systole.Dataset.open(
-                name, _globs(datasets, name, names), os.fspath(index_dir), compression
+                name,
+                _globs(datasets, name, names),
+                os.fspath(index_dir),
+                compression,
+                _expected(expect_records, "expect_records", name, names),
+                _expected(expect_bytes, "expect_bytes", name, names),
             )
             for name in dict.fromkeys(names)
         }
@@ -494,6 +505,30 @@ class LocalFeed(BaseFeed):
 
     def _source(self) -> str:
         return f"{self._dataset.name} ({self._dataset.num_records} records)"
+
+
+def _expected(
+    numbers: int | Mapping[str, int] | None, option: str, name: str, names: list[str]
+) -> int:
+    """What is expected of the dataset `name`; 0: any number."""
+    if numbers is None:
+        return 0
+    if not isinstance(numbers, Mapping):
+        if len(set(names)) > 1:
+            raise _errors.InvalidSpec(
+                f"{option} is {numbers}, and the spec wants the datasets {', '.join(names)}; say "
+                f'it of each, as in {{"{name}": {numbers}, ..}}'
+            )
+        numbers = {name: numbers}
+    for known in numbers:
+        if known not in names:
+            raise _errors.InvalidSpec(
+                f"{option} names the dataset {known!r}; the spec wants {', '.join(names)}"
+            )
+    number = operator.index(numbers.get(name, 0))
+    if name in numbers and number < 1:
+        raise _errors.InvalidSpec(f"{option} of {name!r} is {number}, want 1 or more")
+    return number
 
 
 def _globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:

@@ -18,8 +18,8 @@ TEST(MissingTallyTest, SaysHowManyWhichAndWhereToLook) {
       tally.MaskedText(),
       AllOf(StartsWith("3 examples are masked: zeros stand in the place of records that are "
                        "damaged"),
-            HasSubstr("(record_id 17, 40)"), HasSubstr("`systole status`"),
-            HasSubstr("server's log")));
+            HasSubstr("which may have been several records"), HasSubstr("(record_id 17, 40)"),
+            HasSubstr("`systole status`"), HasSubstr("server's log")));
   JsonWriter json;
   json.BeginObject();
   tally.AppendTo(json);

@@ -46,7 +46,7 @@ Packed TakeApart(const std::string& payload) {
 
 std::vector<Packed> ReadAll(const PackReport& report) {
   std::vector<Packed> all;
-  for (const PackedShard& shard : report.shards) {
+  for (const ShardCount& shard : report.shards) {
     for (const std::string& payload : ReadPayloads(shard.path)) all.push_back(TakeApart(payload));
   }
   return all;
@@ -90,7 +90,7 @@ TEST(PackerTest, BytesDependOnFilesAndOptionsAlone) {
     const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / prefix, options);
     SYSTOLE_CHECK(report.ok());
     std::vector<uint64_t> digests;
-    for (const PackedShard& shard : report->shards) {
+    for (const ShardCount& shard : report->shards) {
       digests.push_back(Xxh3(ReadWholeFile(shard.path)));
     }
     return digests;
@@ -258,8 +258,9 @@ TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
   out.Write(".p-train-00000-of-00001.tfrecord.2147483646.0.tmp", "half a shard");
   out.Write(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "of another set");
   ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());
-  EXPECT_THAT(out.List(), ElementsAre(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp",
-                                      "labels.txt", "p-train-00000-of-00001.tfrecord"));
+  EXPECT_THAT(out.List(),
+              ElementsAre(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "labels.txt",
+                          "p-train-00000-of-00001.tfrecord", "p.manifest"));
 }
 
 TEST(PackerTest, LabelsAreNamedInAFileByLine) {
@@ -273,6 +274,26 @@ TEST(PackerTest, LabelsAreNamedInAFileByLine) {
   for (const Packed& packed : ReadAll(*report)) {
     EXPECT_EQ(packed.class_name, report->classes[packed.label]);
   }
+}
+
+TEST(PackerTest, TheManifestSaysWhatEachShardHas) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 5);
+  const PackOptions options = {.plan = {.shards = 2, .validation = 0.2}};
+  const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / "p", options);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->manifest_path, out / "p.manifest");
+  const absl::StatusOr<std::vector<ListedShard>> listed =
+      ParseManifest(ReadWholeFile(out / "p.manifest"), "p.manifest");
+  ASSERT_THAT(listed, IsOk());
+  ASSERT_THAT(*listed, SizeIs(report->shards.size()));
+  for (size_t i = 0; i < listed->size(); ++i) {
+    EXPECT_EQ(out / (*listed)[i].name, report->shards[i].path);
+    EXPECT_EQ((*listed)[i].records, report->shards[i].records);
+    EXPECT_EQ((*listed)[i].bytes,
+              static_cast<int64_t>(std::filesystem::file_size(report->shards[i].path)));
+  }
+  EXPECT_THAT(CompareWithManifests({out / "p-*"}, report->shards), IsOkAndHolds(IsEmpty()));
 }
 
 TEST(PackerTest, LabelsOfAnotherDataSetAreNotReplaced) {

@@ -107,6 +107,41 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
 }
 
+TEST(SystoleBinaryTest, WhatIsLostBetweenTwoRecordsIsToldByTheManifest) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a"}, 6);
+  ASSERT_EQ(RunSystole({"pack", folder.path(), folder / "p", "--shards", "3"}).exit_code, 0);
+  std::filesystem::resize_file(folder / "p-train-00001-of-00003.tfrecord", 0);
+  std::filesystem::remove(folder / "p-train-00002-of-00003.tfrecord");
+  for (const char* command : {"inspect", "verify"}) {
+    SCOPED_TRACE(command);
+    const Finished told = RunSystole({command, folder / "p-*"});
+    EXPECT_EQ(told.exit_code, 1);
+    EXPECT_THAT(told.out,
+                AllOf(HasSubstr("shard \"p-train-00001-of-00003.tfrecord\" has 0 records in 0 "
+                                "bytes, \"p.manifest\" says 2 records in "),
+                      HasSubstr("shard \"p-train-00002-of-00003.tfrecord\" is missing")));
+    EXPECT_THAT(told.err, HasSubstr("2 shards are not what the manifest beside them says"));
+    EXPECT_THAT(RunSystole({command, folder / "p-*", "--json"}).out,
+                HasSubstr("\"differences\":[{\"shard\":\"p-train-00001-of-00003.tfrecord\","
+                          "\"manifest\":\"p.manifest\",\"missing\":false,"));
+    EXPECT_EQ(RunSystole({command, folder / "p-train-00000*"}).exit_code, 0)
+        << "what the pattern leaves out is not missed";
+  }
+}
+
+TEST(SystoleBinaryTest, ACutShardTellsWhatIsLostAtLeast) {
+  const TempFolder folder;
+  folder.Write("cut", ShardBuilder().Add("abc").Add(std::string(100, 'x')).Build().substr(0, 60));
+  const Finished inspected = RunSystole({"inspect", folder / "cut"});
+  EXPECT_EQ(inspected.exit_code, 1);
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("1 or more damaged"),
+                                   HasSubstr("1 record or more is lost, at least 75 bytes")));
+  const Finished verified = RunSystole({"verify", "--framing-only", folder / "cut"});
+  EXPECT_THAT(verified.out, HasSubstr("1 record or more is lost, at least 75 bytes"));
+  EXPECT_THAT(verified.err, HasSubstr("1 or more of 2 records are damaged"));
+}
+
 TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
   const TempFolder folder;
   FillImageFolder(folder, {"a"}, 2);

@@ -37,7 +37,7 @@ TEST(VerifierTest, CountsWhatIsWhole) {
   const std::string b = folder.Write("b", "");
   const absl::StatusOr<VerifyReport> report = VerifyQuietly({a, b});
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->shards, 2);
+  EXPECT_EQ(report->shards.size(), 2u);
   EXPECT_EQ(report->records, 2);  // The empty payload is an Example without features.
   EXPECT_EQ(report->jpegs, 1);
   EXPECT_EQ(report->bytes, std::filesystem::file_size(a));
@@ -171,7 +171,7 @@ TEST(VerifierTest, ProgressAddsUpToAllBytesOverMoreShardsThanAreOpenAtATime) {
   const absl::StatusOr<VerifyReport> report =
       Verify(paths, {.threads = 1}, [&](int64_t bytes) { done += bytes; });
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->shards, 70);
+  EXPECT_EQ(report->shards.size(), 70u);
   EXPECT_EQ(done, 70 * 16);
 }
 

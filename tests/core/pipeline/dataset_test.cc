@@ -20,7 +20,7 @@ TEST(DatasetTest, OpeningEndsBeforeTheNextShardWhenInterrupted) {
   }
   int asked = 0;
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
-      Dataset::Open("photos", {folder / "*.tfrecord"}, {}, [&asked] { return ++asked == 2; });
+      Dataset::Open("photos", {folder / "*.tfrecord"}, {}, {}, [&asked] { return ++asked == 2; });
   EXPECT_THAT(dataset, StatusIs(absl::StatusCode::kCancelled, HasSubstr("'photos'")));
   EXPECT_EQ(asked, 2);
 }

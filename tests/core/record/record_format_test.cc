@@ -13,6 +13,7 @@ namespace systole {
 namespace {
 
 using ::testing::Eq;
+using ::testing::HasSubstr;
 using ::testing::Optional;
 
 // How every event file of TensorFlow begins: a first record of 24 bytes.
@@ -63,7 +64,14 @@ TEST(RecordFormatTest, FooterOfKnownPayloads) {
 TEST(RecordFormatTest, CausesSayWhatWasSeenAndWanted) {
   EXPECT_EQ(PayloadCrcCause(0x12, 0xabcdef01),
             "CRC of the payload is 0x00000012, stored is 0xabcdef01");
-  EXPECT_EQ(NoHeaderCause(5), "cut short: 5 bytes are left, a header has 12");
+  EXPECT_EQ(NoHeaderCause(5),
+            "cut short: 5 bytes are left, a header has 12; 1 record or more is lost, at least 11 "
+            "bytes");
+  EXPECT_EQ(TooLongCause(100, 40),
+            "cut short, or its length is wrong: the header announces 100 bytes of payload and 4 of "
+            "CRC, 40 bytes are left; if it is cut, 1 record or more is lost, at least 64 bytes");
+  EXPECT_THAT(TooLongCause(~uint64_t{0}, 3), HasSubstr("at least 18446744073709551612 bytes"))
+      << "no sum overflows";
   const std::string header = ShardBuilder().AddHeader(0).Build();
   EXPECT_EQ(HeaderCrcCause(WithFlippedBit(header, 64).data()),
             "CRC of the length field is 0x07980329, stored is 0x07980328");

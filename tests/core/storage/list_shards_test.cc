@@ -19,7 +19,8 @@ using ::testing::HasSubstr;
 TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutWhatLiesBeside) {
   const TempFolder folder;
   for (const char* name : {"b.tfrecord", "a.tfrecord", "B.tfrecord", "a.tfrecord.idx",
-                           "a.tfrecord.idx.hash", "labels.txt", ".hidden.tmp"}) {
+                           "a.tfrecord.idx.hash", "labels.txt", "label.labels.txt", "a.manifest",
+                           "dataset_info.json", "features.json", ".hidden.tmp"}) {
     folder.Write(name, "");
   }
   EXPECT_THAT(ListShards({folder / "*"}),
@@ -67,7 +68,7 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
   for (const char* pattern : {"a.idx", "*.idx", "a*"}) {
     EXPECT_THAT(
         ListShards({folder / pattern}),
-        StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx) and labels.txt only")))
+        StatusIs(absl::StatusCode::kNotFound, HasSubstr("only files that lie beside shards")))
         << pattern;
   }
 }
@@ -84,13 +85,29 @@ TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
   }
 }
 
+TEST(ListShardsTest, OfAFileThatIsNotThereItIsKnownWhetherAPatternTakesIt) {
+  const TempFolder folder;
+  folder.Write("x-0", "");
+  EXPECT_TRUE(PatternTakes(folder / "x-*", folder / "x-1"));
+  EXPECT_TRUE(PatternTakes(folder / "x-1", folder / "x-1"));
+  EXPECT_TRUE(PatternTakes(folder.path(), folder / "x-1"));
+  EXPECT_TRUE(PatternTakes(folder.path() + "/", folder / "x-1"));
+  EXPECT_FALSE(PatternTakes(folder / "x-0", folder / "x-1"));
+  EXPECT_FALSE(PatternTakes(folder / "y-*", folder / "x-1"));
+  EXPECT_FALSE(PatternTakes(folder / "*", folder / "inner/x-1"));
+  EXPECT_FALSE(PatternTakes(folder / "*", folder / ".x-1"));
+  EXPECT_FALSE(PatternTakes(folder.path(), folder / ".x-1"));
+  EXPECT_FALSE(PatternTakes(folder / "x-*", folder / "x-1.idx"));
+}
+
 TEST(ListShardsTest, AFolderWithoutShardsIsNotFound) {
   const TempFolder folder;
   EXPECT_THAT(ListShards({folder.path()}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("an empty folder")));
   folder.Write("a.idx", "");
-  EXPECT_THAT(ListShards({folder.path()}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("index files (.idx)")));
+  EXPECT_THAT(
+      ListShards({folder.path()}),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("only files that lie beside shards")));
 }
 
 TEST(ListShardsTest, AFolderInAFolderIsRefused) {

@@ -20,6 +20,7 @@ import systole
 from conftest import LONGEST_WAIT, python, spec_text
 
 NOBODY = "127.0.0.1:1"
+MIXTURE = 'mixture { dataset: "a" weight: 1 } mixture { dataset: "b" weight: 1 }'
 
 
 def test_no_server_there(write_spec):
@@ -113,6 +114,40 @@ def test_damaged_records_fail_or_are_masked_as_the_spec_says(
         assert feed.stats()["masked_records"] == [1]
         if kind == "local":
             assert [one["record"] for one in feed.masked_records()] == [1]
+
+
+def test_a_dataset_that_lost_something_is_refused(shards, tmp_path, write_spec):
+    folder = tmp_path / "lost"
+    folder.mkdir()
+    for path in Path(shards).parent.glob("flowers*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    lost = str(folder / Path(shards).name)
+    spec = write_spec()
+    for options in [{"expect_records": 96}, {"expect_records": {"flowers": 96}}, {}]:
+        systole.LocalFeed(lost, spec, **options).close()
+    with pytest.raises(systole.FailedPrecondition, match="have 96 records, expect_records says 97"):
+        systole.LocalFeed(lost, spec, expect_records=97)
+    with pytest.raises(systole.FailedPrecondition, match="expect_bytes says 7"):
+        systole.LocalFeed(lost, spec, expect_bytes=7)
+    for wrong in [0, -1, {"flower": 96}]:
+        with pytest.raises(systole.InvalidSpec, match="expect_records"):
+            systole.LocalFeed(lost, spec, expect_records=wrong)
+    second = sorted(folder.glob("*.tfrecord"))[1]
+    second.write_bytes(b"")
+    with pytest.raises(systole.DataLoss, match='has 0 records.*"flowers.manifest" says 32 records'):
+        systole.LocalFeed(lost, spec)
+    second.unlink()
+    with pytest.raises(systole.NotFound, match="00001-of-00003.* is missing"):
+        systole.LocalFeed(lost, spec)
+
+
+def test_what_is_expected_of_several_datasets_is_said_of_each(shards, write_spec):
+    both = spec_text().replace('dataset: "flowers"', MIXTURE)
+    where = {"a": shards, "b": shards}
+    with pytest.raises(systole.InvalidSpec, match='say it of each, as in {"a": 96, ..}'):
+        systole.LocalFeed(where, write_spec(both), expect_records=96)
+    with pytest.raises(systole.FailedPrecondition, match="dataset 'b'.*expect_records says 97"):
+        systole.LocalFeed(where, write_spec(both), expect_records={"a": 96, "b": 97})
 
 
 def ids_of(feed, steps):
