@@ -8,8 +8,10 @@
 #include <ctime>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -24,6 +26,7 @@
 #include "core/log/event_log.h"
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
+#include "core/program/duration_text.h"
 #include "core/program/exit_code.h"
 #include "core/program/memory_trim.h"
 #include "core/program/unknown_argument.h"
@@ -46,8 +49,8 @@ struct Flags {
   bool share_memory = true;
   int64_t max_connections = 0;
   int64_t max_connections_per_peer = 0;
-  double handshake_timeout_s = absl::ToDoubleSeconds(ServerOptions().handshake_timeout);
-  double idle_timeout_s = absl::ToDoubleSeconds(ServerOptions().idle_timeout);
+  absl::Duration handshake_timeout = ServerOptions().handshake_timeout;
+  absl::Duration idle_timeout = ServerOptions().idle_timeout;
   std::string port_file;
   std::vector<std::string> datasets;
   std::string config;
@@ -57,10 +60,9 @@ struct Flags {
   std::string compression{CompressionName(Compression::kDetect)};
   uint64_t decompression_cache = ChunkCache::kDefaultBytes;
   ValueCacheOptions cache = {.disk_bytes = int64_t{16} << 30};
-  double read_timeout_s = absl::ToDoubleSeconds(StepEngineOptions().read_timeout);
-  double drain_timeout_s = 10;
-  double stalled_stream_timeout_s =
-      absl::ToDoubleSeconds(FeedServiceOptions().stalled_stream_timeout);
+  absl::Duration read_timeout = StepEngineOptions().read_timeout;
+  absl::Duration drain_timeout = absl::Seconds(10);
+  absl::Duration stalled_stream_timeout = FeedServiceOptions().stalled_stream_timeout;
   std::string log_level = "info";
   std::string log_format = "text";
 };
@@ -222,15 +224,15 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   options.share_memory = flags.share_memory;
   options.max_connections = flags.max_connections;
   options.max_connections_per_peer = flags.max_connections_per_peer;
-  options.handshake_timeout = absl::Seconds(flags.handshake_timeout_s);
-  options.idle_timeout = absl::Seconds(flags.idle_timeout_s);
+  options.handshake_timeout = flags.handshake_timeout;
+  options.idle_timeout = flags.idle_timeout;
   options.service.engine.threads = flags.threads;
-  options.service.engine.read_timeout = absl::Seconds(flags.read_timeout_s);
+  options.service.engine.read_timeout = flags.read_timeout;
   const auto budget = static_cast<int64_t>(flags.memory_budget);
   options.service.engine.memory_budget_bytes = budget - budget / 4;
   options.service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
   options.service.cache = cache;
-  options.service.stalled_stream_timeout = absl::Seconds(flags.stalled_stream_timeout_s);
+  options.service.stalled_stream_timeout = flags.stalled_stream_timeout;
   options.service.access = std::move(access);
   options.service.events = &events;
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
@@ -280,13 +282,13 @@ absl::Status Run(const Flags& flags, EventLog& events) {
     events.Tick();
     server->Tick();
   }
-  tell(LogLevel::kInfo,
-       absl::StrCat(strsignal(signal), ": draining for at most ", flags.drain_timeout_s, " s"));
+  tell(LogLevel::kInfo, absl::StrCat(strsignal(signal), ": draining for at most ",
+                                     absl::FormatDuration(flags.drain_timeout)));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
   // What is left of the timeout is for threads that still compute: they see each row or so that
   // nobody waits any more.
-  const absl::Duration timeout = absl::Seconds(flags.drain_timeout_s);
+  const absl::Duration timeout = flags.drain_timeout;
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
   const bool drained = server->Drain(timeout - patience);
   events.Flush();
@@ -302,6 +304,23 @@ absl::Status Run(const Flags& flags, EventLog& events) {
     std::_Exit(kExitOk);
   }
   return absl::OkStatus();
+}
+
+// An option that takes a time from `least` to `most`.
+void AddTime(CLI::App& app, const std::string& name, absl::Duration least, absl::Duration most,
+             absl::Duration* field, const std::string& help) {
+  CLI::callback_t store = [field](const CLI::results_t& texts) {
+    *field = ParseDurationText(texts.back()).value();  // Checked before.
+    return true;
+  };
+  app.add_option(name, std::move(store), help)
+      ->type_name("TIME")
+      ->default_str(absl::FormatDuration(*field))
+      ->check([name, least, most](const std::string& text) -> std::string {
+        const std::optional<absl::Duration> time = ParseDurationText(text);
+        if (!time.has_value()) return absl::StrCat("wants a time, such as 3s or 500ms, got ", text);
+        return std::string(CheckDuration(name, *time, least, most).message());
+      });
 }
 
 int Main(int argc, char** argv) {
@@ -343,16 +362,11 @@ int Main(int argc, char** argv) {
                  "The same for one address, or on a Unix socket one user. Default: half of that")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
-  app.add_option("--handshake-timeout", flags.handshake_timeout_s,
-                 "Drop a connection that has not said within this time what it wants")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  app.add_option("--idle-timeout", flags.idle_timeout_s,
-                 "Drop a connection that has had no open call for this time")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
+  AddTime(app, "--handshake-timeout", absl::Milliseconds(100), absl::Hours(1),
+          &flags.handshake_timeout,
+          "Drop a connection that has not said within this time what it wants");
+  AddTime(app, "--idle-timeout", absl::Milliseconds(100), absl::Hours(24), &flags.idle_timeout,
+          "Drop a connection that has had no open call for this time");
   app.add_option("--port-file", flags.port_file,
                  "Once the server serves, write its port's number and a newline here")
       ->type_name("FILE");
@@ -411,22 +425,14 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50, "1 MiB to 1 PiB"))
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_option("--read-timeout", flags.read_timeout_s,
-                 "A read of a shard that does not return for this long fails its step; clients ask "
-                 "another server")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  app.add_option("--drain-timeout", flags.drain_timeout_s,
-                 "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--stalled-stream-timeout", flags.stalled_stream_timeout_s,
-                 "A stream whose client takes nothing for so long ends; a client asks again")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
+  AddTime(app, "--read-timeout", absl::Milliseconds(100), absl::Hours(24), &flags.read_timeout,
+          "A read of a shard that does not return for this long fails its step; clients ask "
+          "another server");
+  AddTime(app, "--drain-timeout", absl::ZeroDuration(), absl::Hours(24), &flags.drain_timeout,
+          "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP");
+  AddTime(app, "--stalled-stream-timeout", absl::Seconds(1), absl::Hours(24),
+          &flags.stalled_stream_timeout,
+          "A stream whose client takes nothing for so long ends; a client asks again");
   app.add_option(
          "--log-level", flags.log_level,
          "The least level told on stderr: debug (also gRPC's own lines), info (also streams "
@@ -442,7 +448,7 @@ int Main(int argc, char** argv) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  app.footer(kExitCodesText);
+  app.footer(absl::StrCat(kDurationText, "\n", kExitCodesText));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

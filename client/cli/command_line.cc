@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/program/duration_text.h"
 #include "core/program/exit_code.h"
 #include "core/program/unknown_argument.h"
 #include "core/status/did_you_mean.h"
@@ -23,9 +24,14 @@ bool ParseValue(const std::string& text, std::string* field) {
 bool ParseValue(const std::string& text, int64_t* field) { return absl::SimpleAtoi(text, field); }
 bool ParseValue(const std::string& text, uint64_t* field) { return absl::SimpleAtoi(text, field); }
 bool ParseValue(const std::string& text, double* field) { return absl::SimpleAtod(text, field); }
-template <typename Number>
-bool ParseValue(const std::string& text, std::optional<Number>* field) {
-  Number value;
+bool ParseValue(const std::string& text, absl::Duration* field) {
+  const std::optional<absl::Duration> duration = ParseDurationText(text);
+  if (duration.has_value()) *field = *duration;
+  return duration.has_value();
+}
+template <typename Value>
+bool ParseValue(const std::string& text, std::optional<Value>* field) {
+  Value value;
   if (!ParseValue(text, &value)) return false;
   *field = value;
   return true;
@@ -37,11 +43,14 @@ const char* Wanted(const std::optional<int64_t>*) { return "a whole number"; }
 const char* Wanted(const uint64_t*) { return "a whole number, not negative"; }
 const char* Wanted(const double*) { return "a number"; }
 const char* Wanted(const std::optional<double>*) { return "a number"; }
+const char* Wanted(const absl::Duration*) { return "a time, such as 3s or 500ms"; }
+const char* Wanted(const std::optional<absl::Duration>*) { return "a time, such as 3s or 500ms"; }
 
 std::string DefaultText(const std::string* field) { return *field; }
 std::string DefaultText(const int64_t* field) { return absl::StrCat(*field); }
 std::string DefaultText(const uint64_t* field) { return absl::StrCat(*field); }
 std::string DefaultText(const double* field) { return absl::StrCat(*field); }
+std::string DefaultText(const absl::Duration* field) { return absl::FormatDuration(*field); }
 
 class Cli11Options final : public OptionList {
  public:
@@ -93,6 +102,18 @@ class Cli11Options final : public OptionList {
                 const std::string& help) override {
     Add(name, value, field, help);
   }
+  void Optional(const std::string& name, absl::Duration* field, const std::string& help) override {
+    takes_time_ = true;
+    Add(name, "TIME", field, help)->default_str(DefaultText(field));
+  }
+  void Optional(const std::string& name, std::optional<absl::Duration>* field,
+                const std::string& help) override {
+    takes_time_ = true;
+    Add(name, "TIME", field, help);
+  }
+
+  // Whether an option takes a time, which the help then explains.
+  bool takes_time() const { return takes_time_; }
 
  private:
   template <typename T>
@@ -112,6 +133,7 @@ class Cli11Options final : public OptionList {
   }
 
   CLI::App* const app_;
+  bool takes_time_ = false;
 };
 
 // What to say of an argument that nothing takes, most likely a typing error; empty if there is
@@ -149,7 +171,9 @@ int RunCommandLine(absl::Span<const std::string> args,
     Cli11Options options(subcommand);
     command->Declare(options);
     subcommand->add_flag("--json", json, "Print the result as one JSON object");
-    subcommand->footer(absl::StrCat("Example:\n  ", command->example()));
+    subcommand->footer(absl::StrCat(options.takes_time() ? kDurationText : "",
+                                    options.takes_time() ? "\n" : "", "Example:\n  ",
+                                    command->example()));
     added.emplace_back(subcommand, command.get());
   }
 

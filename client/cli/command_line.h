@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "client/cli/interrupt.h"
 
@@ -57,6 +58,12 @@ class OptionList {
                         std::optional<int64_t>* field, const std::string& help) = 0;
   virtual void Optional(const std::string& name, const std::string& value,
                         std::optional<double>* field, const std::string& help) = 0;
+
+  // A time (core/program/duration_text.h says how it is written), which may be left out.
+  virtual void Optional(const std::string& name, absl::Duration* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, std::optional<absl::Duration>* field,
+                        const std::string& help) = 0;
 };
 
 // Where a command writes, and what may ask it to stop. Results go to `out`; progress and remarks go

@@ -11,13 +11,14 @@
 #include "client/cli/security_flags.h"
 #include "client/feed/server_status.h"
 #include "core/json/json_writer.h"
+#include "core/program/duration_text.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-constexpr double kMaxTimeoutSeconds = 86400;
+constexpr absl::Duration kLongestWait = absl::Hours(24);
 
 std::string ReportAsJson(const v1::ListDatasetsResponse& list,
                          const std::vector<v1::DescribeDatasetResponse>& datasets) {
@@ -62,25 +63,20 @@ class DatasetsCommand final : public Command {
   void Declare(OptionList& options) override {
     options.Required("--server", "ADDRESS", &server_, "HOST:PORT or unix:PATH");
     options.Flag("--shards", &shards_, "List each shard too");
-    options.Optional("--connect-timeout", "SECONDS", &timeout_s_,
-                     "How long to wait for each answer");
+    options.Optional("--connect-timeout", &timeout_, "How long to wait for each answer");
     security_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
-    // Written so that it also refuses what is no number.
-    if (!(timeout_s_ > 0 && timeout_s_ <= kMaxTimeoutSeconds)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--connect-timeout ", timeout_s_, ": want seconds, more than 0 and at most a day"));
-    }
-    const absl::Duration timeout = absl::Seconds(timeout_s_);
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
-                             AskDatasets(server_, timeout, security_.security()));
+                             AskDatasets(server_, timeout_, security_.security()));
     std::vector<v1::DescribeDatasetResponse> datasets;
     int64_t damaged = 0;
     for (const v1::DatasetSummary& summary : list.datasets()) {
       SYSTOLE_ASSIGN_OR_RETURN(v1::DescribeDatasetResponse dataset,
-                               AskDataset(server_, summary.name(), timeout, security_.security()));
+                               AskDataset(server_, summary.name(), timeout_, security_.security()));
       damaged += dataset.summary().num_damaged_records() > 0 ? 1 : 0;
       datasets.push_back(std::move(dataset));
     }
@@ -123,7 +119,7 @@ class DatasetsCommand final : public Command {
 
   std::string server_;
   bool shards_ = false;
-  double timeout_s_ = 10;
+  absl::Duration timeout_ = absl::Seconds(10);
   SecurityFlags security_;
 };
 

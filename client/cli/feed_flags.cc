@@ -1,6 +1,7 @@
 #include "client/cli/feed_flags.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/feed/feed_watch.h"
 #include "core/log/event_log.h"
+#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
 #include "proto/text/message_text.h"
 
@@ -20,16 +22,8 @@ constexpr char kServerHelp[] =
     "Servers of the same data; they share the work. Each is HOST:PORT, unix:PATH, dns:///NAME:PORT "
     "(every address of the name), file:PATH (an address a line, read again as it changes) or "
     "xds:///NAME";
-constexpr double kMaxSeconds = 86400 * 365;
-
-absl::StatusOr<absl::Duration> Seconds(absl::string_view name, double seconds) {
-  // Written so that it also refuses what is no number.
-  if (!(seconds > 0 && seconds <= kMaxSeconds)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " ", seconds, ": want seconds, more than 0 and at most a year"));
-  }
-  return absl::Seconds(seconds);
-}
+constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
+constexpr absl::Duration kLongestWait = absl::Hours(24 * 365);
 
 // Null if nothing takes lines.
 absl::StatusOr<std::shared_ptr<EventLog>> LogTo(const Console& console, absl::string_view format) {
@@ -62,15 +56,15 @@ void FeedFlags::DeclareOptional(OptionList& options) {
 
 void FeedFlags::DeclareRest(OptionList& options) {
   options.Optional(
-      "--connect-timeout", "SECONDS", &connect_timeout_s_,
+      "--connect-timeout", &connect_timeout_,
       "How long to try for the first answer, and then for a server to begin the first step");
-  options.Optional("--retry-for", "SECONDS", &retry_for_s_,
+  options.Optional("--retry-for", &retry_for_,
                    "How long to wait for a step, without any step arriving, before giving up");
   options.Optional("--hedge-fraction", "X", &hedge_fraction_,
                    "Late steps that are also asked of another server, as a part of all steps; 0: "
                    "none");
   options.Optional(
-      "--silence-timeout", "SECONDS", &silence_timeout_s_,
+      "--silence-timeout", &silence_timeout_,
       "A server that sends nothing for this long, while a step is wanted, is lost; must "
       "be longer than a server takes for a step");
   options.Optional("--prefetch-bytes", "N", &prefetch_bytes_,
@@ -93,11 +87,14 @@ void FeedFlags::DeclareRest(OptionList& options) {
 absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions(const Console& console) const {
   FeedClientOptions options;
   options.servers = absl::StrSplit(servers_, ',');
-  SYSTOLE_ASSIGN_OR_RETURN(options.connect_timeout,
-                           Seconds("--connect-timeout", connect_timeout_s_));
-  SYSTOLE_ASSIGN_OR_RETURN(options.retry_for, Seconds("--retry-for", retry_for_s_));
-  SYSTOLE_ASSIGN_OR_RETURN(options.silence_timeout,
-                           Seconds("--silence-timeout", silence_timeout_s_));
+  options.connect_timeout = connect_timeout_;
+  options.retry_for = retry_for_;
+  options.silence_timeout = silence_timeout_;
+  for (const auto& [option, wait] :
+       {std::pair("--connect-timeout", connect_timeout_), std::pair("--retry-for", retry_for_),
+        std::pair("--silence-timeout", silence_timeout_)}) {
+    SYSTOLE_RETURN_IF_ERROR(CheckDuration(option, wait, kShortestWait, kLongestWait));
+  }
   if (prefetch_bytes_ < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--prefetch-bytes ", prefetch_bytes_, ": want 0 or more"));

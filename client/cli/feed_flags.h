@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "client/cli/command_line.h"
 #include "client/cli/security_flags.h"
 #include "client/feed/feed_client_options.h"
@@ -35,9 +36,9 @@ class FeedFlags {
   void DeclareRest(OptionList& options);
 
   std::string servers_;
-  double connect_timeout_s_ = 10;
-  double retry_for_s_ = 600;
-  double silence_timeout_s_ = 60;
+  absl::Duration connect_timeout_ = absl::Seconds(10);
+  absl::Duration retry_for_ = absl::Minutes(10);
+  absl::Duration silence_timeout_ = absl::Minutes(1);
   double hedge_fraction_ = FeedClientOptions().hedge_fraction;
   int64_t prefetch_bytes_ = FeedClientOptions().prefetch_bytes;
   int64_t max_step_bytes_ = FeedClientOptions().max_step_bytes;

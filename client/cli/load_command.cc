@@ -16,6 +16,7 @@
 #include "client/cli/timing_flags.h"
 #include "client/cli/waiting_text.h"
 #include "client/feed/feed_client.h"
+#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -45,7 +46,7 @@ class LoadCommand final : public Command {
         "The most trainers tried: 1, 2, 4 .. N, then between the last that were fed and "
         "the first that were not. Each needs memory for two steps at least");
     timing_.Declare(options);
-    options.Optional("--duration", "TIME", &duration_, "How long each number of trainers runs");
+    options.Optional("--duration", &duration_, "How long each number of trainers runs");
   }
 
   absl::Status Run(const Console& console) override {
@@ -55,15 +56,17 @@ class LoadCommand final : public Command {
     }
     SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
     LoadOptions options;
-    SYSTOLE_ASSIGN_OR_RETURN(options.duration, ParsePositiveDuration("--duration", duration_));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckDuration("--duration", duration_, absl::Milliseconds(1), absl::Hours(24 * 365)));
+    options.duration = duration_;
     SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
     options.spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options, console));
     if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--duration ", duration_, ": want at least ", kLeastSteps, " steps of ",
-                       absl::FormatDuration(options.cores.infeed.step_time)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--duration ", absl::FormatDuration(duration_), ": want at least ", kLeastSteps,
+          " steps of ", absl::FormatDuration(options.cores.infeed.step_time)));
     }
     SYSTOLE_ASSIGN_OR_RETURN(const LoadReport report, Search(options, console));
     console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
@@ -112,7 +115,7 @@ class LoadCommand final : public Command {
   TimingFlags timing_;
   std::string spec_;
   int64_t trainers_ = 1;
-  std::string duration_ = "60s";
+  absl::Duration duration_ = absl::Minutes(1);
 };
 
 }  // namespace

@@ -30,6 +30,7 @@
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed/feed_client.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 
@@ -53,7 +54,7 @@ class PaceCommand final : public Command {
                      "The feed spec, taken without end: `epochs` does not count");
     timing_.Declare(options);
     options.Optional("--steps", "N", &steps_, "Steps to take");
-    options.Optional("--duration", "TIME", &duration_,
+    options.Optional("--duration", &duration_,
                      "Take steps for this long after the first one. Default, without --steps: 60s");
     options.Optional("--save-arrivals", "FILE", &save_arrivals_,
                      "Also write when each slice arrived, for `systole replay`");
@@ -121,10 +122,10 @@ class PaceCommand final : public Command {
       }
       options.max_steps = *steps_;
     }
-    if (!duration_.empty() || !steps_.has_value()) {
-      SYSTOLE_ASSIGN_OR_RETURN(
-          options.max_duration,
-          ParsePositiveDuration("--duration", duration_.empty() ? "60s" : duration_));
+    if (duration_.has_value() || !steps_.has_value()) {
+      options.max_duration = duration_.value_or(absl::Minutes(1));
+      SYSTOLE_RETURN_IF_ERROR(CheckDuration("--duration", options.max_duration,
+                                            absl::Milliseconds(1), absl::Hours(24 * 365)));
     }
     return options;
   }
@@ -154,7 +155,7 @@ class PaceCommand final : public Command {
   TimingFlags timing_;
   std::string spec_;
   std::optional<int64_t> steps_;
-  std::string duration_;
+  std::optional<absl::Duration> duration_;
   std::string save_arrivals_;
   ReportFlags report_;
 };

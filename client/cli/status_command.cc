@@ -23,6 +23,7 @@
 #include "core/concurrency/pace.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/json/json_writer.h"
+#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -30,7 +31,7 @@
 namespace systole {
 namespace {
 
-constexpr double kMaxSeconds = 86400;
+constexpr absl::Duration kLongestWait = absl::Hours(24);
 // Servers asked at a time. One that is down takes the whole --connect-timeout.
 constexpr size_t kMaxAskedAtOnce = 32;
 
@@ -269,28 +270,22 @@ class StatusCommand final : public Command {
   void Declare(OptionList& options) override {
     options.Required("--server", "A[,B..]", &servers_,
                      "The servers to ask, each HOST:PORT or unix:PATH");
-    options.Optional("--interval", "SECONDS", &interval_s_,
+    options.Optional("--interval", &interval_,
                      "Time between the two answers that the rates are taken from; 0 asks once and "
                      "shows no rates");
-    options.Optional("--connect-timeout", "SECONDS", &timeout_s_,
-                     "How long to wait for each answer");
+    options.Optional("--connect-timeout", &timeout_, "How long to wait for each answer");
     security_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
-    // Written so that they also refuse what is no number.
-    if (!(interval_s_ >= 0 && interval_s_ <= kMaxSeconds)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--interval ", interval_s_, ": want seconds, 0 or more and at most a day"));
-    }
-    if (!(timeout_s_ > 0 && timeout_s_ <= kMaxSeconds)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--connect-timeout ", timeout_s_, ": want seconds, more than 0 and at most a day"));
-    }
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckDuration("--interval", interval_, absl::ZeroDuration(), kLongestWait));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
     const std::vector<std::string> servers = absl::StrSplit(servers_, ',');
     std::vector<Answer> before(servers.size());
-    if (interval_s_ > 0) {
-      const absl::Duration end = clock_() + absl::Seconds(interval_s_);
+    if (interval_ > absl::ZeroDuration()) {
+      const absl::Duration end = clock_() + interval_;
       before = AskAll(servers);
       PaceUntil(end, {.now = clock_});
     }
@@ -317,8 +312,7 @@ class StatusCommand final : public Command {
     WorkerPool threads(static_cast<int>(std::min(servers.size(), kMaxAskedAtOnce)));
     ParallelFor(threads, static_cast<int64_t>(servers.size()), [&](int64_t i) {
       const size_t server = static_cast<size_t>(i);
-      answers[server].status =
-          AskServerStatus(servers[server], absl::Seconds(timeout_s_), security_.security());
+      answers[server].status = AskServerStatus(servers[server], timeout_, security_.security());
       answers[server].at = clock_();
     });
     return answers;
@@ -326,8 +320,8 @@ class StatusCommand final : public Command {
 
   const MonotonicClock clock_ = SteadyClock();
   std::string servers_;
-  double interval_s_ = 1;
-  double timeout_s_ = 10;
+  absl::Duration interval_ = absl::Seconds(1);
+  absl::Duration timeout_ = absl::Seconds(10);
   SecurityFlags security_;
 };
 

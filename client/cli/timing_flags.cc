@@ -175,15 +175,4 @@ std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {
   return tensors;
 }
 
-absl::StatusOr<absl::Duration> ParsePositiveDuration(absl::string_view option,
-                                                     absl::string_view text) {
-  absl::Duration duration;
-  if (absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() &&
-      duration <= absl::Hours(24 * 365)) {
-    return duration;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, " ", text, ": want a time such as 60s, 1m30s or 250ms"));
-}
-
 }  // namespace systole

@@ -81,10 +81,6 @@ class TimingFlags {
 // A slice's tensors as a recording names them.
 std::vector<emulator::ArrivalTensor> TensorsOf(const SliceLayout& layout);
 
-// "60s", "1m30s", "250ms". InvalidArgument, naming the option, unless it is more than 0.
-absl::StatusOr<absl::Duration> ParsePositiveDuration(absl::string_view option,
-                                                     absl::string_view text);
-
 }  // namespace systole
 
 #endif  // SYSTOLE_CLIENT_CLI_TIMING_FLAGS_H_

@@ -55,6 +55,19 @@ TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
                                AllOf(HasSubstr("server.textproto:2:"), HasSubstr("nmae"))));
 }
 
+TEST_F(ServerFlagsTest, TimesHaveUnitsOrAreSeconds) {
+  const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_),
+                                            "--read-timeout", "500ms", "--drain-timeout", "3"});
+  EXPECT_THAT(server, IsOk());
+  EXPECT_THAT(ServerProcess::Start(
+                  {"--dataset", absl::StrCat("raw=", shard_), "--read-timeout", "3 apples"}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("wants a time, such as 3s")));
+  EXPECT_THAT(
+      ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), "--read-timeout", "25h"}),
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr("--read-timeout is 25h, want 100ms to 24h")));
+}
+
 TEST_F(ServerFlagsTest, IndexesGoWhereTheFlagSays) {
   const TempFolder indexes;
   const auto server = ServerProcess::Start(

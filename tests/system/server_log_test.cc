@@ -213,7 +213,7 @@ TEST_F(ServerLogTest, AHangUpDrainsAsATermDoes) {
   const Finished ended = server->process().Wait();
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.err,
-              AllOf(HasSubstr("Hangup: draining for at most 10 s"), HasSubstr("drained")));
+              AllOf(HasSubstr("Hangup: draining for at most 10s"), HasSubstr("drained")));
 }
 
 TEST_F(ServerLogTest, OurErrorStandsAlone) {

@@ -290,7 +290,7 @@ TEST_F(FeedCommandTest, WrongUsageIsCode2) {
       {{"--first-step", "21"}, "the feed has 20 steps"},
       {{"--resume", "nonsense"}, "token"},
       {{"--resume", "nonsense", "--first-step", "2"}, "--resume does not go with"},
-      {{"--retry-for", "0"}, "--retry-for 0"},
+      {{"--retry-for", "0"}, "--retry-for is 0, want 1ms to 8760h"},
       {{"--connect-timeout", "nan"}, "--connect-timeout"},
   };
   for (const auto& test : kCases) {

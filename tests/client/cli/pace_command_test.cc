@@ -202,7 +202,8 @@ TEST_F(PaceCommandTest, WrongUsageIsCode2) {
   for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
            {},
            {"--step-time-us", "500", "--steps", "0"},
-           {"--step-time-us", "500", "--duration", "60"},
+           {"--step-time-us", "500", "--duration", "0"},
+           {"--step-time-us", "500", "--duration", "20000h"},
            {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has no output `image`.
     EXPECT_EQ(Run(MakePaceCommand(), server.address(), args).exit_code, 2);
   }

@@ -236,9 +236,9 @@ TEST(StatusCommandTest, AServerThatDoesNotAnswerDoesNotHideTheOthers) {
 
 TEST(StatusCommandTest, WrongUsageIsCode2) {
   for (const auto& [args, message] : std::vector<std::pair<std::vector<std::string>, const char*>>{
-           {{"--interval", "-1"}, "--interval -1: want seconds"},
-           {{"--interval", "nan"}, "--interval nan: want seconds"},
-           {{"--connect-timeout", "0"}, "--connect-timeout 0: want seconds"},
+           {{"--interval", "-1"}, "--interval is -1s, want 0 to 24h"},
+           {{"--interval", "nan"}, "wants a time, such as 3s or 500ms, got 'nan'"},
+           {{"--connect-timeout", "0ms"}, "--connect-timeout is 0, want 1ms to 24h"},
        }) {
     const CommandRun run = Status("127.0.0.1:1", args);
     EXPECT_EQ(run.exit_code, 2) << message;
