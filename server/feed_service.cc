@@ -11,6 +11,7 @@
 #include "core/concurrency/processors.h"
 #include "core/example/feature_view.h"
 #include "core/image/jpeg_check.h"
+#include "core/program/allocator.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
@@ -387,6 +388,7 @@ absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& res
   if (options_.cache != nullptr) DescribeCache(*options_.cache, response.mutable_cache());
   response.set_cpu_seconds(CpuSeconds());
   response.set_cpus(UsableProcessors());
+  response.set_resident_bytes(OwnResidentBytes());
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
   int64_t masked = 0;
   for (const auto& [name, dataset] : catalogue_.datasets()) {

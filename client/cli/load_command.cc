@@ -4,17 +4,22 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/feed_flags.h"
+#include "client/cli/feed_origin.h"
 #include "client/cli/load_level.h"
 #include "client/cli/load_report.h"
 #include "client/cli/open_feed.h"
 #include "client/cli/paced_feed.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/report_flags.h"
 #include "client/cli/timing_flags.h"
 #include "client/cli/waiting_text.h"
+#include "client/emulator/report/feed_facts.h"
+#include "client/emulator/report/run_report.h"
 #include "client/feed/feed_client.h"
 #include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
@@ -47,6 +52,9 @@ class LoadCommand final : public Command {
         "the first that were not. Each needs memory for two steps at least");
     timing_.Declare(options);
     options.Optional("--duration", &duration_, "How long each number of trainers runs");
+    options.Flag("--ramp", &ramp_,
+                 "Run 1, 2, 4 .. N trainers, fed or not, to see what waits and servers do");
+    report_.Declare(options);
   }
 
   absl::Status Run(const Console& console) override {
@@ -55,6 +63,7 @@ class LoadCommand final : public Command {
           absl::StrCat("--trainers ", trainers_, ": want 1 to ", kMaxTrainers));
     }
     SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
+    SYSTOLE_RETURN_IF_ERROR(report_.Check());
     LoadOptions options;
     SYSTOLE_RETURN_IF_ERROR(
         CheckDuration("--duration", duration_, absl::Milliseconds(1), absl::Hours(24 * 365)));
@@ -62,53 +71,59 @@ class LoadCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options.spec, LoadSpec(spec_));
     options.spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(options.client, flags_.ToOptions(console));
-    SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options, console));
+    LoadReport report = {.most_trainers = static_cast<int>(trainers_), .ramp = ramp_};
+    SYSTOLE_ASSIGN_OR_RETURN(options.cores, CoresOf(timed, options, console, report.facts));
     if (options.cores.infeed.step_time * kLeastSteps > options.duration) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--duration ", absl::FormatDuration(duration_), ": want at least ", kLeastSteps,
           " steps of ", absl::FormatDuration(options.cores.infeed.step_time)));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const LoadReport report, Search(options, console));
-    console.out << (console.json ? report.ToJson() + "\n" : report.ToText());
-    return absl::OkStatus();
+    SYSTOLE_RETURN_IF_ERROR(Search(options, console, report));
+    const emulator::RunReport as_run = ReportOf(report);
+    console.out << (console.json ? emulator::ToJson(as_run) + "\n" : report.ToText());
+    return report_.Write(as_run);
   }
 
  private:
-  // Asks a server what the spec yields, and the chip what a step of it takes.
-  static absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed,
-                                                      const LoadOptions& options,
-                                                      const Console& console) {
+  // Asks a server what the spec yields, and the chip what a step of it takes. `facts` gets what a
+  // report says of the feed.
+  absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed, const LoadOptions& options,
+                                               const Console& console,
+                                               std::vector<emulator::Fact>& facts) const {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              OpenFeed(options.spec, options.client, console));
+    facts =
+        emulator::FactsOf(OriginOf(spec_, options.spec, options.client.servers, client->info()));
+    facts.push_back({"systole_version", "Systole", std::string(console.version)});
     SYSTOLE_ASSIGN_OR_RETURN(TimedFeed feed,
                              timed.FeedFor(TensorsOf(client->layout()), client->core_end()));
     return std::move(feed.cores);
   }
 
-  absl::StatusOr<LoadReport> Search(const LoadOptions& options, const Console& console) const {
-    LoadReport report = {.most_trainers = static_cast<int>(trainers_)};
+  absl::Status Search(const LoadOptions& options, const Console& console,
+                      LoadReport& report) const {
     std::vector<emulator::PacedResult> all;
-    SYSTOLE_ASSIGN_OR_RETURN(
-        report.largest_fed,
-        LargestFed(report.most_trainers, [&](int trainers) -> absl::StatusOr<bool> {
-          ProgressBar bar(console, {.label = absl::StrCat("trainers ", trainers),
-                                    .total = absl::ToInt64Milliseconds(options.duration),
-                                    .unit = ProgressUnit::kMilliseconds,
-                                    .notice = WaitingNotice(options.client.watch)});
-          int64_t shown = 0;
-          SYSTOLE_ASSIGN_OR_RETURN(LoadLevel level,
-                                   RunLoadLevel(options, trainers, [&](absl::Duration passed) {
-                                     const int64_t now = absl::ToInt64Milliseconds(passed);
-                                     bar.Add(now - std::exchange(shown, now));
-                                   }));
-          all.insert(all.end(), level.trainers.begin(), level.trainers.end());
-          report.levels.push_back(std::move(level));
-          return report.levels.back().fed();
-        }));
+    const auto run = [&](int trainers) -> absl::StatusOr<bool> {
+      ProgressBar bar(console, {.label = absl::StrCat("trainers ", trainers),
+                                .total = absl::ToInt64Milliseconds(options.duration),
+                                .unit = ProgressUnit::kMilliseconds,
+                                .notice = WaitingNotice(options.client.watch)});
+      int64_t shown = 0;
+      SYSTOLE_ASSIGN_OR_RETURN(LoadLevel level,
+                               RunLoadLevel(options, trainers, [&](absl::Duration passed) {
+                                 const int64_t now = absl::ToInt64Milliseconds(passed);
+                                 bar.Add(now - std::exchange(shown, now));
+                               }));
+      all.insert(all.end(), level.trainers.begin(), level.trainers.end());
+      report.levels.push_back(std::move(level));
+      return report.levels.back().fed();
+    };
+    SYSTOLE_ASSIGN_OR_RETURN(report.largest_fed, ramp_ ? RampUp(report.most_trainers, run)
+                                                       : LargestFed(report.most_trainers, run));
     report.notes = PacingNotes(options.client.servers, all);
     for (const LoadLevel& level : report.levels) report.missing.Merge(level.missing);
     if (!report.missing.MaskedText().empty()) report.notes.push_back(report.missing.MaskedText());
-    return report;
+    return absl::OkStatus();
   }
 
   FeedFlags flags_;
@@ -116,6 +131,8 @@ class LoadCommand final : public Command {
   std::string spec_;
   int64_t trainers_ = 1;
   absl::Duration duration_ = absl::Minutes(1);
+  bool ramp_ = false;
+  ReportFlags report_;
 };
 
 }  // namespace

@@ -72,6 +72,12 @@ class Trainers {
     return steps;
   }
 
+  int64_t retries() const {
+    int64_t retries = 0;
+    for (const auto& queues : queues_) retries += queues->client().stats().retries;
+    return retries;
+  }
+
   MissingTally missing() const {
     MissingTally missing;
     for (const auto& queues : queues_) missing.Add(queues->client().stats());
@@ -123,20 +129,22 @@ class Trainers {
   WorkerPool threads_;  // Last: they use what is above.
 };
 
-struct ServerTime {
+struct ServerUse {
   double cpu_seconds = 0;
   int cpus = 0;
+  int64_t resident_bytes = 0;
 };
 
 // Of all servers together; nullopt if one does not tell.
-std::optional<ServerTime> AskServers(const FeedClientOptions& options) {
-  ServerTime sum;
+std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
+  ServerUse sum;
   for (const std::string& server : options.servers) {
     const absl::StatusOr<v1::ServerStatusResponse> status =
         AskServerStatus(server, kStatusTimeout, options.security);
     if (!status.ok() || status->cpus() < 1) return std::nullopt;
     sum.cpu_seconds += status->cpu_seconds();
     sum.cpus += status->cpus();
+    sum.resident_bytes += status->resident_bytes();
   }
   return sum;
 }
@@ -192,7 +200,7 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Trainers> running,
                            Trainers::Create(options, trainers));
-  std::optional<ServerTime> server_before;
+  std::optional<ServerUse> server_before;
   if (running->WaitForFirstSteps()) server_before = AskServers(options.client);
   const MonotonicClock clock = SteadyClock();
   const absl::Duration begin = clock();
@@ -205,10 +213,11 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   } while (passed < options.duration);
   LoadLevel level = {.cores = options.cores, .window = clock() - begin};
   level.steps = running->steps_received() - steps_before;
-  std::optional<ServerTime> server_after;
+  std::optional<ServerUse> server_after;
   if (server_before.has_value()) server_after = AskServers(options.client);
   SYSTOLE_ASSIGN_OR_RETURN(level.trainers, running->Stop());
   level.missing = running->missing();
+  level.retries = running->retries();
   if (passed < options.duration) {
     return absl::UnavailableError(absl::StrCat("a trainer's feed ended without an error after ",
                                                absl::FormatDuration(level.window), " of ",
@@ -219,6 +228,7 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
   if (server_before.has_value() && server_after.has_value()) {
     level.server_cpu_seconds = server_after->cpu_seconds - server_before->cpu_seconds;
     level.server_cpus = server_after->cpus;
+    level.server_resident_bytes = server_after->resident_bytes;
   }
   return level;
 }
@@ -237,6 +247,17 @@ absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool
     (yes ? fed : starved) = ask;
   }
   return fed;
+}
+
+absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed) {
+  int fed = 0;
+  bool all_fed = true;
+  for (int ask = 1;; ask = std::min(2 * ask, most)) {
+    SYSTOLE_ASSIGN_OR_RETURN(const bool yes, is_fed(ask));
+    all_fed = all_fed && yes;
+    if (all_fed) fed = ask;
+    if (ask == most) return fed;
+  }
 }
 
 }  // namespace systole

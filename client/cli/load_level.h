@@ -45,6 +45,10 @@ struct LoadLevel {
   std::optional<double> server_cpu_seconds;
   // Processors of all servers together, as they report them.
   int server_cpus = 0;
+  // Resident memory of all servers together at the window's end; nullopt as for the time.
+  std::optional<int64_t> server_resident_bytes;
+  // What the trainers asked again, or of another server, from their first steps on.
+  int64_t retries = 0;
 
   // The lowest of the trainers' AU, and of their AU by the wall clock.
   double lowest_au() const;
@@ -55,6 +59,11 @@ struct LoadLevel {
   // Over all trainers.
   emulator::LatencyHistogram waits() const;
   double examples() const;
+  double steps_per_s() const { return static_cast<double>(steps) / absl::ToDoubleSeconds(window); }
+  // What the trainers take if they never wait.
+  double wanted_steps_per_s() const {
+    return static_cast<double>(trainers.size()) / absl::ToDoubleSeconds(cores.infeed.step_time);
+  }
   double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
   // How many cores could have taken the examples that arrived: examples/s divided by a core's
   // demand. More than there are cores while clients fill their windows.
@@ -77,6 +86,10 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 // that more trainers are harder to feed: tries 1, 2, 4, .. up to the first false (or `most`), then
 // searches the gap below it by halving. Returns the first error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
+
+// The same numbers, 1, 2, 4, .. and `most`, all of them. Returns the largest before the first one
+// for which `is_fed` returns false; 0 if there is none. Returns the first error.
+absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole
 

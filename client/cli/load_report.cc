@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/timed_run.h"
 #include "client/emulator/timing/timing_report.h"
-#include "core/json/json_writer.h"
 
 namespace systole {
 namespace {
@@ -22,11 +22,16 @@ std::string OrDash(const std::optional<double>& value) {
 }
 
 std::string LevelText(const LoadLevel& level) {
-  return absl::StrFormat("%8d  %7.2f %%  %7.2f %%  %10.1f  %11.1f  %16s  %8s  %s\n",
-                         level.trainers.size(), 100 * level.lowest_au(),
-                         100 * level.lowest_wall_au(), level.cores_busy(), level.examples_per_s(),
-                         OrDash(level.server_cpus_busy()), OrDash(level.cores_fed_per_server_cpu()),
-                         emulator::PercentilesText(level.waits()));
+  const std::string memory =
+      level.server_resident_bytes.has_value()
+          ? absl::StrFormat("%.0f", static_cast<double>(*level.server_resident_bytes) / 1e6)
+          : "-";
+  return absl::StrFormat(
+      "%8d  %7.2f %%  %7.2f %%  %10.1f  %7.1f  %11.1f  %16s  %9s  %7d  %8s  %s\n",
+      level.trainers.size(), 100 * level.lowest_au(), 100 * level.lowest_wall_au(),
+      level.cores_busy(), level.steps_per_s(), level.examples_per_s(),
+      OrDash(level.server_cpus_busy()), memory, level.retries,
+      OrDash(level.cores_fed_per_server_cpu()), emulator::PercentilesText(level.waits()));
 }
 
 // Of each trainer, as far as a line holds them.
@@ -40,29 +45,61 @@ std::string TrainersText(const LoadLevel& level) {
   return text + (level.trainers.size() > kMost ? " ..\n" : "\n");
 }
 
-void AppendLevel(const LoadLevel& level, JsonWriter& json) {
-  json.BeginObject().Field("trainers", static_cast<int64_t>(level.trainers.size()));
-  json.Field("fed", level.fed()).Field("lowest_au", level.lowest_au());
-  json.Field("lowest_wall_au", level.lowest_wall_au());
-  json.Key("au").BeginArray();
-  for (const emulator::PacedResult& trainer : level.trainers) {
-    json.Double(OrNull(trainer.books.utilisation().au));
+// Why there is no level of more trainers, though more may have been tried; else empty.
+std::string StopText(const LoadReport& report) {
+  if (report.ramp || report.largest_fed == report.most_trainers) return "";
+  const auto starved = std::min_element(
+      report.levels.begin(), report.levels.end(), [](const LoadLevel& a, const LoadLevel& b) {
+        return std::pair(a.fed(), a.trainers.size()) < std::pair(b.fed(), b.trainers.size());
+      });
+  if (starved->fed() || static_cast<int>(starved->trainers.size()) == report.most_trainers) {
+    return "";
   }
-  json.EndArray().Key("wall_au").BeginArray();
-  for (const emulator::PacedResult& trainer : level.trainers) json.Double(OrNull(trainer.wall_au));
-  json.EndArray();
-  json.Field("window_seconds", absl::ToDoubleSeconds(level.window));
-  json.Field("examples_per_second", level.examples_per_s());
-  json.Field("cores_worth", level.cores_worth());
-  json.Field("cores_busy", level.cores_busy());
-  json.Field("server_cpu_seconds", OrNull(level.server_cpu_seconds));
-  json.Field("server_cpus", level.server_cpus);
-  json.Field("server_cpus_busy", OrNull(level.server_cpus_busy()));
-  json.Field("cores_fed_per_server_cpu", OrNull(level.cores_fed_per_server_cpu()));
-  emulator::AppendFacts(
-      emulator::PercentileFacts("step_arrival_seconds", "Step arrived late by", level.waits()),
-      json);
-  json.EndObject();
+  const bool here = starved->lowest_au() >= emulator::kHighAu;
+  return absl::StrFormat(
+      "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers ask for more. "
+      "--ramp runs 1, 2, 4 .. %d all the same\n",
+      starved->trainers.size(), starved->trainers.size() == 1 ? "trainer was" : "trainers were",
+      100 * std::min(starved->lowest_au(), starved->lowest_wall_au()),
+      here ? "this machine cannot pace them" : "the servers do not feed them",
+      report.most_trainers);
+}
+
+emulator::LevelReport ReportOf(const LoadLevel& level) {
+  emulator::LevelReport report = {
+      .trainers = static_cast<int64_t>(level.trainers.size()),
+      .fed = level.fed(),
+      .lowest_au = level.lowest_au(),
+      .lowest_wall_au = level.lowest_wall_au(),
+      .window = level.window,
+      .steps_per_second = level.steps_per_s(),
+      .wanted_steps_per_second = level.wanted_steps_per_s(),
+      .examples_per_second = level.examples_per_s(),
+      .cores_worth = level.cores_worth(),
+      .cores_busy = level.cores_busy(),
+      .retries = level.retries,
+      .server_cpu_seconds = OrNull(level.server_cpu_seconds),
+      .server_cpus_busy = OrNull(level.server_cpus_busy()),
+      .server_cpus = level.server_cpus,
+      .server_resident_bytes = level.server_resident_bytes,
+      .cores_fed_per_server_cpu = OrNull(level.cores_fed_per_server_cpu()),
+      .waits = level.waits()};
+  for (const emulator::PacedResult& trainer : level.trainers) {
+    report.au.push_back(OrNull(trainer.books.utilisation().au));
+    report.wall_au.push_back(OrNull(trainer.wall_au));
+  }
+  return report;
+}
+
+emulator::Verdict VerdictOf(const LoadReport& report) {
+  using Grade = emulator::Verdict::Grade;
+  if (report.largest_fed == 0) {
+    return {.text = "not even 1 trainer is fed at AU >= 90 %", .grade = Grade::kBad};
+  }
+  const bool all = report.largest_fed == report.most_trainers;
+  return {.text = absl::StrCat(report.largest_fed, " of ", report.most_trainers,
+                               " trainers are fed at AU >= 90 %"),
+          .grade = all ? Grade::kGood : Grade::kFair};
 }
 
 }  // namespace
@@ -77,11 +114,12 @@ const LoadLevel& LoadReport::headline_level() const {
 
 std::string LoadReport::ToText() const {
   const LoadLevel& headline = headline_level();
-  std::string text = absl::StrCat("mode            paced\n", emulator::CoresText(headline.cores),
-                                  absl::StrFormat("demand          %.1f examples/s a core\n",
-                                                  headline.cores.core_examples_per_s()),
-                                  "trainers  lowest AU   by clock  cores busy   examples/s  server "
-                                  "CPUs busy  fed/CPU   step arrival\n");
+  std::string text =
+      absl::StrCat("mode            load\n", emulator::CoresText(headline.cores),
+                   absl::StrFormat("demand          %.1f examples/s a core\n",
+                                   headline.cores.core_examples_per_s()),
+                   "trainers  lowest AU   by clock  cores busy  steps/s   examples/s  "
+                   "server CPUs busy  server MB  retries   fed/CPU  step arrival\n");
   for (const LoadLevel& level : levels) absl::StrAppend(&text, LevelText(level));
   if (largest_fed > 0) {
     absl::StrAppendFormat(&text, "fed             %d %s at AU >= 90 %%, by the wall clock too%s\n",
@@ -90,6 +128,7 @@ std::string LoadReport::ToText() const {
   } else {
     text += "fed             not even 1 trainer at AU >= 90 %\n";
   }
+  text += StopText(*this);
   text += TrainersText(headline);
   const std::optional<double> per_cpu = headline.cores_fed_per_server_cpu();
   if (per_cpu.has_value()) {
@@ -107,20 +146,25 @@ std::string LoadReport::ToText() const {
   return text;
 }
 
-std::string LoadReport::ToJson() const {
-  const LoadLevel& headline = headline_level();
-  JsonWriter json;
-  json.BeginObject().Field("mode", "paced");
-  emulator::AppendFacts(emulator::FactsOf(headline.cores), json);
-  json.Field("most_trainers", most_trainers).Field("largest_fed", largest_fed);
-  json.Field("cores_fed_per_server_cpu", OrNull(headline.cores_fed_per_server_cpu()));
-  json.Key("levels").BeginArray();
-  for (const LoadLevel& level : levels) AppendLevel(level, json);
-  json.EndArray();
-  missing.AppendTo(json);
-  json.Key("notes").BeginArray();
-  for (const std::string& note : notes) json.String(note);
-  return json.EndArray().EndObject().text();
+emulator::RunReport ReportOf(const LoadReport& load) {
+  const LoadLevel& headline = load.headline_level();
+  emulator::RunReport report = {
+      .mode = emulator::RunMode::kLoad,
+      .verdict = VerdictOf(load),
+      .facts = load.facts,
+      .masked_records = {load.missing.records().begin(), load.missing.records().end()},
+      .notes = load.notes};
+  const std::vector<emulator::Fact> cores = emulator::FactsOf(headline.cores);
+  report.facts.insert(report.facts.end(), cores.begin(), cores.end());
+  report.results = {{"largest_fed", "Trainers that are fed", int64_t{load.largest_fed},
+                     emulator::Unit::kCount, true},
+                    {"most_trainers", "Most trainers tried", int64_t{load.most_trainers},
+                     emulator::Unit::kCount, true},
+                    {"cores_fed_per_server_cpu", "Cores fed per server CPU",
+                     OrNull(headline.cores_fed_per_server_cpu()), emulator::Unit::kCount, true}};
+  for (const emulator::Fact& fact : load.missing.Facts()) report.results.push_back(fact);
+  for (const LoadLevel& level : load.levels) report.levels.push_back(ReportOf(level));
+  return report;
 }
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// The results of `systole load` over all levels it ran, as text and as JSON.
+// The results of `systole load` over all levels it ran, as text, and as a report for JSON and page.
 //
 // The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
 // second that one core of the chip takes) / processors that the servers kept busy in that time. It
@@ -15,23 +15,27 @@
 #include <vector>
 
 #include "client/cli/load_level.h"
+#include "client/emulator/report/run_report.h"
 
 namespace systole {
 
 struct LoadReport {
-  int most_trainers = 0;          // The largest number tried.
-  int largest_fed = 0;            // With every trainer's AU at 90 % or more; 0: not even one.
-  std::vector<LoadLevel> levels;  // In the order they ran; at least one.
-  MissingTally missing;           // Over all levels.
+  int most_trainers = 0;              // The largest number that may be tried.
+  bool ramp = false;                  // All numbers up to it were, fed or not.
+  int largest_fed = 0;                // With every trainer's AU at 90 % or more; 0: not even one.
+  std::vector<LoadLevel> levels;      // In the order they ran; at least one.
+  MissingTally missing;               // Over all levels.
+  std::vector<emulator::Fact> facts;  // Of the feed.
   std::vector<std::string> notes;
 
   // The level from which the headline is taken.
   const LoadLevel& headline_level() const;
 
   std::string ToText() const;
-  // One object, on one line.
-  std::string ToJson() const;
 };
+
+// For emulator::ToJson and ToHtml.
+emulator::RunReport ReportOf(const LoadReport& load);
 
 }  // namespace systole
 

@@ -27,6 +27,8 @@ class MissingTally {
 
   // "3 examples are masked ..": how many, which records, where to look. Empty if none is.
   std::string MaskedText() const;
+  // Records whose places were masked, as far as feeds keep them.
+  const std::set<int64_t>& records() const { return records_; }
   // The counts, for a run's report.
   std::vector<emulator::Fact> Facts() const;
   // The counts and the records as fields of the object that is open.

@@ -127,6 +127,7 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
   json.Field("reads_timed_out", status.reads_timed_out());
   json.Field("memory_budget_bytes", status.memory_budget_bytes());
   json.Field("memory_used_bytes", status.memory_used_bytes());
+  json.Field("resident_bytes", status.resident_bytes());
   json.Field("cpu_seconds", status.cpu_seconds()).Field("cpus", status.cpus());
   json.Field("jpeg_fallback", status.jpeg_fallback());
   if (report.rates.has_value()) {
@@ -212,8 +213,10 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
         report.rates->steps_per_second, report.rates->examples_per_second,
         report.rates->megabytes_per_second, report.rates->cpus_busy);
   }
-  out << absl::StrFormat("  memory     %.1f of %.1f MB\n", MegaBytes(status.memory_used_bytes()),
-                         MegaBytes(status.memory_budget_bytes()));
+  out << absl::StrFormat("  memory     %.1f of %.1f MB; %.1f MB of the process\n",
+                         MegaBytes(status.memory_used_bytes()),
+                         MegaBytes(status.memory_budget_bytes()),
+                         MegaBytes(status.resident_bytes()));
   PrintCache(status.cache(), out);
   out << absl::StrFormat("  processor  %.1f CPU-seconds since the start, %d CPUs to use\n",
                          status.cpu_seconds(), status.cpus());

@@ -23,7 +23,9 @@ using emulator::InfeedBytes;
 using emulator::TimedCores;
 
 constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, as InfeedOptions wants it.
-constexpr int64_t kMostQueueDepth = 65536;          // Likewise.
+constexpr double kLeastRate = 0.001;                // A step in 17 minutes.
+constexpr double kMostRate = 1'000'000;
+constexpr int64_t kMostQueueDepth = 65536;  // Likewise.
 
 // Of one core's slice, all tensors.
 InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedLayout layout) {
@@ -80,6 +82,8 @@ void TimingFlags::Declare(OptionList& options) {
                    "The output the model takes; it must fit the model's input");
   options.Optional("--step-time-us", "X", &step_time_us_,
                    "The time of a step, instead of --model and --slice; transfers then cost none");
+  options.Optional("--rate", "X", &rate_,
+                   "Steps a second, instead of --step-time-us: what a trainer asks for");
   options.Optional("--queue-depth", "D", &queue_depth_,
                    "Steps of room in each core's infeed queue");
   options.Optional("--layout", "NAME", &layout_,
@@ -94,12 +98,13 @@ absl::StatusOr<int64_t> TimingFlags::QueueDepth() const {
 }
 
 absl::Status TimingFlags::CheckRecordsOnly() const {
-  if (model_.empty() && slice_.empty() && chip_.empty() && !step_time_us_.has_value()) {
+  if (model_.empty() && slice_.empty() && chip_.empty() && !step_time_us_.has_value() &&
+      !rate_.has_value()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "a recording is made for any chip: give --model, --slice, --chip or --step-time-us with "
-      "--arrivals, when it is replayed");
+      "a recording is made for any chip: give --model, --slice, --chip, --step-time-us or --rate "
+      "with --arrivals, when it is replayed");
 }
 
 absl::StatusOr<TimedSteps> TimingFlags::Load() const {
@@ -108,9 +113,20 @@ absl::StatusOr<TimedSteps> TimingFlags::Load() const {
   SYSTOLE_ASSIGN_OR_RETURN(steps.queue_depth, QueueDepth());
   const bool by_model = !model_.empty() && !slice_.empty();
   const bool any_of_model = !model_.empty() || !slice_.empty() || !chip_.empty();
-  if (step_time_us_.has_value() ? any_of_model : !by_model) {
+  const bool by_time = step_time_us_.has_value() || rate_.has_value();
+  if ((by_time ? any_of_model : !by_model) || (step_time_us_.has_value() && rate_.has_value())) {
     return absl::InvalidArgumentError(
-        "want --model and --slice, such as --model resnet50 --slice v3-8, or --step-time-us alone");
+        "want --model and --slice, such as --model resnet50 --slice v3-8, or --step-time-us alone, "
+        "or --rate alone");
+  }
+  if (rate_.has_value()) {
+    // Written so that it also refuses what is no number.
+    if (!(*rate_ >= kLeastRate && *rate_ <= kMostRate)) {
+      return absl::InvalidArgumentError(absl::StrCat("--rate ", *rate_, ": want ", kLeastRate,
+                                                     " to ", kMostRate, " steps a second"));
+    }
+    steps.step_time = absl::Seconds(1 / *rate_);
+    return steps;
   }
   if (step_time_us_.has_value()) {
     if (*step_time_us_ < 1 || *step_time_us_ > kMostStepTimeUs) {

@@ -74,6 +74,7 @@ class TimingFlags {
   std::string chip_;
   std::string image_output_ = "image";
   std::optional<int64_t> step_time_us_;
+  std::optional<double> rate_;
   int64_t queue_depth_ = 2;
   std::string layout_ = "hwcn-tiled";
 };

@@ -73,10 +73,17 @@ TEST_F(TimingTest, LoadFindsWhatTheServersSpend) {
       RunSystole({"load", "--server", server_->address(), "--spec", spec_, "--trainers", "2",
                   "--step-time-us", "5000", "--duration", "1s"});
   ASSERT_EQ(load.exit_code, 0) << load.err;
-  EXPECT_THAT(load.out,
-              AllOf(StartsWith("mode            paced\n"), HasSubstr("\nfed             "),
-                    HasSubstr("\ncores fed per server CPU "), Not(HasSubstr("not known")),
-                    HasSubstr("note: a server runs on this machine")));
+  EXPECT_THAT(load.out, AllOf(StartsWith("mode            load\n"), HasSubstr("\nfed             "),
+                              HasSubstr("\ncores fed per server CPU "), Not(HasSubstr("not known")),
+                              HasSubstr("note: a server runs on this machine")));
+  const Finished ramp =
+      RunSystole({"load", "--server", server_->address(), "--spec", spec_, "--trainers", "3",
+                  "--ramp", "--rate", "200", "--duration", "500ms", "--json"});
+  ASSERT_EQ(ramp.exit_code, 0) << ramp.err;
+  EXPECT_THAT(ramp.out, AllOf(HasSubstr("{\"trainers\":1,"), HasSubstr("{\"trainers\":2,"),
+                              HasSubstr("{\"trainers\":3,"), HasSubstr("\"retries\":"),
+                              Not(HasSubstr("\"server_resident_bytes\":0,")),
+                              Not(HasSubstr("\"server_resident_bytes\":null"))));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "client/emulator/report/figure.h"
 #include "client/emulator/report/html_table.h"
 #include "client/emulator/report/learning_figures.h"
+#include "client/emulator/report/load_figures.h"
 #include "client/emulator/report/page_style.h"
 #include "client/emulator/report/plot.h"
 #include "client/emulator/report/roofline_figure.h"
@@ -26,6 +27,8 @@ const char* TitleOf(RunMode mode) {
       return "Paced run";
     case RunMode::kReplay:
       return "Replayed run";
+    case RunMode::kLoad:
+      return "Load test";
   }
   return "";
 }
@@ -42,6 +45,9 @@ const char* ClaimOf(RunMode mode) {
     case RunMode::kReplay:
       return "Replay mode: no values. Arrivals were recorded once; when a chip would have waited "
              "for them is computed, on a virtual clock.";
+    case RunMode::kLoad:
+      return "Load mode: no values. Several trainers at once take steps by the wall clock, each "
+             "with a feed of its own, so that real servers are loaded at the real rate.";
   }
   return "";
 }
@@ -50,7 +56,7 @@ const char* ClaimOf(RunMode mode) {
 std::string NameOf(const RunReport& report) {
   for (const Fact& fact : report.facts) {
     const auto* name = std::get_if<std::string>(&fact.value);
-    if (fact.key == "model" && name != nullptr) return *name;
+    if (fact.key == "model" && name != nullptr && !name->empty()) return *name;
   }
   return TitleOf(report.mode);
 }
@@ -217,6 +223,7 @@ std::string ToHtml(const RunReport& report) {
   }
   for (const Figure& figure : TimingFigures(report)) html += FigureHtml(figure);
   for (const Figure& figure : RooflineFigures(report)) html += FigureHtml(figure);
+  for (const Figure& figure : LoadFigures(report)) html += FigureHtml(figure);
   absl::StrAppend(&html, "</div>\n", FooterHtml(report),
                   "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n"
                   "<script type=\"application/json\" id=\"report\">",

@@ -93,10 +93,10 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
 .band { fill: var(--c); opacity: .2; }
 .bar { fill: var(--c); }
 .dot { fill: var(--c); stroke: var(--card); stroke-width: 1.2; }
-.s-training, .s-compute, .s-rate, .s-matrix { --c: var(--blue); }
-.s-validation, .s-stall { --c: var(--orange); }
-.s-barrier, .s-vector { --c: var(--violet); }
-.s-memory { --c: var(--green); }
+.s-training, .s-compute, .s-rate, .s-matrix, .s-p50, .s-arrived, .s-cpus { --c: var(--blue); }
+.s-validation, .s-stall, .s-max, .s-wanted { --c: var(--orange); }
+.s-barrier, .s-vector, .s-p99 { --c: var(--violet); }
+.s-memory, .s-p90 { --c: var(--green); }
 .s-roof { --c: var(--soft); }
 .tip-at { fill: transparent; }
 .tip-at:hover { fill: var(--soft); fill-opacity: .14; }

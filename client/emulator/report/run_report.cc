@@ -1,6 +1,7 @@
 #include "client/emulator/report/run_report.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace systole::emulator {
 namespace {
@@ -98,6 +99,39 @@ void WriteRoofline(JsonWriter& json, const Roofline& roofline) {
   json.EndArray().EndObject();
 }
 
+void WriteNumbers(JsonWriter& json, const char* key, const std::vector<double>& numbers) {
+  json.Key(key).BeginArray();
+  for (const double number : numbers) json.Double(number);
+  json.EndArray();
+}
+
+void WriteLevel(JsonWriter& json, const LevelReport& level) {
+  json.BeginObject().Field("trainers", level.trainers).Field("fed", level.fed);
+  json.Field("lowest_au", level.lowest_au).Field("lowest_wall_au", level.lowest_wall_au);
+  WriteNumbers(json, "au", level.au);
+  WriteNumbers(json, "wall_au", level.wall_au);
+  json.Field("window_seconds", absl::ToDoubleSeconds(level.window));
+  json.Field("steps_per_second", level.steps_per_second);
+  json.Field("wanted_steps_per_second", level.wanted_steps_per_second);
+  json.Field("examples_per_second", level.examples_per_second);
+  json.Field("cores_worth", level.cores_worth).Field("cores_busy", level.cores_busy);
+  json.Field("retries", level.retries);
+  json.Field("server_cpu_seconds", level.server_cpu_seconds);
+  json.Field("server_cpus_busy", level.server_cpus_busy);
+  json.Field("server_cpus", level.server_cpus).Key("server_resident_bytes");
+  if (level.server_resident_bytes.has_value()) {
+    json.Int(*level.server_resident_bytes);
+  } else {
+    json.Double(std::numeric_limits<double>::quiet_NaN());
+  }
+  json.Field("cores_fed_per_server_cpu", level.cores_fed_per_server_cpu);
+  json.Key("step_arrival_seconds").BeginObject();
+  for (const auto& [name, fraction] : kReportedPercentiles) {
+    json.Field(name, absl::ToDoubleSeconds(level.waits.Percentile(fraction)));
+  }
+  json.Field("max", absl::ToDoubleSeconds(level.waits.max())).EndObject().EndObject();
+}
+
 }  // namespace
 
 const char* RunModeName(RunMode mode) {
@@ -108,6 +142,8 @@ const char* RunModeName(RunMode mode) {
       return "paced";
     case RunMode::kReplay:
       return "replay";
+    case RunMode::kLoad:
+      return "load";
   }
   return "";
 }
@@ -155,6 +191,16 @@ std::string ToJson(const RunReport& report) {
   }
   if (report.steps.steps() > 0) WriteHistory(json, report);
   if (report.roofline.has_value()) WriteRoofline(json, *report.roofline);
+  if (!report.levels.empty()) {
+    json.Key("levels").BeginArray();
+    for (const LevelReport& level : report.levels) WriteLevel(json, level);
+    json.EndArray();
+  }
+  if (!report.masked_records.empty()) {
+    json.Key("masked_records").BeginArray();
+    for (const int64_t record : report.masked_records) json.Int(record);
+    json.EndArray();
+  }
   if (!report.notes.empty()) {
     json.Key("notes").BeginArray();
     for (const std::string& note : report.notes) json.String(note);

@@ -16,6 +16,7 @@
 #include "client/emulator/chip/program.h"
 #include "client/emulator/report/number_text.h"
 #include "client/emulator/report/step_history.h"
+#include "client/emulator/timing/latency_histogram.h"
 #include "client/emulator/training/training_report.h"
 #include "core/json/json_writer.h"
 
@@ -28,6 +29,8 @@ enum class RunMode {
   kPaced,
   // Times: computed for a chip from arrivals recorded once.
   kReplay,
+  // Paced runs of 1, 2, 4 .. trainers at once: what servers do under load.
+  kLoad,
 };
 const char* RunModeName(RunMode mode);  // "functional"
 
@@ -68,6 +71,30 @@ struct Roofline {
   std::vector<LayerPoint> layers;
 };
 
+// What a load test measured with one number of trainers.
+struct LevelReport {
+  int64_t trainers = 0;
+  bool fed = false;             // Every trainer's AU is high, by the wall clock too.
+  std::vector<double> au;       // Of each trainer. Here and below: not a number if not known.
+  std::vector<double> wall_au;  // The emulator's own lost time included.
+  double lowest_au = 0;
+  double lowest_wall_au = 0;
+  absl::Duration window;  // What all rates are taken over.
+  double steps_per_second = 0;
+  double wanted_steps_per_second = 0;  // What the trainers take if they never wait.
+  double examples_per_second = 0;
+  double cores_worth = 0;  // Cores that could have taken these examples.
+  double cores_busy = 0;   // Cores that computed, on average.
+  int64_t retries = 0;
+  // Of all servers together.
+  double server_cpu_seconds = 0;
+  double server_cpus_busy = 0;
+  int64_t server_cpus = 0;
+  std::optional<int64_t> server_resident_bytes;
+  double cores_fed_per_server_cpu = 0;
+  LatencyHistogram waits;  // For each step of each trainer.
+};
+
 // The run's result in a line: "highly input-bound: waiting for data 36.0 % of the time".
 struct Verdict {
   enum class Grade { kNeutral, kGood, kFair, kBad };
@@ -85,7 +112,9 @@ struct RunReport {
   StepHistory steps;
   std::vector<CoreTimes> cores;
   std::optional<Roofline> roofline;
-  std::vector<std::string> notes;  // What to know when reading the numbers; a sentence each.
+  std::vector<LevelReport> levels;      // In the order they ran.
+  std::vector<int64_t> masked_records;  // Of a load test: those whose places were masked.
+  std::vector<std::string> notes;       // What to know when reading the numbers; a sentence each.
 
   bool has_barrier() const { return mode != RunMode::kFunctional; }
   bool has_scores() const { return mode == RunMode::kFunctional; }
@@ -94,7 +123,7 @@ struct RunReport {
 // One object, on one line. Times in seconds; numbers that are not finite are null. `facts` and
 // `results` are fields of the object itself; their keys must differ from each other and from the
 // sections' ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds", "history",
-// "roofline", "notes").
+// "roofline", "levels", "masked_records", "notes").
 std::string ToJson(const RunReport& report);
 
 }  // namespace systole::emulator

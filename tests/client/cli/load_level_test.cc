@@ -16,6 +16,7 @@ using testing::AllOf;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 struct Search {
   int largest = 0;
@@ -52,6 +53,16 @@ TEST(LargestFedTest, FindsItWhereverItIs) {
   }
 }
 
+TEST(RampUpTest, AllNumbersRunFedOrNot) {
+  std::vector<int> asked;
+  const absl::StatusOr<int> fed = RampUp(11, [&](int trainers) -> absl::StatusOr<bool> {
+    asked.push_back(trainers);
+    return trainers != 4;
+  });
+  EXPECT_THAT(asked, ElementsAre(1, 2, 4, 8, 11));
+  EXPECT_THAT(fed, IsOkAndHolds(2)) << "8 that are fed by luck say nothing of 4";
+}
+
 TEST(LargestFedTest, AnErrorEndsTheSearch) {
   EXPECT_THAT(
       LargestFed(4, [](int) -> absl::StatusOr<bool> { return absl::UnavailableError("gone"); })
@@ -82,7 +93,9 @@ LoadLevel Level(const std::vector<int>& waits_ms) {
                      .window = absl::Seconds(2),
                      .steps = 150,
                      .server_cpu_seconds = 3,
-                     .server_cpus = 4};
+                     .server_cpus = 4,
+                     .server_resident_bytes = 250'000'000,
+                     .retries = 7};
   for (const int wait : waits_ms) level.trainers.push_back(Trainer(wait));
   return level;
 }
@@ -162,34 +175,43 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   EXPECT_EQ(report.headline_level().trainers.size(), 2u);
   EXPECT_THAT(
       report.ToText(),
-      AllOf(HasSubstr("mode            paced\n"), HasSubstr("demand          500.0 examples/s"),
-            HasSubstr("       4    83.33 %    83.33 %         6.7        750.0             1.500   "
-                      "  1.000  "
-                      "p50 2.000 ms"),
+      AllOf(HasSubstr("mode            load\n"), HasSubstr("demand          500.0 examples/s"),
+            HasSubstr("       4    83.33 %    83.33 %         6.7     75.0        750.0           "
+                      "  1.500        250        7     1.000  p50 2.000 ms"),
+            HasSubstr("stopped         3 trainers were at AU 83.33 %, below 90 %: the servers do "
+                      "not feed them, and more trainers ask for more. --ramp runs 1, 2, 4 .. 4"),
             HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
             HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
                       "take, for 3.000 server CPUs busy (2 trainers)\n"),
             HasSubstr("note: shared\n")));
+  report.facts = {{"dataset", "Dataset", std::string("flowers")}};
   EXPECT_THAT(
-      report.ToJson(),
+      emulator::ToJson(ReportOf(report)),
       AllOf(
-          HasSubstr(R"("most_trainers":4,"largest_fed":2,"cores_fed_per_server_cpu":0.5)"),
+          StartsWith(R"({"mode":"load","verdict":"2 of 4 trainers are fed at AU >= 90 %",)"
+                     R"("dataset":"flowers",)"),
+          HasSubstr(R"("largest_fed":2,"most_trainers":4,"cores_fed_per_server_cpu":0.5,)"),
           HasSubstr(
               R"({"trainers":1,"fed":true,"lowest_au":1,"lowest_wall_au":1,"au":[1],"wall_au":[1],)"
-              R"("window_seconds":2,"examples_per_second":750,"cores_worth":1.5,)"
-              R"("cores_busy":2,"server_cpu_seconds":3,"server_cpus":4,)"
-              R"("server_cpus_busy":1.5,"cores_fed_per_server_cpu":1,)")));
+              R"("window_seconds":2,"steps_per_second":75,"wanted_steps_per_second":100,)"
+              R"("examples_per_second":750,"cores_worth":1.5,"cores_busy":2,"retries":7,)"
+              R"("server_cpu_seconds":3,"server_cpus_busy":1.5,"server_cpus":4,)"
+              R"("server_resident_bytes":250000000,"cores_fed_per_server_cpu":1,)"
+              R"("step_arrival_seconds":{"p50":0,"p90":0,"p99":0,"max":0}})")));
 }
 
 TEST(LoadReportTest, WithoutAFedTrainerTheHeadlineIsOfOne) {
   LoadReport report = {.most_trainers = 4, .largest_fed = 0, .levels = {Level({9})}};
   EXPECT_THAT(report.ToText(), AllOf(HasSubstr("fed             not even 1 trainer"),
+                                     HasSubstr("stopped         1 trainer was at AU 52.63 %"),
                                      HasSubstr("cores fed per server CPU 1.000: ")));
   report.levels[0].server_cpu_seconds.reset();
   EXPECT_THAT(report.ToText(),
               HasSubstr("cores fed per server CPU not known: a server does not tell"));
-  EXPECT_THAT(report.ToJson(), HasSubstr(R"("cores_fed_per_server_cpu":null)"));
+  EXPECT_THAT(emulator::ToJson(ReportOf(report)),
+              AllOf(HasSubstr(R"("verdict":"not even 1 trainer is fed at AU >= 90 %")"),
+                    HasSubstr(R"("cores_fed_per_server_cpu":null)")));
 }
 
 }  // namespace

@@ -204,6 +204,7 @@ TEST_F(PaceCommandTest, WrongUsageIsCode2) {
            {"--step-time-us", "500", "--steps", "0"},
            {"--step-time-us", "500", "--duration", "0"},
            {"--step-time-us", "500", "--duration", "20000h"},
+           {"--step-time-us", "500", "--rate", "5"},
            {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has no output `image`.
     EXPECT_EQ(Run(MakePaceCommand(), server.address(), args).exit_code, 2);
   }
@@ -351,13 +352,18 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   const FakeServer other(feed);
   const CommandRun run =
       Run(MakeLoadCommand(), server.address() + "," + other.address(),
-          {"--step-time-us", "1000", "--trainers", "1", "--duration", "20ms", "--json"});
+          {"--step-time-us", "1000", "--trainers", "1", "--duration", "20ms", "--json", "--report",
+           folder_ / "load.html", "--report-json", folder_ / "load.json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out,
-              AllOf(StartsWith("{\"mode\":\"paced\","), HasSubstr("\"most_trainers\":1,"),
-                    HasSubstr("\"levels\":[{\"trainers\":1,"),
-                    HasSubstr("\"server_cpu_seconds\":2,\"server_cpus\":8,"), EndsWith("]}\n")));
+  EXPECT_THAT(
+      run.out,
+      AllOf(StartsWith("{\"mode\":\"load\",\"verdict\":"), HasSubstr("\"most_trainers\":1,"),
+            HasSubstr("\"levels\":[{\"trainers\":1,"), HasSubstr("\"server_cpu_seconds\":2,"),
+            HasSubstr("\"server_cpus\":8,"), EndsWith("]}\n")));
   EXPECT_EQ(asked, 4);
+  EXPECT_EQ(ReadWholeFile(folder_ / "load.json"), run.out);
+  EXPECT_THAT(ReadWholeFile(folder_ / "load.html"),
+              AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-waits\"")));
 }
 
 // The servers' time counts from where every trainer has its first step: where no first step comes,

@@ -59,6 +59,7 @@ v1::ServerStatusResponse Healthy() {
   status.mutable_cache()->set_memory_bytes(3'000'000);
   status.mutable_cache()->set_memory_budget_bytes(4'000'000);
   status.set_cpu_seconds(7.5);
+  status.set_resident_bytes(91'000'000);
   status.set_cpus(4);
   status.add_datasets()->set_name("flowers");
   return status;
@@ -99,7 +100,7 @@ TEST(StatusCommandTest, SaysWhatAServerIsDoing) {
                          "  served     100 steps, 6400 examples made, 12.5 MB sent, 2.5 MB of it "
                          "through shared memory\n"
                          "  together   70 slices were made for another client of the same feed\n"
-                         "  memory     31.0 of 512.0 MB\n"
+                         "  memory     31.0 of 512.0 MB; 91.0 MB of the process\n"
                          "  cache      75 % of 40 look-ups found; 3.0 of 4.0 MB memory\n"
                          "  processor  7.5 CPU-seconds since the start, 4 CPUs to use\n"
                          "  dataset    flowers: no damage met\n"));

@@ -46,8 +46,13 @@ class TextOptions final : public OptionList {
     EXPECT_TRUE(absl::SimpleAtoi(texts_[name], &value));
     *field = value;
   }
-  void Optional(const std::string&, const std::string&, std::optional<double>*,
-                const std::string&) override {}
+  void Optional(const std::string& name, const std::string&, std::optional<double>* field,
+                const std::string&) override {
+    double value = 0;
+    if (!texts_.contains(name)) return;
+    EXPECT_TRUE(absl::SimpleAtod(texts_[name], &value));
+    *field = value;
+  }
   void Optional(const std::string&, absl::Duration*, const std::string&) override {}
   void Optional(const std::string&, std::optional<absl::Duration>*, const std::string&) override {}
 
@@ -204,6 +209,19 @@ TEST(TimingFlagsTest, TheModelsInputMayBeFlatAndItsBatchInnermost) {
     EXPECT_EQ(feed->program->infeed.dtype, DType::kUint8);
     EXPECT_EQ(feed->program->infeed.useful_bytes, 128 * 224 * 224 * 3);
   }
+}
+
+TEST(TimingFlagsTest, ARateIsTheTimeOfAStepSaidOtherwise) {
+  const absl::StatusOr<TimedSteps> steps = Load({{"--rate", "40"}});
+  ASSERT_THAT(steps, IsOk());
+  EXPECT_EQ(steps->step_time, absl::Milliseconds(25));
+  for (const char* wrong : {"0", "-1", "nan", "1e9"}) {
+    EXPECT_THAT(Load({{"--rate", wrong}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps a second")))
+        << wrong;
+  }
+  EXPECT_THAT(Load({{"--rate", "40"}, {"--step-time-us", "25000"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--rate alone")));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(HtmlReportTest, NoNameBreaksOutOfItsPlace) {
 }
 
 TEST(HtmlReportTest, NeedsNothingFromElsewhere) {
-  for (const RunReport& report : {SampleTraining("m", 2, 10), SamplePaced(8, 20)}) {
+  for (const RunReport& report : {SampleTraining("m", 2, 10), SamplePaced(8, 20), SampleLoad()}) {
     EXPECT_THAT(ToHtml(report),
                 AllOf(HasSubstr("Content-Security-Policy\" content=\"default-src 'none'"),
                       Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("src=")),
@@ -69,6 +69,20 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
   RunReport constant = SampleTraining("m", 1, 1);
   EXPECT_THAT(ToHtml(constant),
               AllOf(HasSubstr("id=\"plot-loss\""), Not(HasSubstr("id=\"plot-learning-rate\""))));
+}
+
+TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
+  const std::string html = ToHtml(SampleLoad());
+  EXPECT_THAT(html, AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-cpus\"")));
+  // In the order of the trainers; the third one that ran has the most of them.
+  EXPECT_LT(html.find("data-key=\"levels.3.trainers\""),
+            html.find("data-key=\"levels.2.trainers\""));
+  RunReport unknown = SampleLoad();
+  for (LevelReport& level : unknown.levels) {
+    level.server_cpus_busy = std::numeric_limits<double>::quiet_NaN();
+    level.server_resident_bytes.reset();
+  }
+  EXPECT_THAT(ToHtml(unknown), Not(HasSubstr("id=\"plot-cpus\"")));
 }
 
 TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {

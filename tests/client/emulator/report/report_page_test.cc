@@ -279,6 +279,10 @@ const std::vector<std::string> kPacedMarks = {
     "plot-cores s-stall",     "plot-cores s-barrier",   "plot-roofline s-roof",
     "plot-roofline s-matrix", "plot-roofline s-memory", "plot-roofline s-vector"};
 
+const std::vector<std::string> kLoadMarks = {
+    "plot-waits s-p50",    "plot-waits s-p90",     "plot-waits s-p99", "plot-waits s-max",
+    "plot-rates s-wanted", "plot-rates s-arrived", "plot-cpus s-cpus"};
+
 TEST(ReportPageTest, ATrainingRunIsShownAsItsJsonAndInInk) {
   ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kLight, kTrainingMarks);
 }
@@ -293,6 +297,12 @@ TEST(ReportPageTest, APacedRunIsShownAsItsJsonAndInInk) {
 
 TEST(ReportPageTest, APacedRunIsShownInTheDark) {
   ExpectGoodPage(SamplePaced(8, 120), ColorScheme::kDark, kPacedMarks);
+}
+
+TEST(ReportPageTest, ALoadTestIsShownAsItsJsonAndInInk) {
+  for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
+    ExpectGoodPage(SampleLoad(), scheme, kLoadMarks);
+  }
 }
 
 TEST(ReportPageTest, HostileNamesStayText) {
@@ -367,13 +377,14 @@ TEST(ReportPageTest, APageFitsEveryWidthAndCutsNoPlot) {
   for (const int width : {400, 800, 1400}) {
     for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
       for (const RunReport& report :
-           {WithLongNames(SamplePaced(8, 120)), WithLongNames(SampleTraining("flowers", 3, 40))}) {
+           {WithLongNames(SamplePaced(8, 120)), WithLongNames(SampleTraining("flowers", 3, 40)),
+            WithLongNames(SampleLoad())}) {
         SCOPED_TRACE(absl::StrCat(RunModeName(report.mode), " at ", width));
         const Measured measured = Measure(ToHtml(report), scheme, width);
         EXPECT_EQ(measured.window, width);
         EXPECT_LE(measured.page, width);
         EXPECT_EQ(measured.cut, " cut:");
-        EXPECT_EQ(measured.plots, report.mode == RunMode::kPaced ? 3 : 5);
+        EXPECT_EQ(measured.plots, report.mode == RunMode::kFunctional ? 5 : 3);
         EXPECT_GE(measured.smallest_text, 9);
         EXPECT_GE(measured.contrast, 4.5);  // WCAG AA.
       }

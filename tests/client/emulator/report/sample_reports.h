@@ -1,4 +1,4 @@
-// Reports to draw: a training run and a paced run, both invented.
+// Reports to draw: a training run, a paced run and a load test, all invented.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_SAMPLE_REPORTS_H_
@@ -102,6 +102,36 @@ inline RunReport SamplePaced(int64_t cores, int64_t steps) {
                                         {"batch norm", 0.41e9, 0.41e9, 0.95e-3, Bound::kVector},
                                         {"flatten", 0, 0, 0, Bound::kMatrix},
                                         {"fc", 0.52e9, 0.0052e9, 0.03e-3, Bound::kMemory}}};
+  return report;
+}
+
+// 1, 2, 4 and 3 trainers, as a search runs them; from 3 on the servers have no processor left.
+inline RunReport SampleLoad() {
+  RunReport report = {
+      .mode = RunMode::kLoad,
+      .verdict = {.text = "2 of 4 trainers are fed", .grade = Verdict::Grade::kFair}};
+  report.facts = {{"dataset", "Dataset", std::string("photos")}, {"model", "Model", std::string()}};
+  report.results = {{"largest_fed", "Trainers that are fed", int64_t{2}, Unit::kCount, true}};
+  for (const int64_t trainers : {1, 2, 4, 3}) {
+    const auto wanted = static_cast<double>(10 * trainers);
+    LevelReport level = {.trainers = trainers,
+                         .fed = trainers <= 2,
+                         .lowest_au = trainers <= 2 ? 0.98 : 0.7,
+                         .window = absl::Seconds(20),
+                         .steps_per_second = trainers <= 2 ? wanted * 0.9 : 21,
+                         .wanted_steps_per_second = wanted,
+                         .examples_per_second = 1280,
+                         .retries = trainers - 1,
+                         .server_cpus_busy = 1.5 * static_cast<double>(trainers),
+                         .server_cpus = 8,
+                         .server_resident_bytes = 250'000'000 * trainers,
+                         .cores_fed_per_server_cpu = 0.25};
+    for (int step = 0; step < 200; ++step) {
+      level.waits.Add(absl::Milliseconds((step + 30) * trainers));
+    }
+    level.waits.Add(absl::Milliseconds(400 * trainers));
+    report.levels.push_back(level);
+  }
   return report;
 }
 
