@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/strings/string_view.h"
-#include "core/image/crop.h"
+#include "core/image/window/crop.h"
 
 namespace systole::bench {
 

@@ -34,17 +34,17 @@
 #include "bench/ready_feed.h"
 #include "bench/ready_slots.h"
 #include "bench/rounds.h"
-#include "client/cli/command_line.h"
-#include "client/cli/feed_flags.h"
+#include "client/cli/commands/feed_flags.h"
+#include "client/cli/console/command_line.h"
 #include "client/feed/feed_client.h"
+#include "core/dataset/dataset.h"
+#include "core/engine/step_engine.h"
 #include "core/json/json_writer.h"
 #include "core/numeric/bf16.h"
-#include "core/pipeline/dataset.h"
-#include "core/pipeline/feed_plan.h"
-#include "core/pipeline/step_engine.h"
+#include "core/plan/feed_plan.h"
 #include "core/program/allocator.h"
+#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
-#include "proto/order/order_spec.h"
 
 namespace systole::bench {
 namespace {

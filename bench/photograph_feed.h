@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/pipeline/dataset.h"
+#include "core/dataset/dataset.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/system/served_feed.h"
 

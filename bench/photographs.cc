@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "client/texture/photograph_texture.h"
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/numeric/normalise.h"
 #include "core/random/counter_rng.h"
 

@@ -17,7 +17,7 @@
 #include "bench/bare_decoder.h"
 #include "bench/photographs.h"
 #include "bench/rounds.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
 
 namespace systole::bench {
 namespace {

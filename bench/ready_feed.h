@@ -9,7 +9,7 @@
 #include <string>
 
 #include "bench/rounds.h"
-#include "client/feed/server_security.h"
+#include "client/servers/server_security.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/aligned_buffer.h"
 #include "grpcpp/security/server_credentials.h"

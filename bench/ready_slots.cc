@@ -11,7 +11,7 @@
 #include "core/status/check.h"
 #include "proto/framing/chunk.h"
 #include "proto/slots/slot_socket.h"
-#include "server/slot_server.h"
+#include "server/slots/slot_server.h"
 
 namespace systole::bench {
 namespace {

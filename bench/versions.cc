@@ -2,7 +2,7 @@
 // SIMD target that this CPU gets. bench/run.sh puts it into the results.
 #include <cstdio>
 
-#include "core/image/jpeg_library.h"
+#include "core/image/jpeg/jpeg_library.h"
 #include "core/json/json_writer.h"
 #include "core/numeric/simd_target.h"
 #include "grpcpp/grpcpp.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/slots/slot_messages.h"
-#include "server/slot_server.h"
+#include "server/slots/slot_server.h"
 
 namespace systole {
 namespace {

@@ -20,12 +20,12 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "server/catalogue.h"
 #include "server/door/door.h"
 #include "server/door/tls_files.h"
-#include "server/feed_service.h"
-#include "server/health_service.h"
-#include "server/reflection_service.h"
+#include "server/introspection/health_service.h"
+#include "server/introspection/reflection_service.h"
+#include "server/rpc/catalogue.h"
+#include "server/rpc/feed_service.h"
 #include "server/socket_lock.h"
 
 namespace systole {

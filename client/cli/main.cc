@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/command_line.h"
-#include "client/cli/commands.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/console/command_line.h"
+#include "client/cli/console/interrupt.h"
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"
 #include "core/program/exit_code.h"

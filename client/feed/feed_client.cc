@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/feed/feed_lanes.h"
-#include "client/feed/feed_range.h"
-#include "client/feed/server_answer.h"
-#include "client/feed/server_list.h"
-#include "client/feed/step_finisher.h"
+#include "client/lanes/feed_lanes.h"
+#include "client/lanes/step_finisher.h"
+#include "client/servers/server_answer.h"
+#include "client/servers/server_list.h"
+#include "client/step/feed_range.h"
+#include "core/spec/order_spec.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
-#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {
@@ -67,8 +67,8 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   return absl::OkStatus();
 }
 
-// What a step of this client is. The answer was checked (client/feed/server_answer.h), but for what
-// it would allocate.
+// What a step of this client is. The answer was checked (client/servers/server_answer.h), but for
+// what it would allocate.
 absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
                                   const FeedClientOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));

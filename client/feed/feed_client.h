@@ -3,7 +3,7 @@
 //
 //   server 0 --> lane 0: steps f, f+K, ..    --+
 //   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
-//   ..           K servers, K lanes          --+    (client/feed/step_window.h)
+//   ..           K servers, K lanes          --+    (client/lanes/step_window.h)
 //
 // A lane that loses its server, or whose server lags, goes on with another one, at its first
 // incomplete step (client/schedule/step_schedule.h). So the steps are the same whatever fails. No
@@ -19,10 +19,10 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "client/feed/feed.h"
-#include "client/feed/feed_client_options.h"
-#include "client/feed/feed_client_stats.h"
-#include "client/feed/step.h"
+#include "client/lanes/feed_client_options.h"
+#include "client/step/feed.h"
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
 #include "core/batch/slice_layout.h"
 #include "core/order/resume_token.h"
 #include "systole/v1/feed.pb.h"

@@ -6,7 +6,7 @@
 //
 // No thread runs before the first feed is read. There are seven times `threads` and one more, of
 // which `threads` work at a time: the others take the place of those that wait for storage
-// (core/pipeline/README.md).
+// (core/engine/README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
@@ -20,9 +20,9 @@
 #include "absl/status/statusor.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/mutex.h"
-#include "core/pipeline/feed_plan.h"
-#include "core/pipeline/step_engine.h"
-#include "core/pipeline/step_range.h"
+#include "core/engine/step_engine.h"
+#include "core/engine/step_range.h"
+#include "core/plan/feed_plan.h"
 
 namespace systole {
 

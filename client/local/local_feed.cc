@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/feed/missing_examples.h"
-#include "client/feed/step_shelf.h"
 #include "client/local/local_engine.h"
 #include "client/local/slice_source.h"
+#include "client/step/missing_examples.h"
+#include "client/step/step_shelf.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
-#include "core/pipeline/feed_plan.h"
-#include "core/pipeline/step_engine.h"
-#include "core/pipeline/step_scheduler.h"
+#include "core/engine/step_engine.h"
+#include "core/engine/step_scheduler.h"
+#include "core/plan/feed_plan.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

@@ -14,12 +14,12 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "client/feed/feed.h"
-#include "client/feed/feed_range.h"
 #include "client/local/local_engine.h"
+#include "client/step/feed.h"
+#include "client/step/feed_range.h"
 #include "core/cache/value_cache.h"
+#include "core/dataset/dataset.h"
 #include "core/order/resume_token.h"
-#include "core/pipeline/dataset.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

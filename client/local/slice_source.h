@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
-#include "core/pipeline/step_engine.h"
+#include "core/engine/step_engine.h"
 
 namespace systole {
 

@@ -11,9 +11,9 @@
 #include "client/look/place_kinds.h"
 #include "client/look/sheet_outputs.h"
 #include "client/look/sheet_style.h"
+#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "google/protobuf/text_format.h"
-#include "proto/order/order_spec.h"
 
 namespace systole {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/feed/step.h"
+#include "client/step/step.h"
 #include "core/order/order.h"
 #include "systole/v1/feed.pb.h"
 

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/feed/step.h"
 #include "client/look/place_kinds.h"
 #include "client/look/sheet_outputs.h"
+#include "client/step/step.h"
 
 namespace systole {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/look/elements.h"
-#include "core/image/jpeg_encoder.h"
-#include "core/operations/operation.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/operations/ops/operation.h"
 #include "core/operations/program.h"
 #include "core/status/status_macros.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "proto/order/order_spec.h"
+#include "core/spec/order_spec.h"
 
 namespace systole {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/html/html_text.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/operation_table.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

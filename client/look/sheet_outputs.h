@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/feed/step.h"
 #include "client/look/image_output.h"
 #include "client/look/tensor_summary.h"
+#include "client/step/step.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

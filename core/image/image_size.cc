@@ -2,8 +2,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "core/image/jpeg_decoder.h"
-#include "core/image/png_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/png/png_decoder.h"
 
 namespace systole {
 

@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/image/bilinear_resizer.h"
-#include "core/image/crop.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/resize/bilinear_resizer.h"
 #include "core/image/scaled_crop.h"
+#include "core/image/window/crop.h"
 #include "core/numeric/normalise.h"
 
 namespace systole {

@@ -5,8 +5,8 @@
 #ifndef SYSTOLE_CORE_IMAGE_SCALED_CROP_H_
 #define SYSTOLE_CORE_IMAGE_SCALED_CROP_H_
 
-#include "core/image/crop.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/window/crop.h"
 
 namespace systole {
 

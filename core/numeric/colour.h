@@ -1,6 +1,6 @@
 // Saturation and hue of RGB pixels, vectorised: the arithmetic of TensorFlow's CPU kernels
-// AdjustHue and AdjustSaturation, with their bits on every CPU. core/operations/saturation.cc and
-// hue.cc have it written out one pixel at a time.
+// AdjustHue and AdjustSaturation, with their bits on every CPU. core/operations/ops/saturation.cc
+// and hue.cc have it written out one pixel at a time.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_COLOUR_H_

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/checksum/xxh3.h"
-#include "core/operations/mix_draws.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/mix_draws.h"
+#include "core/operations/ops/operation_table.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/image/crop.h"
 #include "core/image/image_transformer.h"
+#include "core/image/window/crop.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/program.h"
 #include "core/tensor/dtype.h"

@@ -13,8 +13,8 @@
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/float16.h"
 #include "core/numeric/normalise.h"
-#include "core/operations/operation_table.h"
-#include "core/operations/whole_image.h"
+#include "core/operations/ops/operation_table.h"
+#include "core/operations/ops/whole_image.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 

@@ -2,7 +2,7 @@
 
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
-#include "core/operations/whole_image.h"
+#include "core/operations/ops/whole_image.h"
 #include "core/status/status_macros.h"
 
 namespace systole {

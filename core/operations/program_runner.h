@@ -19,8 +19,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/image/huffman_decoder.h"
 #include "core/image/image_transformer.h"
+#include "core/image/jpeg/huffman_decoder.h"
 #include "core/operations/lowered_program.h"
 
 namespace systole {

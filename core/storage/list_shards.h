@@ -14,7 +14,7 @@ namespace systole {
 
 // The file beside shards that names the class of label 0, 1, .., one on each line.
 inline constexpr char kLabelsFileName[] = "labels.txt";
-// What the name of a file ends in that says which shards lie there: see core/pipeline's manifest.h.
+// What the name of a file ends in that says which shards lie there: see core/dataset's manifest.h.
 inline constexpr char kManifestSuffix[] = ".manifest";
 
 // The files that `patterns` (paths, POSIX globs with *, ? and [..], or folders, which stand for all

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bench/photographs.h"
+#include "core/dataset/dataset.h"
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/pipeline/dataset.h"
 #include "core/record/index_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "client/texture/photograph_texture.h"
-#include "core/image/crop.h"
 #include "core/image/image_transformer.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/window/crop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"

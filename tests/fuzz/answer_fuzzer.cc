@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "client/feed/server_answer.h"
+#include "client/servers/server_answer.h"
 #include "core/status/check.h"
 #include "core/status/foreign_text.h"
 #include "google/protobuf/descriptor.h"

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/image/crop.h"
 #include "core/image/image_transformer.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/window/crop.h"
 #include "core/status/check.h"
 
 namespace systole {

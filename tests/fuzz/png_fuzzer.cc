@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/image/png_decoder.h"
+#include "core/image/png/png_decoder.h"
 #include "core/status/check.h"
 
 namespace {

@@ -17,25 +17,24 @@ Names Join(std::initializer_list<Names> lists) {
 
 std::vector<Room> SystoleRooms() {
   const Names status = {"core/status"};
-  const Names messages = {"proto/systole/v1", "proto/text"};
+  const Names messages = {"proto/systole/v1"};
   const Names ground = Join({status,
                              {"core/descriptor", "core/interrupt", "core/tensor", "core/memory",
                               "core/checksum", "core/numeric", "core/random"}});  // Levels 0 and 1.
-  const Names stages =
-      Join({ground,
-            {"core/storage", "core/concurrency", "core/cache", "core/compression", "core/record",
-             "core/example", "core/image", "core/order", "core/batch"}});
-  const Names core = Join({stages, {"core/operations", "core/pipeline"}});
+  const Names files = Join({ground, {"core/storage", "core/concurrency"}});
+  const Names operations = {"core/operations", "core/operations/ops"};
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
                           "client/emulator/chip",     "client/emulator/timing"};
+  // What one sees of a feed as its trainer.
+  const Names feed = {"client/step", "client/servers", "client/lanes", "client/feed"};
   return {
       {"core/status", 0, {}},
       {"core/descriptor", 0, {}},  // Of files, sockets and memory alike.
       // For loops of every stage: below them all, and no thread of its own.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
-      {"proto/text", 1, status},    // Messages from text that a person wrote.
+      {"core/text", 1, status},     // Messages from text that a person wrote.
       {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
       {"core/json", 1, status},     // For `--json`, reports and logs.
       {"core/tensor", 1, status},
@@ -50,92 +49,189 @@ std::vector<Room> SystoleRooms() {
       // What servers and feeds tell the person who runs them.
       {"core/log", 3, {"core/status", "core/json", "core/concurrency"}},
       // Values by key, in memory and on disk: knows no images.
-      {"core/cache", 3, Join({ground, {"core/storage", "core/concurrency"}})},
-      {"core/compression", 3, Join({ground, {"core/storage", "core/concurrency"}})},
+      {"core/cache", 3, files},
+      {"core/compression", 3, files},
       {"core/record", 4, Join({ground, {"core/storage", "core/compression"}})},
       {"core/example", 3, ground},
-      {"core/image", 3, ground},
+      {"core/image/window", 3, ground},  // Which rectangle of an image: numbers, no pixels.
+      {"core/image/png", 3, ground},
+      {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
+      {"core/image/resize", 4, Join({ground, {"core/image/window"}})},
+      // What takes more than one of these: the fused pass, and what any image is.
+      {"core/image", 5,
+       Join({ground,
+             {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize"}})},
       {"core/order", 3, ground},
       {"core/batch", 3, ground},
-      // A spec's transforms as programs: what they mean, and how they are lowered.
-      {"core/operations", 4, Join({ground, {"proto/systole/v1", "core/image"}})},
-      // A spec's order, for the two that must agree on it: pipeline and client.
-      {"proto/order", 4, Join({ground, {"proto/systole/v1", "core/order"}})},
-      // The only core room that knows messages: the feed spec is one.
-      {"core/pipeline", 5, Join({stages, messages, {"core/operations", "proto/order"}})},
+      // A spec's order, for the two that must agree on it: core/plan and the client.
+      {"core/spec", 4, Join({ground, messages, {"core/order"}})},
+      // Each operation by itself: its parameters, its reference, its row.
+      {"core/operations/ops", 6,
+       Join({ground,
+             messages,
+             {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize",
+              "core/image"}})},
+      // A spec's transforms as programs: how operations are put together and lowered.
+      {"core/operations", 7,
+       Join({ground,
+             messages,
+             {"core/image/window", "core/image/jpeg", "core/image", "core/operations/ops"}})},
+      // Shards opened under a name: what they hold, and whether that is all.
+      {"core/dataset", 6,
+       Join({files,
+             messages,
+             {"core/text", "core/record", "core/example", "core/image", "core/order"}})},
+      // A feed spec, checked against a dataset and translated. No thread, no example.
+      {"core/plan", 8,
+       Join({ground,
+             messages,
+             operations,
+             {"core/cache", "core/example", "core/image/jpeg", "core/image", "core/order",
+              "core/batch", "core/spec", "core/dataset"}})},
+      // Makes a plan's steps: whose turn it is, and one example after the other.
+      {"core/engine", 9,
+       Join({ground,
+             operations,
+             {"core/concurrency", "core/cache", "core/example", "core/image/jpeg", "core/image",
+              "core/order", "core/batch", "core/plan"}})},
       // Memory shared with a peer: needs no gRPC.
-      {"proto/slots", 2, Join({ground, {"proto/systole/v1"}})},
+      {"proto/slots", 2, Join({ground, messages})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
       // Who gets in, and by which certificates: knows nothing of feeds.
       {"server/door", 5, Join({ground, {"core/concurrency"}})},
       // Who may what: a configuration and tokens against what a call came with.
       {"server/access", 6,
-       Join({status, {"core/concurrency", "core/token", "proto/systole/v1", "server/door"}})},
-      {"server", 7,
-       Join({core,
+       Join({status, messages, {"core/concurrency", "core/token", "server/door"}})},
+      // Memory that is lent to clients of this machine.
+      {"server/slots", 6,
+       Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
+      // Streams that run: whose places they have, what one writes, how each ended.
+      {"server/streams", 10,
+       Join({ground,
              messages,
-             {"server/access", "server/door", "core/log", "core/program", "proto/framing",
-              "proto/order", "proto/slots"}})},
+             {"core/concurrency", "core/log", "core/plan", "core/engine", "proto/framing",
+              "server/access", "server/slots"}})},
+      // What tools ask of any gRPC server: health, reflection.
+      {"server/introspection", 11,
+       Join({ground,
+             messages,
+             {"core/concurrency", "proto/framing", "server/access", "server/streams"}})},
+      // The calls of Systole's own service, and the datasets that they name.
+      {"server/rpc", 11,
+       Join({files,
+             messages,
+             {"core/log", "core/program", "core/cache", "core/compression", "core/record",
+              "core/example", "core/image/jpeg", "core/spec", "core/dataset", "core/plan",
+              "core/engine", "proto/framing", "server/door", "server/access", "server/slots",
+              "server/streams"}})},
+      {"server", 12,
+       Join({files,
+             messages,
+             {"core/text", "core/log", "core/program", "core/compression", "core/image/jpeg",
+              "proto/framing", "proto/slots", "server/door", "server/slots", "server/introspection",
+              "server/rpc"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
       // Which server is asked for which steps, as a pure state machine: no gRPC, no thread, no
       // clock.
       {"client/schedule", 5, {"core/status", "core/random"}},
+      // What every feed gives, with a server or without: knows no gRPC.
+      {"client/step", 5, Join({ground, {"core/concurrency", "core/order", "core/batch"}})},
+      // One server: how it is reached, asked, measured.
+      {"client/servers", 6,
+       Join({files,
+             messages,
+             {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
+      // From servers to whole steps in order.
+      {"client/lanes", 8,
+       Join({ground,
+             messages,
+             {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
+              "core/operations", "proto/framing", "proto/slots", "client/schedule", "client/step",
+              "client/servers"}})},
       // The library that trainers link.
-      {"client/feed", 6,
+      {"client/feed", 9,
        Join({ground,
              messages,
-             {"core/storage", "core/concurrency", "core/log", "core/batch", "core/operations",
-              "core/order", "proto/framing", "proto/order", "proto/slots", "client/infeed",
-              "client/schedule"}})},
+             {"core/concurrency", "core/order", "core/batch", "core/spec", "proto/framing",
+              "client/infeed", "client/step", "client/servers", "client/lanes"}})},
       // The same steps without a server.
-      {"client/local", 7, Join({core, messages, {"client/feed"}})},
-      // What a trainer gets, as a page: for `systole look` and for Python.
-      {"client/look", 7,
+      {"client/local", 10,
        Join({ground,
              messages,
-             {"core/batch", "core/operations", "core/order", "core/image", "proto/order",
-              "client/html", "client/feed"}})},
+             {"core/concurrency", "core/cache", "core/order", "core/dataset", "core/plan",
+              "core/engine", "client/step"}})},
+      // What a trainer gets, as a page: for `systole look` and for Python.
+      {"client/look", 8,
+       Join({ground,
+             messages,
+             operations,
+             {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/html",
+              "client/step"}})},
       {"client/html", 6, {}},         // What all pages need.
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
       // What the emulator keeps on disk, whichever room's it is.
       {"client/emulator/message_file", 6,
-       Join({status, {"core/storage", "core/record", "proto/systole/v1"}})},
+       Join({status, messages, {"core/storage", "core/record"}})},
       // The files of deploy/ that are compiled in.
-      {"client/emulator/shipped", 6, Join({status, messages})},
-      {"client/emulator/model", 7, Join({ground, messages, {"client/emulator/shipped"}})},
+      {"client/emulator/shipped", 6, Join({status, messages, {"core/text"}})},
+      {"client/emulator/model", 7,
+       Join({ground, messages, {"core/text", "client/emulator/shipped"}})},
       {"client/emulator/training", 8,
-       Join({ground,
+       Join({files,
              messages,
-             {"core/concurrency", "core/storage", "core/json", "client/emulator/array",
-              "client/emulator/model", "client/emulator/message_file"}})},
+             {"core/json", "client/emulator/array", "client/emulator/model",
+              "client/emulator/message_file"}})},
       {"client/emulator/chip", 8,
        Join({ground,
              messages,
-             {"core/json", "client/emulator/array", "client/emulator/shipped",
+             {"core/text", "core/json", "client/emulator/array", "client/emulator/shipped",
               "client/emulator/model"}})},
       {"client/emulator/timing", 9,
-       Join({ground,
-             {"core/concurrency", "core/storage", "core/batch", "proto/systole/v1", "core/json",
-              "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 10, Join({ground, {"client/html", "core/json"}, emulator})},
+       Join({files,
+             messages,
+             {"core/batch", "core/json", "client/emulator/chip", "client/emulator/message_file"}})},
+      {"client/emulator/report", 10, Join({ground, emulator, {"client/html", "core/json"}})},
       // Pictures for the demo's data set.
-      {"client/cli/flowers", 10,
-       Join({ground, {"core/storage", "core/concurrency", "core/image", "client/texture"}})},
-      {"client/cli", 11,
-       Join({core,
+      {"client/cli/flowers", 7, Join({files, {"core/image/jpeg", "client/texture"}})},
+      // Options, --help, --json, the progress bar, Ctrl-C: knows no feed and no shard.
+      {"client/cli/console", 3, Join({ground, {"core/program", "core/concurrency"}})},
+      // What pack, inspect and verify do.
+      {"client/cli/shards", 7,
+       Join({files,
              messages,
-             {"core/program", "core/token", "core/log", "proto/framing/grpc_log.h", "proto/order",
-              "client/infeed", "client/feed", "client/look", "core/json", "client/texture",
-              "client/cli/flowers", "client/emulator/report"},
-             emulator})},
+             {"core/json", "core/compression", "core/record", "core/example", "core/image/jpeg",
+              "core/image/resize", "core/image", "core/dataset"}})},
+      // What pace, replay and load do.
+      {"client/cli/pacing", 11,
+       Join({files,
+             messages,
+             emulator,
+             feed,
+             {"core/json", "core/spec", "client/infeed", "client/emulator/report"}})},
+      // A file for each command: its options, and what it prints.
+      {"client/cli/commands", 12,
+       Join({files,
+             messages,
+             emulator,
+             feed,
+             {"core/text", "core/program", "core/json", "core/token", "core/log", "core/batch",
+              "core/order", "core/spec", "core/record", "core/operations/ops", "client/infeed",
+              "client/look", "client/texture", "client/emulator/report", "client/cli/console",
+              "client/cli/flowers", "client/cli/shards", "client/cli/pacing"}})},
+      {"client/cli",
+       13,
+       {"core/numeric", "core/program", "proto/framing/grpc_log.h", "client/cli/console",
+        "client/cli/commands"}},
       // The C++ below the Python package; nothing of C++ stands on it.
-      {"client/python/extension", 11,
-       Join({core,
+      {"client/python/extension", 12,
+       Join({files,
              messages,
-             {"core/program/allocator.h", "core/log", "proto/framing/grpc_log.h", "client/feed",
-              "client/local", "client/look"}})},
+             feed,
+             {"core/text", "core/program/allocator.h", "core/log", "core/order", "core/compression",
+              "core/dataset", "core/plan", "proto/framing/grpc_log.h", "client/local",
+              "client/look"}})},
   };
 }
 
@@ -144,7 +240,8 @@ std::vector<Library> ForeignLibraries() {
       {"abseil", {"absl/"}, {}, {}},
       {"protobuf",
        {"google/protobuf/"},
-       {"core/operations/", "core/pipeline/", "proto/", "server/", "client/"},
+       {"core/text/", "core/spec/", "core/operations/", "core/dataset/", "core/plan/",
+        "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
       // SIMD kernels are compiled once per instruction set, each in its own .cc, so Highway cannot
@@ -155,7 +252,7 @@ std::vector<Library> ForeignLibraries() {
       {"zlib",
        {"zlib.h"},
        {"core/compression/deflate.cc", "core/compression/compressing_sink.cc",
-        "core/image/png_grey.cc"},  // PNG's own CRC-32.
+        "core/image/png/png_grey.cc"},  // PNG's own CRC-32.
        {}},
       {"Zstandard",
        {"zstd.h", "zstd_errors.h"},
@@ -171,14 +268,15 @@ std::vector<Library> ForeignLibraries() {
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.
       {"libjpeg",
-       {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg_eighth.h",
-        "core/image/jpeg_entropy.h", "core/image/jpeg_errors.h"},
-       {"core/image/jpeg_decoder.cc", "core/image/jpeg_encoder.cc", "core/image/jpeg_eighth.",
-        "core/image/jpeg_entropy.", "core/image/jpeg_errors.", "core/image/jpeg_library.cc"},
+       {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg/jpeg_eighth.h",
+        "core/image/jpeg/jpeg_entropy.h", "core/image/jpeg/jpeg_errors.h"},
+       {"core/image/jpeg/jpeg_decoder.cc", "core/image/jpeg/jpeg_encoder.cc",
+        "core/image/jpeg/jpeg_eighth.", "core/image/jpeg/jpeg_entropy.",
+        "core/image/jpeg/jpeg_errors.", "core/image/jpeg/jpeg_library.cc"},
        {}},
-      {"libspng", {"spng.h"}, {"core/image/png_decoder.cc"}, {}},
+      {"libspng", {"spng.h"}, {"core/image/png/png_decoder.cc"}, {}},
       // One .cc per program: each reads its own command line.
-      {"CLI11", {"CLI/"}, {"client/cli/command_line.cc", "server/main.cc"}, {}},
+      {"CLI11", {"CLI/"}, {"client/cli/console/command_line.cc", "server/main.cc"}, {}},
       {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},
       {"nanobind", {"nanobind/", "Python.h"}, {"client/python/extension/"}, {}},
   };

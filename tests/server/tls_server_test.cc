@@ -18,9 +18,9 @@
 #include "server/door/tls_credentials.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
-#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
-#include "tests/server/test_catalogue.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 // What nobody asked for, what a stream may be sent ahead, twice that while gRPC reads it, what
-// comes between two looks, and the program: client/feed/README.md. Without bounds it is several
+// comes between two looks, and the program: client/servers/README.md. Without bounds it is several
 // times that.
 constexpr int64_t kMostBytes = (kAddressSanitizer ? 768 : 192) * kMiB;
 constexpr int64_t kFloodBytes = 1024 * kMiB;

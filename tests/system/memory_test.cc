@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/create_channel.h"
@@ -19,7 +19,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/compression/compressed_bytes.h"
 #include "tests/core/example/encode.h"
-#include "tests/core/image/jpeg_fixture.h"
+#include "tests/core/image/jpeg/jpeg_fixture.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"

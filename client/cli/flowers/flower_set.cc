@@ -13,7 +13,7 @@
 #include "client/cli/flowers/flower_painter.h"
 #include "client/texture/photograph_texture.h"
 #include "core/concurrency/worker_pool.h"
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
 

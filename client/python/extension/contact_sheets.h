@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/feed/step.h"
 #include "client/python/extension/memory.h"
+#include "client/step/step.h"
 #include "core/order/order.h"
 #include "nanobind/nanobind.h"
 #include "systole/v1/feed.pb.h"

@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "client/feed/feed.h"
-#include "client/feed/feed_client_stats.h"
-#include "client/feed/step.h"
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/log_lines.h"
 #include "client/python/extension/memory.h"
+#include "client/step/feed.h"
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
 #include "core/concurrency/mutex.h"
 #include "nanobind/nanobind.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/command_line.h"
+#include "client/cli/console/command_line.h"
 
 namespace systole {
 

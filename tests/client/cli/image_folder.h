@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/packer.h"
-#include "core/image/jpeg_encoder.h"
+#include "client/cli/shards/packer.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/record/record_reader.h"
 #include "core/status/check.h"
 #include "core/storage/file_source.h"

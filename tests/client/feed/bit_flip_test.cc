@@ -19,10 +19,10 @@
 #include "gtest/gtest.h"
 #include "server/server.h"
 #include "tests/client/feed/flipping_proxy.h"
-#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/sanitizers.h"
-#include "tests/server/test_catalogue.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 

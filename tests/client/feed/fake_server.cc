@@ -17,7 +17,7 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
-#include "tests/client/feed/paced_sockets.h"
+#include "tests/client/servers/paced_sockets.h"
 
 namespace systole {
 namespace {

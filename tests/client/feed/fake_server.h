@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/feed/step.h"
+#include "client/step/step.h"
 #include "core/batch/slice_layout.h"
 #include "core/concurrency/mutex.h"
 #include "grpcpp/server.h"

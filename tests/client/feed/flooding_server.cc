@@ -14,7 +14,7 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/slice.h"
-#include "tests/client/feed/paced_sockets.h"
+#include "tests/client/servers/paced_sockets.h"
 #include "tests/http2_frames.h"
 #include "tests/loopback_socket.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
-#include "client/feed/server_status.h"
+#include "client/servers/server_status.h"
 #include "core/checksum/crc32c.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -15,10 +15,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/server.h"
-#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/dataset/test_dataset.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
-#include "tests/server/test_catalogue.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

@@ -15,10 +15,10 @@
 #include "absl/time/time.h"
 #include "client/local/local_feed.h"
 #include "core/cache/value_cache.h"
-#include "core/pipeline/step_scheduler.h"
+#include "core/engine/step_scheduler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/dataset/test_dataset.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 

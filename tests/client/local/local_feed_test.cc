@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "core/pipeline/feed_plan.h"
-#include "core/pipeline/step_engine.h"
+#include "core/engine/step_engine.h"
+#include "core/plan/feed_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/pipeline/test_dataset.h"
+#include "tests/core/dataset/test_dataset.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/spec/order_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/order/order_spec.h"
 #include "tests/client/look/sheet_page.h"
 #include "tests/client/look/sheet_steps.h"
 #include "tests/status_matchers.h"

@@ -13,10 +13,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "client/look/contact_sheet.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
 #include "core/order/order.h"
+#include "core/spec/order_spec.h"
 #include "gtest/gtest.h"
-#include "proto/order/order_spec.h"
 #include "tests/client/look/sheet_steps.h"
 #include "tests/status_matchers.h"
 

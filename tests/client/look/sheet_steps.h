@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/feed/step.h"
+#include "client/step/step.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/float16.h"
 #include "core/numeric/normalise.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "gtest/gtest.h"
-#include "tests/core/image/png_builder.h"
+#include "tests/core/image/png/png_builder.h"
 
 namespace systole {
 namespace {

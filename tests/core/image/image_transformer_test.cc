@@ -11,8 +11,8 @@
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/image/bilinear_reference.h"
-#include "tests/core/image/jpeg_fixture.h"
+#include "tests/core/image/jpeg/jpeg_fixture.h"
+#include "tests/core/image/resize/bilinear_reference.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

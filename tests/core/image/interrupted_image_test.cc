@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "core/image/bilinear_resizer.h"
 #include "core/image/image_transformer.h"
-#include "core/image/jpeg_decoder.h"
-#include "core/image/jpeg_encoder.h"
-#include "core/image/png_decoder.h"
-#include "core/image/resampler.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/image/png/png_decoder.h"
+#include "core/image/resize/bilinear_resizer.h"
+#include "core/image/resize/resampler.h"
 #include "core/interrupt/interrupt.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/image/png_builder.h"
+#include "tests/core/image/png/png_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

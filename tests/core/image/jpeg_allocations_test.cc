@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/image/crop.h"
 #include "core/image/image_transformer.h"
+#include "core/image/window/crop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/image/jpeg_fixture.h"
+#include "tests/core/image/jpeg/jpeg_fixture.h"
 #include "tests/status_matchers.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/core/image/jpeg_fixture.h"
+#include "tests/core/image/jpeg/jpeg_fixture.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/image/distorted_box.h"
+#include "core/image/window/distorted_box.h"
 #include "core/operations/lowered_program.h"
 #include "core/operations/program.h"
 #include "gmock/gmock.h"

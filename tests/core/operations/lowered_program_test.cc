@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/operation_table.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/example/example_parser.h"
-#include "core/image/distorted_box.h"
+#include "core/image/window/distorted_box.h"
 #include "core/operations/program.h"
 #include "core/random/philox.h"
 #include "core/record/record_reader.h"

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "core/example/example_parser.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/operation_table.h"
 #include "core/operations/program.h"
 #include "core/random/counter_rng.h"
 #include "core/record/record_reader.h"

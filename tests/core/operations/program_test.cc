@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/operation_table.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

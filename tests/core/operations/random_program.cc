@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/image/jpeg_encoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/operations/program_runner.h"
 #include "core/status/check.h"
-#include "tests/core/image/png_builder.h"
+#include "tests/core/image/png/png_builder.h"
 
 namespace systole {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/operations/draws.h"
 #include "core/operations/lowered_program.h"
+#include "core/operations/ops/draws.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/ops/operation_table.h"
 
 namespace systole {
 namespace {

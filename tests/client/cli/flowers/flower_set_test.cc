@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"

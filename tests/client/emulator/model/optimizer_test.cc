@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "core/text/message_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/text/message_text.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {

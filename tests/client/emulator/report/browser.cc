@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/html/html_text.h"
-#include "core/image/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "tests/core/storage/temp_folder.h"

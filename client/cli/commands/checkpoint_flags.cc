@@ -1,0 +1,127 @@
+#include "client/cli/commands/checkpoint_flags.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/emulator/training/checkpoint_file.h"
+#include "client/emulator/training/trainer.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
+#include "core/storage/file_source.h"
+
+namespace systole {
+namespace {
+
+// The weights and what goes with them must fit into a trainer's memory, and so must the file.
+constexpr int64_t kMaxFileBytes = emulator::TrainerOptions().memory_limit_bytes;
+
+absl::Status In(const std::string& file, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("--resume ", file, ": ", status.message()));
+}
+
+absl::StatusOr<emulator::Checkpoint> ReadFile(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> source, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source->Size());
+  if (size > kMaxFileBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, " has ", size, " bytes, more than a checkpoint may have (", kMaxFileBytes, ")"));
+  }
+  absl::StatusOr<emulator::Checkpoint> checkpoint = emulator::ReadCheckpoint(*source);
+  if (!checkpoint.ok()) return In(path, checkpoint.status());
+  return checkpoint;
+}
+
+absl::Status WriteFile(const std::string& path, const emulator::Checkpoint& checkpoint,
+                       absl::string_view version) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSink> sink, FileSink::Create(path));
+  return emulator::WriteCheckpoint(checkpoint, version, std::move(sink));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ResumedRun::StepsLeft(int64_t epochs) const {
+  const int64_t taken = checkpoint.trainer.steps, per_epoch = checkpoint.steps_per_epoch;
+  const int64_t most = std::numeric_limits<int64_t>::max() / per_epoch;
+  if (epochs > taken / per_epoch) return std::min(epochs, most) * per_epoch - taken;
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, " has ended ", taken / per_epoch, " epochs, nothing is left of --epochs ",
+                   epochs, "; give --epochs ", taken / per_epoch + 1, " or more"));
+}
+
+absl::Status ResumedRun::Restore(emulator::Trainer& trainer) const {
+  return Annotate(emulator::RestoreTrainer(checkpoint, trainer));
+}
+
+absl::Status ResumedRun::Annotate(const absl::Status& status) const { return In(file, status); }
+
+void CheckpointFlags::Declare(OptionList& options) {
+  options.Optional("--initial-checkpoint", "FILE", &initial_,
+                   "Save the initial weights here before step 0, as a checkpoint to resume from");
+  options.Optional("--checkpoint", "FILE", &file_,
+                   "Save the run here after every epoch; --resume goes on from it");
+  options.Optional("--checkpoint-every", "STEPS", &every_,
+                   "With --checkpoint: also save each time this many steps are done");
+  options.Optional("--resume", "FILE", &resume_,
+                   "Go on from this checkpoint, to the bit as if there had been no break");
+}
+
+absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
+  if (every_ < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--checkpoint-every ", every_, ": want 1 or more, or 0 for epochs only"));
+  }
+  if (every_ > 0 && file_.empty()) {
+    return absl::InvalidArgumentError("--checkpoint-every needs a --checkpoint FILE to write");
+  }
+  if (!initial_.empty() && !resume_.empty()) {
+    return absl::InvalidArgumentError(
+        "--initial-checkpoint saves the weights before step 0, which a run that goes on from "
+        "--resume is past; leave one of the two out");
+  }
+  for (const std::string& written : {initial_, file_}) {
+    if (!written.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(written));
+  }
+  if (resume_.empty()) return std::optional<ResumedRun>();
+  SYSTOLE_ASSIGN_OR_RETURN(emulator::Checkpoint checkpoint, ReadFile(resume_));
+  const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(checkpoint.feed_token);
+  if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
+    return In(resume_, absl::DataLossError("no consistent checkpoint: its feed's token cannot be, "
+                                           "or stands at another step than its trainer"));
+  }
+  return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};
+}
+
+absl::Status CheckpointFlags::Save(const emulator::Checkpoint& checkpoint,
+                                   absl::string_view version) const {
+  return WriteFile(file_, checkpoint, version);
+}
+
+absl::Status CheckpointFlags::SaveInitial(const emulator::Checkpoint& checkpoint,
+                                          absl::string_view version) const {
+  return WriteFile(initial_, checkpoint, version);
+}
+
+absl::Status CheckpointFlags::Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
+                                          const std::optional<ResumedRun>& resumed) const {
+  const std::string after = absl::StrCat("interrupted after ", steps, " steps: ");
+  const auto goes_on = [](const std::string& file, int64_t step) {
+    return absl::StrCat("--resume ", file, " goes on after step ", step);
+  };
+  if (saved_steps.has_value()) {
+    return absl::CancelledError(absl::StrCat(after, goes_on(file_, *saved_steps)));
+  }
+  const std::string old =
+      resumed.has_value()
+          ? absl::StrCat(", ", goes_on(resumed->file, resumed->token.next_step), " as before")
+          : "";
+  return absl::CancelledError(
+      absl::StrCat(after, "no checkpoint was written", old,
+                   file_.empty() ? "; --checkpoint FILE" : "; --checkpoint",
+                   " saves the run after every epoch, --checkpoint-every STEPS more often"));
+}
+
+}  // namespace systole

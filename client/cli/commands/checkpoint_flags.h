@@ -1,0 +1,72 @@
+// The options that save a training run and let it go on: --initial-checkpoint, --checkpoint,
+// --checkpoint-every, --resume. Reads and writes the files they name.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_COMMANDS_CHECKPOINT_FLAGS_H_
+#define SYSTOLE_CLIENT_CLI_COMMANDS_CHECKPOINT_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/console/command_line.h"
+#include "client/emulator/training/checkpoint.h"
+#include "client/emulator/training/trainer.h"
+#include "core/order/resume_token.h"
+
+namespace systole {
+
+// A checkpoint that was read, and where its feed goes on.
+struct ResumedRun {
+  emulator::Checkpoint checkpoint;
+  ResumeToken token;  // Its next_step is the number of steps the trainer has taken.
+  std::string file;   // For messages.
+
+  // The steps that are left of `epochs` epochs. InvalidArgument if none is.
+  absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
+  // emulator::RestoreTrainer(), with the file's name in front of its errors.
+  absl::Status Restore(emulator::Trainer& trainer) const;
+  // `status` with the file's name in front.
+  absl::Status Annotate(const absl::Status& status) const;
+};
+
+class CheckpointFlags {
+ public:
+  void Declare(OptionList& options);
+
+  // What --resume names; nullopt without it.
+  //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0,
+  //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
+  //   ResourceExhausted  a file larger than any trainer's memory.
+  //   DataLoss           a damaged file.
+  // and the errors of opening a file to read, or of creating the files to be written: better now
+  // than after an epoch. All but errors in the options name the file.
+  absl::StatusOr<std::optional<ResumedRun>> Load() const;
+
+  bool saves() const { return !file_.empty(); }
+  // Whether the run's state before step 0 is wanted.
+  bool saves_initial() const { return !initial_.empty(); }
+  int64_t every() const { return every_; }
+  // Replaces the file that --checkpoint names: the whole file or nothing. It is on the device when
+  // this returns. `version` is the program's. REQUIRES: saves().
+  absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
+  // The same for --initial-checkpoint. REQUIRES: saves_initial().
+  absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
+  // Cancelled: the run was stopped after `steps` steps in all. Says from which checkpoint it goes
+  // on, or how to get one. `saved_steps`: the steps in the last checkpoint saved, if any.
+  absl::Status Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
+                           const std::optional<ResumedRun>& resumed) const;
+
+ private:
+  std::string initial_;
+  std::string file_;
+  int64_t every_ = 0;
+  std::string resume_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_COMMANDS_CHECKPOINT_FLAGS_H_

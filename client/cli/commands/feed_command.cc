@@ -1,0 +1,318 @@
+// `systole feed`: drains a feed, to see what is in it and how fast it comes.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/feed_flags.h"
+#include "client/cli/commands/open_feed.h"
+#include "client/cli/commands/step_printer.h"
+#include "client/cli/commands/waiting_text.h"
+#include "client/cli/console/interrupt.h"
+#include "client/cli/console/progress_bar.h"
+#include "client/cli/pacing/missing_tally.h"
+#include "client/feed/feed_client.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/json/json_writer.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// What has come so far.
+struct FeedReport {
+  int64_t first_step = 0;
+  int64_t steps = 0;
+  int64_t examples = 0;  // With `valid` = 1.
+  double seconds = 0;
+  // Of the cores wanted. What tiles pad is the difference.
+  int64_t bytes_per_step = 0;
+  int64_t useful_bytes_per_step = 0;
+  v1::Wire wire = v1::FINISHED;  // As the spec says.
+  bool can_be_compact = false;
+  FeedClientStats client;
+  std::string token;
+
+  double PerSecond(double amount) const { return seconds > 0 ? amount / seconds : 0; }
+  double megabytes() const { return static_cast<double>(client.delivered_bytes) / 1e6; }
+
+  std::string ToText() const {
+    return absl::StrFormat(
+               "%d steps, %d examples, %.1f MB in %.2f s: %.1f steps/s, %.0f examples/s, %.1f "
+               "MB/s\n",
+               steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
+               PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
+           TilesText() + WireText() + SharedText() + ServersText() + DamageText() + MissingText();
+  }
+  // Nothing if every place holds an example.
+  std::string MissingText() const {
+    std::string text;
+    if (client.padded_examples > 0) {
+      text = absl::StrFormat(
+          "padding: %d places behind an epoch's last record (tail: PAD) or left empty by "
+          "split\n",
+          client.padded_examples);
+    }
+    if (client.masked_examples > 0) {
+      absl::StrAppend(&text, "note: ", MissingTally(client).MaskedText(), "\n");
+    }
+    return text;
+  }
+  // Nothing if nothing was damaged.
+  std::string DamageText() const {
+    if (client.damaged_chunks + client.damaged_requests + client.damaged_answers == 0) return "";
+    return absl::StrFormat(
+        "damaged on the way and fetched again: %d chunks, %d requests, %d answers; look for a bad "
+        "network card or proxy\n",
+        client.damaged_chunks, client.damaged_requests, client.damaged_answers);
+  }
+  // Nothing if every server did what it was asked for, and the list stayed as it was.
+  std::string ServersText() const {
+    const int64_t hedges = client.hedges_won + client.hedges_lost;
+    if (client.retries + hedges + client.relieved_steps + client.membership_changes +
+            client.bad_server_lists ==
+        0) {
+      return "";
+    }
+    return absl::StrFormat(
+        "servers: %d retries, %d probes, %d late steps asked for twice (%d won), %d steps moved to "
+        "another server, %d servers joined or left, list unreadable %d times; longest wait %.2f s, "
+        "for step %d\n",
+        client.retries, client.probes, hedges, client.hedges_won, client.relieved_steps,
+        client.membership_changes, client.bad_server_lists,
+        absl::ToDoubleSeconds(client.longest_wait), client.longest_wait_step);
+  }
+  // Nothing if no server is on this machine.
+  std::string SharedText() const {
+    if (client.shared_payload_bytes == 0 && client.not_shared.empty()) return "";
+    std::string text = absl::StrFormat("shared memory: %.1f of %.1f MB",
+                                       static_cast<double>(client.shared_payload_bytes) / 1e6,
+                                       static_cast<double>(client.payload_bytes) / 1e6);
+    if (!client.not_shared.empty()) {
+      absl::StrAppend(&text, ", the rest was sent: ", client.not_shared);
+    }
+    return text + "\n";
+  }
+  // Nothing if no output is in tiles.
+  std::string TilesText() const {
+    if (useful_bytes_per_step == bytes_per_step) return "";
+    return absl::StrFormat(
+        "tiles (HWCN_TILED): %d of %d bytes a step are examples, %.1f %%; the rest pads channels "
+        "to 8 and places to 128\n",
+        useful_bytes_per_step, bytes_per_step,
+        100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
+  }
+  // What the spec's `wire` came to.
+  std::string WireText() const {
+    if (wire == v1::FINISHED) return "";
+    if (!can_be_compact) {
+      return absl::StrCat("wire ", v1::Wire_Name(wire),
+                          ": no output of this spec can travel compactly; resized pixels can after "
+                          "round_to_uint8, if they are of a type of floats and not in tiles\n");
+    }
+    // More is carried than delivered if something came twice or was never handed out.
+    return absl::StrFormat(
+        "wire %s: %.1f MB carried, %.1f MB delivered, %d of %d steps compact, form changed %d "
+        "times\n",
+        v1::Wire_Name(wire), static_cast<double>(client.payload_bytes) / 1e6, megabytes(),
+        client.compact_steps, client.steps_received, client.wire_changes);
+  }
+  std::string ToJson() const {
+    JsonWriter json;
+    json.BeginObject().Field("first_step", first_step).Field("steps", steps);
+    json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
+    json.Field("bytes_shared", client.shared_payload_bytes);
+    json.Field("not_shared", client.not_shared);
+    json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
+    json.Field("steps_received", client.steps_received);
+    json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);
+    json.Field("bytes_per_step", bytes_per_step);
+    json.Field("useful_bytes_per_step", useful_bytes_per_step);
+    json.Field("seconds", seconds);
+    json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
+    json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
+    json.Field("megabytes_per_second", PerSecond(megabytes()));
+    MissingTally(client).AppendTo(json);
+    json.Field("streams_lost", client.streams_lost).Field("retries", client.retries);
+    json.Field("hedges_won", client.hedges_won).Field("hedges_lost", client.hedges_lost);
+    json.Field("relieved_steps", client.relieved_steps).Field("probes", client.probes);
+    json.Field("membership_changes", client.membership_changes);
+    json.Field("bad_server_lists", client.bad_server_lists);
+    json.Field("longest_wait_seconds", absl::ToDoubleSeconds(client.longest_wait));
+    json.Field("longest_wait_step", client.longest_wait_step);
+    json.Field("damaged_chunks", client.damaged_chunks);
+    json.Field("damaged_requests", client.damaged_requests);
+    json.Field("damaged_answers", client.damaged_answers).Field("token", token);
+    return json.EndObject().text();
+  }
+};
+
+int64_t ValidExamples(const Step& step) {
+  int64_t valid = 0;
+  for (int core = step.core_begin(); core < step.core_end(); ++core) {
+    for (const uint8_t place : step.Tensor(core, step.layout().valid_index()).bytes()) {
+      valid += place != 0 ? 1 : 0;
+    }
+  }
+  return valid;
+}
+
+class FeedCommand final : public Command {
+ public:
+  std::string name() const override { return "feed"; }
+  std::string summary() const override {
+    return "Read a feed as fast as it comes; show its rate and what is in it";
+  }
+  std::string example() const override {
+    return "systole feed --server 127.0.0.1:8470 --spec deploy/specs/flowers.textproto --steps 20";
+  }
+
+  void Declare(OptionList& options) override {
+    flags_.Declare(options);
+    options.Required("--spec", "FILE", &spec_, "The feed spec: textproto, or JSON if named .json");
+    options.Optional("--first-step", "K", &first_step_, "The first step wanted");
+    options.Optional("--resume", "TOKEN", &resume_,
+                     "Go on where this token was printed, instead of --first-step");
+    options.Optional("--steps", "N", &steps_,
+                     "Steps wanted; 0 = to the end of the feed. Default: one epoch");
+    options.Optional("--cores", "A:B", &cores_, "Only cores A .. B-1. Default: all");
+    options.FlagWithValue("--digest", "core", &digest_,
+                          "Print `step core hex` for each slice and nothing else; "
+                          "--digest=example: `step core slot hex`");
+    options.Optional("--print", "OUTPUT", &print_,
+                     "Print `step core values..` of this output and nothing else; - stands for an "
+                     "example that is padding or masked");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const StepPrinting printing, Printing());
+    if (first_step_.value_or(0) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--first-step ", *first_step_, ": want 0 or more"));
+    }
+    if (steps_.value_or(0) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--steps ", *steps_, ": want 1 or more, or 0 for the rest of the feed"));
+    }
+    if (console.json && printing != StepPrinting::kNothing) {
+      return absl::InvalidArgumentError(
+          "--json does not go with --digest or --print: each wants stdout for itself");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
+    SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
+                             Connect(spec, options, console));
+    SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
+                             StepPrinter::Create(printing, print_, client->layout()));
+    const int64_t cores = client->core_end() - client->core_begin();
+    FeedReport report = {.first_step = client->next_step(),
+                         .bytes_per_step = client->layout().payload_bytes() * cores,
+                         .useful_bytes_per_step = client->layout().useful_bytes() * cores,
+                         .wire = spec.wire(),
+                         .can_be_compact = client->can_be_compact()};
+    const ProgressBarOptions bar = {
+        .label = "feeding",
+        .total = client->has_end() ? std::make_optional(client->end_step() - client->next_step())
+                                   : std::nullopt,
+        .notice = WaitingNotice(options.watch)};
+    const absl::Status status = Drain(*client, printer, bar, console, report);
+    report.client = client->stats();
+    report.token = client->Token().Encode();
+    if (!status.ok()) {
+      console.err << "after " << report.steps << " steps; --resume " << report.token
+                  << " goes on there\n";
+      if (report.client.masked_examples > 0) console.err << report.MissingText();
+      return status;
+    }
+    if (console.json) {
+      console.out << report.ToJson() << "\n";
+      return absl::OkStatus();
+    }
+    std::ostream& remarks = printing == StepPrinting::kNothing ? console.out : console.err;
+    remarks << report.ToText();
+    console.err << "--resume " << report.token << "\n";
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<StepPrinting> Printing() const {
+    if (!digest_.empty() && !print_.empty()) {
+      return absl::InvalidArgumentError(
+          "--digest does not go with --print: each wants stdout for itself");
+    }
+    if (!print_.empty()) return StepPrinting::kValues;
+    if (digest_.empty()) return StepPrinting::kNothing;
+    if (digest_ == "core") return StepPrinting::kDigest;
+    if (digest_ == "example") return StepPrinting::kExampleDigests;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--digest=", digest_, ": want --digest or --digest=example"));
+  }
+
+  absl::StatusOr<std::unique_ptr<FeedClient>> Connect(const v1::FeedSpec& spec,
+                                                      FeedClientOptions options,
+                                                      const Console& console) const {
+    SYSTOLE_RETURN_IF_ERROR(ParseCores(cores_, options));
+    if (steps_.has_value()) {
+      options.steps = *steps_;
+    } else {
+      options.epochs = 1;
+    }
+    if (resume_.empty()) {
+      options.first_step = first_step_.value_or(0);
+      return OpenFeed(spec, options, console);
+    }
+    if (first_step_.has_value()) {
+      return absl::InvalidArgumentError(
+          "--resume does not go with --first-step: the token says where to begin");
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const ResumeToken token, ResumeToken::Decode(resume_));
+    return OpenFeed(spec, options, console, token);
+  }
+
+  // `report` also counts what came before an error.
+  static absl::Status Drain(FeedClient& client, const StepPrinter& printer,
+                            const ProgressBarOptions& bar_options, const Console& console,
+                            FeedReport& report) {
+    const MonotonicClock clock = SteadyClock();
+    const absl::Duration begin = clock();
+    const InterruptScope interrupt(console.interrupt, [&client] { client.Cancel(); });
+    ProgressBar bar(console, bar_options);
+    while (true) {
+      absl::StatusOr<std::optional<Step>> step = client.Next();
+      report.seconds = absl::ToDoubleSeconds(clock() - begin);
+      if (interrupt.requested() && absl::IsCancelled(step.status())) {
+        return absl::CancelledError("interrupted");
+      }
+      SYSTOLE_RETURN_IF_ERROR(step.status());
+      if (!step->has_value()) return absl::OkStatus();
+      ++report.steps;
+      report.examples += ValidExamples(**step);
+      printer.Print(**step, console.out);
+      // Whoever reads along sees a step when it is there.
+      console.out.flush();
+      if (!console.out) return absl::InternalError("cannot write to stdout");
+      bar.Add(1);
+    }
+  }
+
+  FeedFlags flags_;
+  std::string spec_;
+  std::optional<int64_t> first_step_;
+  std::string resume_;
+  std::optional<int64_t> steps_;
+  std::string cores_;
+  std::string digest_;
+  std::string print_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeFeedCommand() { return std::make_unique<FeedCommand>(); }
+
+}  // namespace systole

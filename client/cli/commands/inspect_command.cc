@@ -1,0 +1,190 @@
+// `systole inspect`: what is in these shards, or in one record of them.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/shards/shard_differences.h"
+#include "client/cli/shards/shard_inspector.h"
+#include "core/json/json_writer.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/list_shards.h"
+
+namespace systole {
+namespace {
+
+// "3" or "160..240".
+std::string ToText(const Range& range) {
+  if (range.least == range.most) return absl::StrCat(range.least);
+  return absl::StrCat(range.least, "..", range.most);
+}
+
+void AddRange(JsonWriter& json, absl::string_view name, const Range& range) {
+  json.Field(absl::StrCat(name, "_min"), range.least).Field(absl::StrCat(name, "_max"), range.most);
+}
+
+std::string ReportAsJson(const InspectReport& report,
+                         absl::Span<const ShardDifference> differences) {
+  JsonWriter json;
+  json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
+  json.Key("shards").BeginArray();
+  for (const ShardSummary& shard : report.shards) {
+    json.BeginObject().Field("path", shard.path).Field("records", shard.records);
+    json.Field("bytes", shard.bytes).Field("damaged", shard.damaged);
+    json.Key("first_damaged").BeginArray();
+    for (const DamagedRecord& bad : shard.first_damaged) {
+      json.BeginObject().Field("record", bad.record).Field("offset", bad.span.offset);
+      json.Field("cause", bad.cause).EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  json.EndArray().Field("sampled", report.sampled).Field("no_example", report.no_example);
+  json.Field("unreadable", report.unreadable).Key("features").BeginArray();
+  for (const FeatureSummary& feature : report.features) {
+    json.BeginObject().Field("name", feature.name);
+    json.Field("kind", FeatureKindName(feature.kind)).Field("records", feature.records);
+    json.Field("other_kind", feature.other_kind);
+    AddRange(json, "values", feature.values);
+    if (feature.kind == FeatureKind::kBytes) {
+      AddRange(json, "bytes", feature.bytes);
+      json.Field("jpegs", feature.jpegs);
+    }
+    if (feature.jpegs > 0) {
+      AddRange(json, "width", feature.width);
+      AddRange(json, "height", feature.height);
+    }
+    json.EndObject();
+  }
+  json.EndArray();
+  AppendShardDifferences(differences, json);
+  return json.EndObject().text();
+}
+
+std::string ReportAsText(const InspectReport& report) {
+  std::string text;
+  for (const ShardSummary& shard : report.shards) {
+    absl::StrAppend(&text, shard.path, "  ", shard.records, " records  ", shard.bytes, " bytes");
+    if (shard.damaged > 0) absl::StrAppend(&text, "  ", shard.damaged, " or more damaged");
+    absl::StrAppend(&text, "\n");
+    for (const DamagedRecord& bad : shard.first_damaged) {
+      absl::StrAppend(&text, "  record ", bad.record, " at byte offset ", bad.span.offset, ": ",
+                      bad.cause, "\n");
+    }
+  }
+  absl::StrAppend(&text, report.shards.size(), " shards, ", report.records, " records, ",
+                  report.bytes, " bytes\n");
+  if (report.sampled > 0) {
+    absl::StrAppend(&text, "features of ", report.sampled, " records looked at:\n");
+  }
+  for (const FeatureSummary& feature : report.features) {
+    absl::StrAppendFormat(&text, "  %-12s %-7s count %s", ForeignName(feature.name),
+                          FeatureKindName(feature.kind), ToText(feature.values));
+    if (feature.kind == FeatureKind::kBytes && feature.values.most > 0) {
+      absl::StrAppend(&text, "  bytes ", ToText(feature.bytes));
+    }
+    if (feature.jpegs > 0) {
+      absl::StrAppend(&text, "  JPEG ", ToText(feature.width), " x ", ToText(feature.height));
+    }
+    const int64_t missing = report.sampled - report.no_example - report.unreadable -
+                            feature.records - feature.other_kind;
+    if (missing > 0) absl::StrAppend(&text, "  missing in ", missing);
+    if (feature.other_kind > 0) absl::StrAppend(&text, "  of another kind in ", feature.other_kind);
+    absl::StrAppend(&text, "\n");
+  }
+  if (report.no_example > 0) {
+    absl::StrAppend(&text, "  ", report.no_example, " are no tf.train.Example\n");
+  }
+  if (report.unreadable > 0) {
+    absl::StrAppend(&text, "  ", report.unreadable, " are damaged; `systole verify` names them\n");
+  }
+  return text;
+}
+
+std::string DetailAsJson(const RecordDetail& detail) {
+  JsonWriter json;
+  json.BeginObject().Field("shard", detail.shard).Field("record_in_shard", detail.record_in_shard);
+  json.Field("offset", detail.offset).Field("payload_bytes", detail.payload_bytes);
+  if (!detail.no_example.empty()) json.Field("no_example", detail.no_example);
+  json.Key("features").BeginArray();
+  for (const FeatureDetail& feature : detail.features) {
+    json.BeginObject().Field("name", feature.name);
+    json.Field("kind", FeatureKindName(feature.kind)).Field("count", feature.count);
+    json.Field("preview", feature.preview).EndObject();
+  }
+  return json.EndArray().EndObject().text();
+}
+
+std::string DetailAsText(const RecordDetail& detail) {
+  std::string text =
+      absl::StrCat(detail.shard, ": record ", detail.record_in_shard, " at byte offset ",
+                   detail.offset, ", ", detail.payload_bytes, " bytes of payload\n");
+  if (!detail.no_example.empty()) {
+    absl::StrAppend(&text, "  no tf.train.Example: ", detail.no_example, "\n");
+  }
+  for (const FeatureDetail& feature : detail.features) {
+    absl::StrAppendFormat(&text, "  %-12s %-7s [%d]  %s\n", ForeignName(feature.name),
+                          FeatureKindName(feature.kind), feature.count, feature.preview);
+  }
+  return text;
+}
+
+class InspectCommand final : public Command {
+ public:
+  std::string name() const override { return "inspect"; }
+  std::string summary() const override {
+    return "Show shards, record counts and features, or one record";
+  }
+  std::string example() const override {
+    return "systole inspect 'data/packed/flowers-train-*' --record 7";
+  }
+
+  void Declare(OptionList& options) override {
+    options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
+    options.Optional("--record", "N", &record_,
+                     "Show this record, counted from 0 over all shards in sorted order");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
+    if (record_.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(const RecordDetail detail, InspectRecord(paths, *record_));
+      console.out << (console.json ? DetailAsJson(detail) + "\n" : DetailAsText(detail));
+      return absl::OkStatus();
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const InspectReport report, InspectShards(paths));
+    std::vector<ShardCount> opened;
+    for (const ShardSummary& shard : report.shards) {
+      opened.push_back({shard.path, shard.records, shard.file_bytes});
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<ShardDifference> differences,
+                             CompareWithManifests(globs_, opened));
+    if (console.json) {
+      console.out << ReportAsJson(report, differences) << "\n";
+    } else {
+      console.out << ReportAsText(report);
+      PrintShardDifferences(differences, console.out);
+    }
+    int64_t damaged = report.unreadable;
+    for (const ShardSummary& shard : report.shards) damaged += shard.damaged;
+    if (damaged > 0) {
+      return absl::DataLossError("damage was met; `systole verify` names every bad record");
+    }
+    if (differences.empty()) return absl::OkStatus();
+    return absl::DataLossError(ShardDifferencesText(differences.size()));
+  }
+
+ private:
+  std::vector<std::string> globs_;
+  std::optional<int64_t> record_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeInspectCommand() { return std::make_unique<InspectCommand>(); }
+
+}  // namespace systole

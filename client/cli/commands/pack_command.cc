@@ -1,0 +1,145 @@
+// `systole pack`: from a folder tree of JPEGs to TFRecord shards.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/console/interrupt.h"
+#include "client/cli/console/progress_bar.h"
+#include "client/cli/console/thread_count.h"
+#include "client/cli/shards/packer.h"
+#include "core/json/json_writer.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+std::string ReportAsJson(const PackReport& report) {
+  JsonWriter json;
+  json.BeginObject().Key("classes").BeginArray();
+  for (const std::string& name : report.classes) json.String(name);
+  json.EndArray().Field("labels", report.labels_path).Field("manifest", report.manifest_path);
+  json.Field("train_images", report.train_images);
+  json.Field("validation_images", report.validation_images);
+  json.Key("shards").BeginArray();
+  for (const ShardCount& shard : report.shards) {
+    json.BeginObject().Field("path", shard.path).Field("records", shard.records);
+    json.Field("bytes", shard.bytes).EndObject();
+  }
+  json.EndArray().Key("skipped").BeginArray();
+  for (const SkippedFile& file : report.skipped) {
+    json.BeginObject().Field("path", file.path).Field("cause", file.cause).EndObject();
+  }
+  return json.EndArray().EndObject().text();
+}
+
+// Which label is which class: "0 daisy, 1 dandelion, ..".
+std::string LabelsText(const std::vector<std::string>& classes) {
+  constexpr size_t kMostShown = 20;
+  std::string text;
+  for (size_t label = 0; label < std::min(classes.size(), kMostShown); ++label) {
+    absl::StrAppend(&text, label == 0 ? "" : ", ", label, " ", ForeignName(classes[label]));
+  }
+  return classes.size() > kMostShown ? text + ", .." : text;
+}
+
+absl::StatusOr<Compression> CompressionToWrite(absl::string_view name) {
+  const std::optional<Compression> named = CompressionNamed(name);
+  if (named.has_value() && *named != Compression::kDetect) return *named;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--compression is \"", ForeignText(name), "\", want none, gzip, zlib or zstd"));
+}
+
+class PackCommand final : public Command {
+ public:
+  std::string name() const override { return "pack"; }
+  std::string summary() const override {
+    return "Pack a folder of JPEGs, one folder for each class, into TFRecord shards";
+  }
+  std::string example() const override {
+    return "systole pack data/flowers data/packed/flowers --shards 16 --validation 0.2";
+  }
+
+  void Declare(OptionList& options) override {
+    options.Positional("DIR", &dir_,
+                       "Tree of images: DIR/CLASS/IMAGE.jpg; labels number the classes, sorted");
+    options.Positional("OUT_PREFIX", &out_prefix_,
+                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on");
+    options.Required("--shards", "N", &shards_, "Train shards");
+    options.Optional("--resize-short", "PX", &options_.resize_short,
+                     "Shrink images whose short side has more than PX pixels until it has PX");
+    options.Optional("--quality", "Q", &options_.quality,
+                     "Re-encode every image at this JPEG quality, 1 to 100");
+    options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not JPEG");
+    options.Optional("--validation", "FRACTION", &options_.plan.validation,
+                     "Part of each class that goes to validation shards");
+    options.Optional("--seed", "S", &options_.plan.seed, "Key of the split and of the order");
+    options.Optional("--compression", "KIND", &compression_,
+                     "Compress each shard: zstd, gzip or zlib; gains little on JPEG");
+    options.Flag("--skip-bad", &options_.skip_bad,
+                 "Leave out, and list, files that are not whole JPEGs");
+    options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
+  }
+
+  absl::Status Run(const Console& console) override {
+    SYSTOLE_ASSIGN_OR_RETURN(options_.threads, ThreadCount(threads_));
+    options_.plan.shards = shards_;
+    SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
+    absl::StatusOr<PackReport> report;
+    {
+      const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every file.
+      std::optional<ProgressBar> bar;
+      report = Pack(dir_, out_prefix_, options_,
+                    {.begins =
+                         [&](absl::string_view pass, int64_t files) {
+                           bar.reset();  // Off the screen before the next one.
+                           bar.emplace(console, ProgressBarOptions{.label = std::string(pass),
+                                                                   .total = files});
+                         },
+                     .done =
+                         [&](int64_t files) {
+                           bar->Add(files);
+                           return !interrupt.requested();
+                         }});
+    }
+    if (absl::IsCancelled(report.status())) {
+      return absl::CancelledError("interrupted: no shard is left of this run");
+    }
+    SYSTOLE_RETURN_IF_ERROR(report.status());
+    if (console.json) {
+      console.out << ReportAsJson(*report) << "\n";
+      return absl::OkStatus();
+    }
+    for (const ShardCount& shard : report->shards) {
+      console.out << shard.path << "  " << shard.records << " records  " << shard.bytes
+                  << " bytes\n";
+    }
+    for (const SkippedFile& file : report->skipped) {
+      console.out << "skipped " << file.path << ": " << file.cause << "\n";
+    }
+    console.out << report->labels_path << "  " << LabelsText(report->classes) << "\n";
+    console.out << report->manifest_path << "  the records and bytes of each shard\n";
+    console.out << report->classes.size() << " classes, " << report->train_images
+                << " train images, " << report->validation_images << " validation images\n";
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string dir_;
+  std::string out_prefix_;
+  int64_t shards_ = 0;
+  int64_t threads_ = 0;
+  std::string compression_ = "none";
+  PackOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePackCommand() { return std::make_unique<PackCommand>(); }
+
+}  // namespace systole

@@ -1,0 +1,87 @@
+// The options that `pace`, `replay` and `load` share: which cores are timed, and how long one of
+// their steps takes.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_COMMANDS_TIMING_FLAGS_H_
+#define SYSTOLE_CLIENT_CLI_COMMANDS_TIMING_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/console/command_line.h"
+#include "client/emulator/chip/infeed_layout.h"
+#include "client/emulator/chip/program.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/timing/arrivals.h"
+#include "client/emulator/timing/timing_report.h"
+#include "core/batch/slice_layout.h"
+#include "systole/v1/chip.pb.h"
+
+namespace systole {
+
+// The cores to be timed, and the program that they run, unless the step's time was given.
+struct TimedFeed {
+  emulator::TimedCores cores;
+  std::optional<emulator::Program> program;
+};
+
+// What is known about the steps before the feed is open: their time, or the model and the chips
+// that it runs on.
+struct TimedSteps {
+  struct ModelOnSlice {
+    emulator::Model model;
+    v1::Chip chip;
+    std::string slice;  // One of the chip's.
+    std::string image_output;
+  };
+
+  std::optional<ModelOnSlice> run;  // Absent: `step_time` is given.
+  absl::Duration step_time;
+  int64_t queue_depth = 0;
+  emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
+
+  // The cores that take slices of these tensors, `num_cores` of them.
+  //   InvalidArgument  the model cannot take the image output; the slice has another number of
+  //                    cores; the timing cannot hold such a step.
+  absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
+                                    int num_cores) const;
+};
+
+class TimingFlags {
+ public:
+  // --model, --slice, --chip, --image-output, --step-time-us, --queue-depth, --layout.
+  void Declare(OptionList& options);
+
+  // Reads the model and the chip. Call it before connecting: an error needs no server.
+  //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; a value out of
+  //                    range; a file that is no model or chip.
+  //   NotFound         no such model, chip or slice.
+  absl::StatusOr<TimedSteps> Load() const;
+
+  // InvalidArgument if an option that says what a step takes was given: recording times no step.
+  absl::Status CheckRecordsOnly() const;
+  // InvalidArgument unless it is 1 to 65536.
+  absl::StatusOr<int64_t> QueueDepth() const;
+
+ private:
+  std::string model_;
+  std::string slice_;
+  std::string chip_;
+  std::string image_output_ = "image";
+  std::optional<int64_t> step_time_us_;
+  std::optional<double> rate_;
+  int64_t queue_depth_ = 2;
+  std::string layout_ = "hwcn-tiled";
+};
+
+// A slice's tensors as a recording names them.
+std::vector<emulator::ArrivalTensor> TensorsOf(const SliceLayout& layout);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_COMMANDS_TIMING_FLAGS_H_

@@ -1,0 +1,109 @@
+// The base class of `systole`'s subcommands, and the command line around them. A subcommand names
+// its options and runs. Parsing, help, `--json` and exit codes are done here, once. Only
+// command_line.cc includes the CLI11 library.
+//
+// Single-thread.
+#ifndef SYSTOLE_CLIENT_CLI_CONSOLE_COMMAND_LINE_H_
+#define SYSTOLE_CLIENT_CLI_CONSOLE_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/cli/console/interrupt.h"
+
+namespace systole {
+
+// A command declares its options here. Each call binds a field of the command: its value before
+// parsing is the default that `--help` shows, and parsing overwrites it. `name` is "--some-option",
+// or "SOMETHING" for a positional argument. `value` names the value in the help.
+class OptionList {
+ public:
+  virtual ~OptionList() = default;
+
+  virtual void Flag(const std::string& name, bool* field, const std::string& help) = 0;
+  // A flag that may carry a value: `--digest` stores `bare`, `--digest=example` stores "example".
+  virtual void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
+                             const std::string& help) = 0;
+
+  // Positional arguments: always required. The list takes one or more.
+  virtual void Positional(const std::string& name, std::string* field, const std::string& help) = 0;
+  virtual void PositionalList(const std::string& name, std::vector<std::string>* field,
+                              const std::string& help) = 0;
+
+  // Options that must be given.
+  virtual void Required(const std::string& name, const std::string& value, std::string* field,
+                        const std::string& help) = 0;
+  virtual void Required(const std::string& name, const std::string& value, int64_t* field,
+                        const std::string& help) = 0;
+
+  // Options that may be left out. Numbers are decimal and must fit the field.
+  virtual void Optional(const std::string& name, const std::string& value, std::string* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, int64_t* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, uint64_t* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value, double* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value,
+                        std::optional<int64_t>* field, const std::string& help) = 0;
+  virtual void Optional(const std::string& name, const std::string& value,
+                        std::optional<double>* field, const std::string& help) = 0;
+
+  // A time (core/program/duration_text.h says how it is written), which may be left out.
+  virtual void Optional(const std::string& name, absl::Duration* field,
+                        const std::string& help) = 0;
+  virtual void Optional(const std::string& name, std::optional<absl::Duration>* field,
+                        const std::string& help) = 0;
+};
+
+// Where a command writes, and what may ask it to stop. Results go to `out`; progress and remarks go
+// to `err`.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool err_is_terminal = false;  // Progress bars are drawn only then.
+  bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
+  absl::string_view version;     // Of the program.
+  // How wide the terminal is now, in columns; null: 80.
+  std::function<int()> terminal_columns;
+  Interrupt* interrupt = nullptr;  // May be null.
+  // Takes a line of a log, for the same reader as `err`, from any thread. May be null.
+  std::function<void(const std::string& line)> log;
+
+  int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  virtual std::string name() const = 0;     // "verify"
+  virtual std::string summary() const = 0;  // One sentence.
+  virtual std::string example() const = 0;  // A command line that works, shown by --help.
+  virtual void Declare(OptionList& options) = 0;
+  // Runs with the fields filled in. The status decides the exit code (core/program/exit_code.h). If
+  // it is not OK, the caller prints its message to `err`: a command does not print it itself.
+  virtual absl::Status Run(const Console& console) = 0;
+};
+
+// Parses `args` (without the program's name), runs the command they name, and returns the exit
+// code. That is the code of the command's status; or, as in shells, 128 + signal if the status is
+// Cancelled because `console.interrupt` was requested. `console.json` is set from the command line,
+// `console.version` from `version`.
+int RunCommandLine(absl::Span<const std::string> args,
+                   absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
+                   const Console& console);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_CONSOLE_COMMAND_LINE_H_

@@ -1,0 +1,71 @@
+// Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP, which ask a program to end. A command that must
+// clean up or print something opens an InterruptScope; without one the program ends at once.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_
+#define SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/descriptor_poller.h"
+#include "core/concurrency/mutex.h"
+
+namespace systole {
+
+// The exit code of a program that a signal ended is this plus the signal's number.
+inline constexpr int kExitSignalled = 128;
+
+class Interrupt {
+ public:
+  // `end_now` ends the program. Called if no scope is open, or on a second request.
+  explicit Interrupt(std::function<void(int signal)> end_now) : end_now_(std::move(end_now)) {}
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  // Asks the program to end. The signal handling calls it.
+  void Request(int signal) ABSL_LOCKS_EXCLUDED(mu_);
+  // The signal of the first Request(), or nullopt.
+  std::optional<int> signal() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool requested() const { return signal().has_value(); }
+
+ private:
+  friend class InterruptScope;
+
+  const std::function<void(int signal)> end_now_;
+  mutable Mutex mu_;
+  std::optional<int> signal_ ABSL_GUARDED_BY(mu_);
+  // Belongs to the open scope; null if none is open.
+  const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
+};
+
+// While a scope lives, the first request calls `on_request` once, on another thread. `on_request`
+// must not wait. The command must then end by itself. Only one scope at a time.
+class InterruptScope {
+ public:
+  // `interrupt` may be null: then there are no requests. If it was requested before, the
+  // constructor calls `on_request`.
+  InterruptScope(Interrupt* interrupt, std::function<void()> on_request);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+  bool requested() const { return interrupt_ != nullptr && interrupt_->requested(); }
+
+ private:
+  Interrupt* const interrupt_;
+  const std::function<void()> on_request_;
+};
+
+// From now on SIGINT, SIGTERM and SIGHUP call `interrupt`, as long as the returned poller lives.
+// Signals that the program's caller made it ignore stay ignored. Call this before other threads
+// start. REQUIRES: `interrupt` outlives the poller.
+absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interrupt);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_

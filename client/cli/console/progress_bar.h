@@ -1,0 +1,95 @@
+// One line on a terminal that shows how far a long job is:
+//   packing [=============>                ]  45%  1620/3600  120/s  16 s left
+// and, while nothing moves, the reason:
+//   feeding [====>                         ]  17%  17/100  server A lost, asking B (12 s)
+// It is never wider than the terminal: parts that do not fit are left out, least important first.
+//
+// Thread-safe. Borrows the console's stream.
+#ifndef SYSTOLE_CLIENT_CLI_CONSOLE_PROGRESS_BAR_H_
+#define SYSTOLE_CLIENT_CLI_CONSOLE_PROGRESS_BAR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/console/command_line.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+
+namespace systole {
+
+// What `done` and `total` count.
+enum class ProgressUnit { kItems, kBytes, kMilliseconds };
+
+// What a bar shows.
+struct Progress {
+  std::string label;
+  ProgressUnit unit = ProgressUnit::kItems;
+  int64_t done = 0;
+  std::optional<int64_t> total;  // nullopt: not known, so there is no part and no time left.
+  // In units; nullopt: not known yet.
+  std::optional<double> per_second;
+  std::string remark;
+  // Why nothing moves; empty if the job moves. Shown in the place of rate and remark.
+  std::string notice;
+};
+
+// The line, shorter than `columns`, so that no terminal wraps it.
+std::string ProgressLine(const Progress& progress, int columns);
+
+struct ProgressBarOptions {
+  std::string label;
+  std::optional<int64_t> total;  // As in Progress.
+  ProgressUnit unit = ProgressUnit::kItems;
+  // Done by an earlier run. Counts in the part that is done, but not in the rate.
+  int64_t done_before = 0;
+  // Called each time the bar is drawn; returns Progress::notice. May be null. The bar holds its
+  // lock during the call.
+  std::function<std::string()> notice;
+  MonotonicClock clock = SteadyClock();
+  // The bar is redrawn this often even if nothing moved, on a thread of its own. InfiniteDuration:
+  // only Add() draws it.
+  absl::Duration redraw_every = absl::Seconds(1);
+};
+
+class ProgressBar {
+ public:
+  // Draws to `console.err` if that is a terminal (a bar in a log file is noise); else does nothing
+  // at all. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
+  // none.
+  ProgressBar(const Console& console, ProgressBarOptions options);
+  // Takes the bar off the screen.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // `count` more are done. A `remark` that is not empty is shown from now on.
+  void Add(int64_t count, absl::string_view remark = "") ABSL_LOCKS_EXCLUDED(mu_);
+  // Draws it as it is now.
+  void Redraw() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KeepDrawing() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Console console_;
+  const ProgressBarOptions options_;
+  const absl::Duration begun_;
+
+  Mutex mu_;
+  CondVar changed_;
+  Progress progress_ ABSL_GUARDED_BY(mu_);
+  int64_t drawn_percent_ ABSL_GUARDED_BY(mu_) = -1;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<WorkerPool> redrawing_;  // One thread, or null. Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_CONSOLE_PROGRESS_BAR_H_

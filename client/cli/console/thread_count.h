@@ -1,0 +1,19 @@
+// How many threads a command uses if `--threads` does not say.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_CONSOLE_THREAD_COUNT_H_
+#define SYSTOLE_CLIENT_CLI_CONSOLE_THREAD_COUNT_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+// `threads` as given by `--threads`; 0 = the processors that this process may run on, at least 1.
+// InvalidArgument outside [0, 1024].
+absl::StatusOr<int> ThreadCount(int64_t threads);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_CONSOLE_THREAD_COUNT_H_

@@ -1,0 +1,25 @@
+// Reads and writes recordings of arrivals (client/emulator/timing/arrivals_file.h) at a path.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_
+#define SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/emulator/timing/arrivals.h"
+
+namespace systole {
+
+// Errors of FileSource::Open and emulator::ReadArrivals, with the path in front.
+absl::StatusOr<emulator::Arrivals> LoadArrivals(const std::string& path);
+
+// Writes the whole file or none. `version`: the program's. Errors of emulator::WriteArrivals.
+absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arrivals,
+                          absl::string_view version);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_

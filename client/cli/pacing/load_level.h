@@ -1,0 +1,96 @@
+// Runs a number of paced trainers on real servers at once, and measures the servers' work.
+//
+// Each trainer has a feed of its own: its seed is the spec's plus the trainer's number. So no two
+// trainers can share a step that a server has made.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_LEVEL_H_
+#define SYSTOLE_CLIENT_CLI_PACING_LOAD_LEVEL_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/pacing/missing_tally.h"
+#include "client/emulator/timing/paced_run.h"
+#include "client/emulator/timing/timing_report.h"
+#include "client/feed/feed_client.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+struct LoadOptions {
+  v1::FeedSpec spec;
+  FeedClientOptions client;
+  emulator::TimedCores cores;
+  // Counted from the moment when every trainer has its first step.
+  absl::Duration duration;
+};
+
+// What was measured from the moment when every trainer had its first step until the end of the
+// duration.
+struct LoadLevel {
+  emulator::TimedCores cores;
+  std::vector<emulator::PacedResult> trainers;
+  absl::Duration window;
+  // Steps that arrived in full in the window, summed over all trainers.
+  int64_t steps = 0;
+  // Of all trainers together, from their first steps on.
+  MissingTally missing;
+  // Processor time of all servers in the window; nullopt if a server does not report it.
+  std::optional<double> server_cpu_seconds;
+  // Processors of all servers together, as they report them.
+  int server_cpus = 0;
+  // Resident memory of all servers together at the window's end; nullopt as for the time.
+  std::optional<int64_t> server_resident_bytes;
+  // What the trainers asked again, or of another server, from their first steps on.
+  int64_t retries = 0;
+
+  // The lowest of the trainers' AU, and of their AU by the wall clock.
+  double lowest_au() const;
+  double lowest_wall_au() const;
+  // Every trainer's AU is at least 90 %, counting the emulator's own lost time. Trainers that this
+  // machine cannot pace ask less of the servers than chips would, so they prove nothing.
+  bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
+  // Over all trainers.
+  emulator::LatencyHistogram waits() const;
+  double examples() const;
+  double steps_per_s() const { return static_cast<double>(steps) / absl::ToDoubleSeconds(window); }
+  // What the trainers take if they never wait.
+  double wanted_steps_per_s() const {
+    return static_cast<double>(trainers.size()) / absl::ToDoubleSeconds(cores.infeed.step_time);
+  }
+  double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
+  // How many cores could have taken the examples that arrived: examples/s divided by a core's
+  // demand. More than there are cores while clients fill their windows.
+  double cores_worth() const { return examples_per_s() / cores.core_examples_per_s(); }
+  // The average number of cores that computed: the sum over trainers of cores times AU.
+  double cores_busy() const;
+  std::optional<double> server_cpus_busy() const;
+  // cores_worth() / server_cpus_busy(): the examples that a second of a server's processor makes,
+  // divided by those that a core takes in a second.
+  std::optional<double> cores_fed_per_server_cpu() const;
+};
+
+// Runs `trainers` trainers. `on_time` gets how much of the duration has passed; may be null. An
+// error of any trainer ends the level.
+//   Unavailable  a trainer's feed came to an end, so what it did until then shows no rate.
+absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
+                                       const std::function<void(absl::Duration)>& on_time);
+
+// The largest number of trainers, up to `most`, for which `is_fed` returns true; 0 if none. Assumes
+// that more trainers are harder to feed: tries 1, 2, 4, .. up to the first false (or `most`), then
+// searches the gap below it by halving. Returns the first error.
+absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
+
+// The same numbers, 1, 2, 4, .. and `most`, all of them. Returns the largest before the first one
+// for which `is_fed` returns false; 0 if there is none. Returns the first error.
+absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_PACING_LOAD_LEVEL_H_

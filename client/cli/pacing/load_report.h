@@ -1,0 +1,42 @@
+// The results of `systole load` over all levels it ran, as text, and as a report for JSON and page.
+//
+// The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
+// second that one core of the chip takes) / processors that the servers kept busy in that time. It
+// is taken from the largest level that was fed. If not even one trainer was fed, it is taken from
+// the level with one trainer, and says what the servers gave although it was not enough. It may be
+// a fraction: 0.2 means that one core needs the work of five processors.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_
+#define SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/cli/pacing/load_level.h"
+#include "client/emulator/report/run_report.h"
+
+namespace systole {
+
+struct LoadReport {
+  int most_trainers = 0;              // The largest number that may be tried.
+  bool ramp = false;                  // All numbers up to it were, fed or not.
+  int largest_fed = 0;                // With every trainer's AU at 90 % or more; 0: not even one.
+  std::vector<LoadLevel> levels;      // In the order they ran; at least one.
+  MissingTally missing;               // Over all levels.
+  std::vector<emulator::Fact> facts;  // Of the feed.
+  std::vector<std::string> notes;
+
+  // The level from which the headline is taken.
+  const LoadLevel& headline_level() const;
+
+  std::string ToText() const;
+};
+
+// For emulator::ToJson and ToHtml.
+emulator::RunReport ReportOf(const LoadReport& load);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_

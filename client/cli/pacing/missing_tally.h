@@ -1,0 +1,45 @@
+// Counts the examples that feeds did not deliver and reports them to people: masked ones, whose
+// records are damaged, and padding.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_CLI_PACING_MISSING_TALLY_H_
+#define SYSTOLE_CLIENT_CLI_PACING_MISSING_TALLY_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/emulator/report/run_report.h"
+#include "client/step/feed_client_stats.h"
+#include "core/json/json_writer.h"
+
+namespace systole {
+
+class MissingTally {
+ public:
+  MissingTally() = default;
+  explicit MissingTally(const FeedClientStats& stats) { Add(stats); }
+
+  // Adds the counts of a feed: of one that has ended, or up to now. Call it once for each feed.
+  void Add(const FeedClientStats& stats);
+  void Merge(const MissingTally& other);
+
+  // "3 examples are masked ..": how many, which records, where to look. Empty if none is.
+  std::string MaskedText() const;
+  // Records whose places were masked, as far as feeds keep them.
+  const std::set<int64_t>& records() const { return records_; }
+  // The counts, for a run's report.
+  std::vector<emulator::Fact> Facts() const;
+  // The counts and the records as fields of the object that is open.
+  void AppendTo(JsonWriter& json) const;
+
+ private:
+  int64_t masked_ = 0;
+  int64_t padded_ = 0;
+  std::set<int64_t> records_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_PACING_MISSING_TALLY_H_

@@ -1,0 +1,29 @@
+// Makes a photograph smaller before it is packed.
+//
+// Thread-safe: pure functions of values.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_IMAGE_SHRINKER_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_IMAGE_SHRINKER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+struct RgbImage {
+  int width = 0;
+  int height = 0;
+  std::vector<uint8_t> pixels;  // [height, width, 3] uint8, row-major.
+};
+
+// `image` with its short side at `short_px` and its aspect kept (to the nearest pixel). An image
+// that is not larger is returned as it is. While it is at least twice as large, 2x2 pixels are
+// averaged (an odd last row or column is dropped), so that every pixel counts. The last part is
+// bilinear.
+//   InvalidArgument  short_px < 1.
+absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_IMAGE_SHRINKER_H_

@@ -1,0 +1,65 @@
+#include "client/cli/shards/image_tree.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The names in `folder`, hidden ones left out, sorted by bytes.
+absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name[0] != '.') names.push_back(std::move(name));
+  }
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
+    return absl::NotFoundError(absl::StrCat("there is no folder ", folder.string()));
+  }
+  if (error) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
+  ImageTree tree;
+  std::error_code ignored;  // What cannot be looked at is no folder, and fails when it is opened.
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> top, SortedNames(root));
+  for (const std::string& name : top) {
+    const fs::path folder = fs::path(root) / name;
+    if (!fs::is_directory(folder, ignored)) continue;
+    const int64_t label = static_cast<int64_t>(tree.classes.size());
+    tree.classes.push_back(name);
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> files, SortedNames(folder));
+    for (const std::string& file : files) {
+      const fs::path path = folder / file;
+      if (fs::is_directory(path, ignored)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the class folder ", folder.string(), " holds a folder, ", file,
+                         "; want ROOT/CLASS/IMAGE.jpg and nothing deeper"));
+      }
+      tree.files.push_back({path.string(), label});
+    }
+  }
+  if (tree.files.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no images in ", root, ": it has ", tree.classes.size(),
+                     " class folders and nothing in them; want ROOT/CLASS/IMAGE.jpg"));
+  }
+  return tree;
+}
+
+}  // namespace systole

@@ -1,0 +1,47 @@
+// Which image goes into which shard: the deterministic part of `systole pack`.
+//
+// Thread-safe: pure functions of values.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_PACK_PLAN_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_PACK_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+struct PackPlanOptions {
+  // Train shards, 1 to 99999 (the names have five digits) and no more than train images.
+  int64_t shards = 16;
+  // Part of each class set aside, in [0, 1). 0 = no validation shards.
+  double validation = 0;
+  // Key of the choice and of the order inside the shards.
+  uint64_t seed = 0;
+};
+
+// Each number is an image's index in the list that was passed to PlanPack().
+struct PackPlan {
+  std::vector<std::vector<int64_t>> train;       // By shard; sizes differ by one at most.
+  std::vector<std::vector<int64_t>> validation;  // The same.
+};
+
+// Image i is of class labels[i]. The split is stratified: of a class of n images, the nearest whole
+// number to n * validation goes to validation. A permutation keyed by the seed and the class
+// chooses them, so the choice does not change when another class grows. Train and validation are
+// then shuffled, each by a keyed permutation, and cut into shards. The number of validation shards
+// makes them about as large as train shards: ceil(validation images * shards / train images).
+//   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
+//                    is above 0 and takes no image.
+absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels, const PackPlanOptions& options);
+
+// "PREFIX-train-00003-of-00016.tfrecord".
+std::string ShardPath(absl::string_view prefix, absl::string_view split, int64_t shard,
+                      int64_t shards);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_PACK_PLAN_H_

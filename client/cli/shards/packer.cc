@@ -1,0 +1,337 @@
+#include "client/cli/shards/packer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/shards/image_shrinker.h"
+#include "client/cli/shards/image_tree.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/example/example_builder.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/record/record_format.h"
+#include "core/record/record_writer.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/file_sink.h"
+#include "core/storage/file_source.h"
+#include "core/storage/list_shards.h"
+#include "core/storage/small_file.h"
+
+namespace systole {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kChannels = 3;
+constexpr int kDefaultQuality = 90;
+constexpr int64_t kLargestShortSide = 16384;  // The resizer's.
+
+absl::Status CheckOptions(const PackOptions& options) {
+  if (options.resize_short.has_value() &&
+      (*options.resize_short < 1 || *options.resize_short > kLargestShortSide)) {
+    return absl::InvalidArgumentError(absl::StrCat("--resize-short is ", *options.resize_short,
+                                                   ", want 1 to ", kLargestShortSide, " pixels"));
+  }
+  if (options.quality.has_value() && (*options.quality < 1 || *options.quality > 100)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--quality is ", *options.quality, ", want 1 to 100"));
+  }
+  if (options.raw && options.quality.has_value()) {
+    return absl::InvalidArgumentError("--raw stores pixels and has no --quality; give one of them");
+  }
+  if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(SmallFile file, ReadSmallFile(path, kDefaultMaxRecordBytes));
+  return std::move(file.bytes);
+}
+
+struct DecodedImage {
+  int stored_channels = 0;  // Of the JPEG: 1 or 3.
+  RgbImage image;
+};
+
+absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view jpeg) {
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
+  DecodedImage decoded{info.components == 1 ? 1 : kChannels, {info.width, info.height, {}}};
+  decoded.image.pixels.resize(static_cast<size_t>(info.width) * info.height * kChannels);
+  SYSTOLE_RETURN_IF_ERROR(
+      decoder.Decode(WholeImage(info.height, info.width), absl::MakeSpan(decoded.image.pixels)));
+  return decoded;
+}
+
+// Whether this file can be packed. Whatever is wrong with one file is a matter of that file:
+// DataLoss.
+absl::Status CheckFile(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, ReadFile(path));
+  return DecodeWhole(decoder, jpeg).status();
+}
+
+absl::StatusOr<std::string> MakeRecord(JpegDecoder& decoder, const ImageFile& file,
+                                       absl::string_view class_name, const PackOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::string stored, ReadFile(file.path));
+  SYSTOLE_ASSIGN_OR_RETURN(DecodedImage decoded, DecodeWhole(decoder, stored));
+  RgbImage& image = decoded.image;
+  int channels = decoded.stored_channels;
+  bool shrunk = false;
+  if (options.resize_short.has_value()) {
+    shrunk = std::min(image.width, image.height) > *options.resize_short;
+    SYSTOLE_ASSIGN_OR_RETURN(
+        image, ShrinkShortSide(std::move(image), static_cast<int>(*options.resize_short)));
+  }
+  if (options.raw) {
+    channels = kChannels;
+    stored.assign(image.pixels.begin(), image.pixels.end());
+  } else if (shrunk || options.quality.has_value()) {
+    channels = kChannels;
+    const int quality = static_cast<int>(options.quality.value_or(kDefaultQuality));
+    SYSTOLE_ASSIGN_OR_RETURN(stored, EncodeJpeg(image.pixels, image.width, image.height, kChannels,
+                                                {.quality = quality}));
+  }
+  return ExampleBuilder()
+      .AddBytes("image", stored)
+      .AddBytes("class", class_name)
+      .AddInt64s("label", {file.label})
+      .AddInt64s("size", {image.height, image.width, channels})
+      .Serialize();
+}
+
+std::vector<int64_t> Labels(const ImageTree& tree) {
+  std::vector<int64_t> labels;
+  labels.reserve(tree.files.size());
+  for (const ImageFile& file : tree.files) labels.push_back(file.label);
+  return labels;
+}
+
+struct ShardJob {
+  std::string path;
+  std::vector<int64_t> images;
+};
+
+std::vector<ShardJob> ShardJobs(const PackPlan& plan, const std::string& prefix) {
+  std::vector<ShardJob> jobs;
+  const auto add = [&](const std::vector<std::vector<int64_t>>& shards, const char* split) {
+    for (size_t i = 0; i < shards.size(); ++i) {
+      jobs.push_back({ShardPath(prefix, split, i, shards.size()), shards[i]});
+    }
+  };
+  add(plan.train, "train");
+  add(plan.validation, "validation");
+  return jobs;
+}
+
+fs::path FolderOf(const std::string& out_prefix) {
+  const fs::path prefix(out_prefix);
+  return prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
+}
+
+// What labels.txt holds.
+absl::StatusOr<std::string> LabelsText(const std::vector<std::string>& classes) {
+  std::string text;
+  for (const std::string& name : classes) {
+    if (absl::StrContains(name, '\n')) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the class folder ", ForeignName(name), " has a line break in its name, but ",
+          kLabelsFileName, " has a line for each class; rename it"));
+    }
+    absl::StrAppend(&text, name, "\n");
+  }
+  return text;
+}
+
+// Refuses to leave two sets of classes in a folder that has room for the names of one.
+absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string there, ReadFile(path.string()));
+  if (there == text) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(path.string(),
+                   " names other classes than these: another data set was packed here. Pack into a "
+                   "folder of its own, or remove that file"));
+}
+
+// Makes the folder the shards go to, and refuses to leave older shards of the prefix among them.
+absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<ShardJob>& jobs) {
+  const fs::path prefix(out_prefix);
+  const fs::path folder = FolderOf(out_prefix);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot make the folder ", folder.string(), ": ", error.message()));
+  }
+  std::set<std::string> ours;
+  for (const ShardJob& job : jobs) ours.insert(fs::path(job.path).filename().string());
+  const std::string name_prefix = prefix.filename().string();
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool of_prefix = absl::StartsWith(name, absl::StrCat(name_prefix, "-train-")) ||
+                           absl::StartsWith(name, absl::StrCat(name_prefix, "-validation-"));
+    if (of_prefix && absl::EndsWith(name, ".tfrecord") && ours.find(name) == ours.end()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(entry->path().string(),
+                       " is there from another packing and would be taken for a part of this one; "
+                       "remove it or choose another prefix"));
+    }
+  }
+  RemoveStaleTemporaries(folder.string(), [&](absl::string_view base_name) {
+    return ours.find(std::string(base_name)) != ours.end();
+  });
+  return absl::OkStatus();
+}
+
+// Tells what is done, and whether to go on.
+class Pass {
+ public:
+  Pass(const PackObserver& observer, absl::string_view name, int64_t files) : observer_(observer) {
+    observer_.begins(name, files);
+  }
+
+  bool stopped() const { return stopped_; }
+  // Cancelled once the observer has said stop.
+  absl::Status Done(int64_t files) {
+    if (!observer_.done(files)) stopped_ = true;
+    return stopped_ ? Stopped() : absl::OkStatus();
+  }
+  static absl::Status Stopped() { return absl::CancelledError("interrupted"); }
+
+ private:
+  const PackObserver& observer_;
+  std::atomic<bool> stopped_ = false;
+};
+
+absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree,
+                                      const PackOptions& options, Pass& pass) {
+  if (pass.stopped()) return Pass::Stopped();
+  SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
+  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer,
+                           RecordWriter::Create(job.path, options.compression));
+  for (const int64_t i : job.images) {
+    const ImageFile& file = tree.files[i];
+    absl::StatusOr<std::string> record =
+        MakeRecord(decoder, file, tree.classes[file.label], options);
+    if (!record.ok()) {  // Was whole a moment ago: replaced meanwhile, or the disk fails.
+      return absl::Status(record.status().code(),
+                          absl::StrCat(file.path, ": ", record.status().message()));
+    }
+    SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
+    SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
+  }
+  SYSTOLE_RETURN_IF_ERROR(writer.Close());
+  SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(job.path));
+  return ShardCount{job.path, writer.num_records(), file.size_bytes};
+}
+
+void RemoveShards(const std::vector<ShardCount>& shards) {
+  std::error_code ignored;
+  for (const ShardCount& shard : shards) fs::remove(shard.path, ignored);
+}
+
+// All of them, or none and the first error.
+absl::StatusOr<std::vector<ShardCount>> WriteShards(WorkerPool& pool,
+                                                    const std::vector<ShardJob>& jobs,
+                                                    const ImageTree& tree,
+                                                    const PackOptions& options,
+                                                    const PackObserver& observer) {
+  Pass pass(observer, "packing", static_cast<int64_t>(tree.files.size()));
+  std::vector<absl::StatusOr<ShardCount>> written(jobs.size(), ShardCount{});
+  ParallelFor(pool, static_cast<int64_t>(jobs.size()),
+              [&](int64_t i) { written[i] = WriteShard(jobs[i], tree, options, pass); });
+  std::vector<ShardCount> shards;
+  absl::Status failed;
+  for (absl::StatusOr<ShardCount>& shard : written) {
+    if (shard.ok()) {
+      shards.push_back(*std::move(shard));
+    } else if (failed.ok()) {
+      failed = shard.status();
+    }
+  }
+  if (failed.ok()) return shards;
+  RemoveShards(shards);
+  return failed;
+}
+
+// Takes the files that are not whole JPEGs out of `tree`.
+absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver& observer,
+                             ImageTree& tree, std::vector<SkippedFile>& skipped) {
+  const int64_t count = static_cast<int64_t>(tree.files.size());
+  Pass pass(observer, "checking", count);
+  std::vector<absl::Status> checked(count);
+  ParallelFor(pool, count, [&](int64_t i) {
+    if (pass.stopped()) return;
+    checked[i] = CheckFile(tree.files[i].path);
+    pass.Done(1).IgnoreError();  // Asked below.
+  });
+  if (pass.stopped()) return Pass::Stopped();
+  std::vector<ImageFile> good;
+  for (int64_t i = 0; i < count; ++i) {
+    if (checked[i].ok()) {
+      good.push_back(tree.files[i]);
+    } else {
+      skipped.push_back({tree.files[i].path, std::string(checked[i].message())});
+    }
+  }
+  if (!skipped.empty() && (!skip_bad || good.empty())) {
+    return absl::DataLossError(absl::StrCat(skipped.size(), " of ", count,
+                                            " files are not whole JPEGs, the first is ",
+                                            skipped.front().path, ": ", skipped.front().cause,
+                                            good.empty() ? "" : "; --skip-bad leaves them out"));
+  }
+  tree.files = std::move(good);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
+                                const PackOptions& options, const PackObserver& observer) {
+  SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImageTree(dir));
+  // Impossible options are to be told before every file is read.
+  SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
+  const fs::path labels_path = FolderOf(out_prefix) / kLabelsFileName;
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
+  SYSTOLE_RETURN_IF_ERROR(CheckLabels(labels_path, labels));
+
+  WorkerPool pool(options.threads);
+  PackReport report;
+  SYSTOLE_RETURN_IF_ERROR(TakeOutBadFiles(pool, options.skip_bad, observer, tree, report.skipped));
+  SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
+  const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
+  SYSTOLE_RETURN_IF_ERROR(PrepareFolder(out_prefix, jobs));
+
+  report.manifest_path = absl::StrCat(out_prefix, kManifestSuffix);
+  // The one of an earlier run would speak of other shards.
+  std::error_code ignored;
+  fs::remove(report.manifest_path, ignored);
+
+  SYSTOLE_ASSIGN_OR_RETURN(report.shards, WriteShards(pool, jobs, tree, options, observer));
+  report.labels_path = labels_path.string();
+  absl::Status written = WriteFileAtomically(report.labels_path, labels);
+  if (written.ok()) {
+    written = WriteFileAtomically(report.manifest_path, ManifestText(report.shards));
+  }
+  if (!written.ok()) {
+    RemoveShards(report.shards);
+    return written;
+  }
+  report.classes = std::move(tree.classes);
+  for (const auto& shard : plan.train) report.train_images += shard.size();
+  for (const auto& shard : plan.validation) report.validation_images += shard.size();
+  return report;
+}
+
+}  // namespace systole

@@ -1,0 +1,85 @@
+// Packs a folder tree of JPEGs into TFRecord shards of tf.train.Example: what `systole pack` does.
+// Each record has
+//   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality is
+//                     set; with `raw`, the pixels, [height, width, 3] uint8
+//   class  bytes      name of the class folder
+//   label  int64      its place among the sorted class folders
+//   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey JPEG kept as it
+//                     is, else 3
+// The output depends only on the files and the options: not on threads, time or paths.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_PACKER_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_PACKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/shards/pack_plan.h"
+#include "core/compression/compression.h"
+#include "core/dataset/manifest.h"
+
+namespace systole {
+
+struct PackOptions {
+  PackPlanOptions plan;
+  // Makes images smaller until their short side has this many pixels; smaller ones stay as they
+  // are.
+  std::optional<int64_t> resize_short;
+  // JPEG quality, 1 to 100. Set: every image is encoded anew. Unset: only those made smaller,
+  // at 90.
+  std::optional<int64_t> quality;
+  // Stores pixels instead of JPEGs. Not together with `quality`.
+  bool raw = false;
+  // Of each shard as a whole.
+  Compression compression = Compression::kNone;
+  // Leaves out files that are not whole JPEGs, and lists them. Otherwise they are an error.
+  bool skip_bad = false;
+  int threads = 1;  // At least 1.
+};
+
+struct SkippedFile {
+  std::string path;
+  std::string cause;
+};
+
+struct PackReport {
+  std::vector<std::string> classes;  // By label.
+  std::string labels_path;           // The file that lists them.
+  int64_t train_images = 0;
+  int64_t validation_images = 0;
+  std::vector<ShardCount> shards;  // Train, then validation.
+  std::string manifest_path;       // The file that says how many records each has.
+  std::vector<SkippedFile> skipped;
+};
+
+// Told how far packing is.
+struct PackObserver {
+  // A pass over `files` files begins: "checking", then "packing".
+  std::function<void(absl::string_view pass, int64_t files)> begins;
+  // `files` more files of the pass are done. Returns false to stop. Called from any thread.
+  std::function<bool(int64_t files)> done;
+};
+
+// Reads every file twice: once to find broken ones before anything is written, once to pack it.
+// Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed;
+// labels.txt in it names the classes of labels 0, 1, .., one a line; OUT_PREFIX.manifest says how
+// many records and bytes each shard has. If anything fails, no shard of this run is left.
+// Unfinished files of a killed run are removed.
+//   NotFound         no images in `dir`.
+//   InvalidArgument  an option is out of range (see PlanPack).
+//   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob
+//                    over the prefix would match a mixture; or a labels.txt of other classes.
+//   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first.
+//   Cancelled        the observer said stop.
+absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
+                                const PackOptions& options, const PackObserver& observer);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_PACKER_H_

@@ -1,0 +1,87 @@
+// Describes shards and single records, for `systole inspect`. Writes nothing, not even index
+// files.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_SHARD_INSPECTOR_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_SHARD_INSPECTOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/example/feature_view.h"
+#include "core/record/record_index.h"
+
+namespace systole {
+
+// The smallest and largest of some numbers.
+struct Range {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+struct ShardSummary {
+  std::string path;
+  int64_t records = 0;
+  uint64_t bytes = 0;       // Decompressed.
+  uint64_t file_bytes = 0;  // Of the file.
+  // Stretches without a readable header, each of one record or more. Payloads are not checked.
+  int64_t damaged = 0;
+  std::vector<DamagedRecord> first_damaged;  // A few of them.
+};
+
+// One feature over all records that were looked at.
+struct FeatureSummary {
+  std::string name;
+  FeatureKind kind = FeatureKind::kMissing;  // Of the first record that has it.
+  int64_t records = 0;                       // That have it with this kind.
+  int64_t other_kind = 0;                    // That have it with another kind.
+  Range values;                              // In one record.
+  Range bytes;                               // Of one value; kBytes only.
+  int64_t jpegs = 0;                         // Values that are JPEGs by their headers.
+  Range width, height;                       // Of these JPEGs.
+};
+
+struct InspectReport {
+  std::vector<ShardSummary> shards;
+  int64_t records = 0;
+  uint64_t bytes = 0;
+  int64_t sampled = 0;     // Records looked at for `features`: the first ones of each shard.
+  int64_t no_example = 0;  // Of these, those that are no tf.train.Example.
+  int64_t unreadable = 0;  // Of these, those that failed a checksum.
+  std::vector<FeatureSummary> features;  // By name.
+};
+
+// Errors are those of opening and reading the files.
+absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths);
+
+struct FeatureDetail {
+  std::string name;
+  FeatureKind kind = FeatureKind::kMissing;
+  int64_t count = 0;
+  // The first values as text. Strings are quoted and cut. For other bytes it gives their length
+  // and, for a JPEG, its size.
+  std::string preview;
+};
+
+struct RecordDetail {
+  std::string shard;  // Path.
+  int64_t record_in_shard = 0;
+  uint64_t offset = 0;  // In the shard, in bytes.
+  uint64_t payload_bytes = 0;
+  // Why the payload is no tf.train.Example; empty if it is one.
+  std::string no_example;
+  std::vector<FeatureDetail> features;  // By name.
+};
+
+// Record `record`, counted over all of `paths` in order: the same number as the feed's `record_id`.
+//   NotFound  there is no such record.
+//   DataLoss  it is damaged; names shard, record, offset, cause.
+absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_SHARD_INSPECTOR_H_

@@ -1,0 +1,152 @@
+#include "client/cli/shards/verifier.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/shards/jpeg_check.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/example/example_parser.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/shard.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Shards that are open at a time: far below any limit on file descriptors.
+constexpr size_t kShardsAtOnce = 64;
+// Records that one thread takes at a time.
+constexpr int64_t kBlockRecords = 64;
+constexpr int64_t kReadBytes = 1 << 20;
+
+// A run of records of one shard, and what was found there.
+struct Block {
+  const Shard* shard = nullptr;
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t jpegs = 0;
+  std::map<std::string, int64_t> not_decoded;
+  std::vector<BadRecord> bad;
+  absl::Status status;  // What kept the block from being checked.
+};
+
+// The message of a damaged record without the place in front of it, which is told apart.
+std::string CauseOf(absl::string_view message, uint64_t offset) {
+  const std::string place = absl::StrCat("at byte offset ", offset, ": ");
+  const size_t at = message.find(place);
+  return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
+}
+
+// What is wrong with the payload, or Unavailable if there is no memory to tell; counts in `block`
+// the JPEGs that are whole and the values that are none.
+absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, Block& block) {
+  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(payload));
+  for (const FeatureView& feature : example.Features()) {
+    if (feature.kind() != FeatureKind::kBytes) continue;
+    for (int64_t i = 0; i < feature.count(); ++i) {
+      SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view value, feature.BytesAt(i));
+      if (!LooksLikeJpeg(value)) {
+        ++block.not_decoded[std::string(KindOfBytes(value))];
+        continue;
+      }
+      if (const absl::Status decoded = jpeg_check.DecodeAll(value); !decoded.ok()) {
+        if (absl::IsUnavailable(decoded)) return decoded;
+        return absl::DataLossError(
+            absl::StrCat("feature \"", feature.name(), "\": ", decoded.message()));
+      }
+      ++block.jpegs;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlock(bool framing_only, Block& block) {
+  SYSTOLE_ASSIGN_OR_RETURN(JpegCheck jpeg_check, JpegCheck::Create());
+  AlignedBuffer scratch;
+  std::vector<int64_t> records;
+  for (int64_t record = block.begin; record < block.end; ++record) records.push_back(record);
+  return block.shard->ReadRecords(
+      records, RecordBytes::kCopied, kReadBytes, scratch,
+      [&](size_t place, absl::StatusOr<absl::string_view> payload) -> absl::Status {
+        absl::Status status = payload.status();
+        if (status.ok() && !framing_only) {
+          status = CheckPayload(*payload, jpeg_check, block);
+          if (absl::IsUnavailable(status)) return status;
+        } else if (!status.ok() && status.code() != absl::StatusCode::kDataLoss &&
+                   status.code() != absl::StatusCode::kResourceExhausted) {
+          return status;  // Not damage: the file cannot be read, or is another one by now.
+        }
+        if (!status.ok()) {
+          const uint64_t offset = block.shard->index().span(records[place]).offset;
+          block.bad.push_back({std::string(block.shard->path()), records[place], offset,
+                               CauseOf(status.message(), offset)});
+        }
+        return absl::OkStatus();
+      });
+}
+
+int64_t BytesOf(const Block& block) {
+  const RecordSpan last = block.shard->index().span(block.end - 1);
+  return last.offset + last.size - block.shard->index().span(block.begin).offset;
+}
+
+absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
+                         const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
+                         VerifyReport& report) {
+  const ShardOptions scanning = {.chunks = std::make_shared<ChunkCache>()};
+  std::vector<absl::StatusOr<Shard>> shards;
+  for (size_t i = 0; i < paths.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
+  ParallelFor(pool, static_cast<int64_t>(paths.size()),
+              [&](int64_t i) { shards[i] = Shard::Scan(paths[i], scanning); });
+
+  std::vector<Block> blocks;
+  for (const absl::StatusOr<Shard>& shard : shards) {
+    SYSTOLE_RETURN_IF_ERROR(shard.status());
+    report.shards.push_back(
+        {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    report.stretches += shard->index().num_damaged();
+    report.records += shard->num_records();
+    report.bytes += shard->size_bytes();
+    for (int64_t begin = 0; begin < shard->num_records(); begin += kBlockRecords) {
+      Block block;
+      block.shard = &*shard;
+      block.begin = begin;
+      block.end = std::min(shard->num_records(), begin + kBlockRecords);
+      blocks.push_back(std::move(block));
+    }
+  }
+  ParallelFor(pool, static_cast<int64_t>(blocks.size()), [&](int64_t i) {
+    blocks[i].status = CheckBlock(options.framing_only, blocks[i]);
+    progress(BytesOf(blocks[i]));
+  });
+  for (Block& block : blocks) {
+    SYSTOLE_RETURN_IF_ERROR(block.status);
+    report.jpegs += block.jpegs;
+    for (const auto& [kind, values] : block.not_decoded) report.not_decoded[kind] += values;
+    std::move(block.bad.begin(), block.bad.end(), std::back_inserter(report.bad));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
+                                    const VerifyOptions& options,
+                                    absl::FunctionRef<void(int64_t bytes)> progress) {
+  if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
+  WorkerPool pool(options.threads);
+  VerifyReport report;
+  for (size_t begin = 0; begin < paths.size(); begin += kShardsAtOnce) {
+    SYSTOLE_RETURN_IF_ERROR(
+        VerifyGroup(pool, paths.subspan(begin, kShardsAtOnce), options, progress, report));
+  }
+  return report;
+}
+
+}  // namespace systole

@@ -1,0 +1,55 @@
+// Checks shards from end to end, for `systole verify`: framing, both CRCs of every record,
+// tf.train.Example, and that everything that looks like a JPEG decodes. Index files are not used.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_VERIFIER_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_VERIFIER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/dataset/manifest.h"
+
+namespace systole {
+
+struct VerifyOptions {
+  // The payloads are no tf.train.Example: only framing and CRCs are checked.
+  bool framing_only = false;
+  int threads = 1;  // At least 1.
+};
+
+struct BadRecord {
+  std::string shard;    // Path.
+  int64_t record = 0;   // In its shard.
+  uint64_t offset = 0;  // Of the record in the shard, in bytes.
+  std::string cause;
+};
+
+struct VerifyReport {
+  std::vector<ShardCount> shards;
+  int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
+  uint64_t bytes = 0;
+  int64_t jpegs = 0;  // Decoded without complaint.
+  // Bytes values whose content was not checked, because they are no JPEGs, counted by what they
+  // look like (KindOfBytes). Nobody knows whether they are whole. Empty with `framing_only`.
+  std::map<std::string, int64_t> not_decoded;
+  std::vector<BadRecord> bad;  // By shard, then record.
+  // Of these, stretches without a readable header. Each may have been several records.
+  int64_t stretches = 0;
+};
+
+// Damage is in the report and is not an error. `progress` gets the number of bytes that were done
+// since its last call, from any thread; in the end the numbers add up to the shards' sizes.
+//   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
+absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
+                                    const VerifyOptions& options,
+                                    absl::FunctionRef<void(int64_t bytes)> progress);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_VERIFIER_H_

@@ -1,0 +1,55 @@
+// One message of a stream, to be put into its step. It carries a piece of a tensor, or it stands
+// for a whole slice in memory that the server shares.
+//
+// Thread-compatible. Borrows the constructor's arguments.
+#ifndef SYSTOLE_CLIENT_LANES_ARRIVED_CHUNK_H_
+#define SYSTOLE_CLIENT_LANES_ARRIVED_CHUNK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/lanes/lane_cursor.h"
+#include "client/lanes/step_finisher.h"
+#include "client/servers/server_link.h"
+#include "client/servers/slot_reader.h"
+#include "client/step/step.h"
+#include "proto/framing/chunk.h"
+
+namespace systole {
+
+class ArrivedChunk {
+ public:
+  // `slots` as for ChunkListener::OnChunk().
+  ArrivedChunk(const absl::StatusOr<ReceivedChunk>& chunk, SlotReader* slots);
+
+  // OK if the message is a chunk and its header arrived undamaged. REQUIRED by all below.
+  const absl::Status& intact() const { return intact_; }
+  const ChunkHeader& header() const { return chunk_->header(); }
+  // Whether the chunk stands for a slice in shared memory.
+  bool in_slot() const { return in_slot_; }
+
+  // Moves `cursor` over the chunk; see LaneCursor.
+  absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;
+  // Bytes of tensors in the chunk, for a step of `shape`. Padding between tensors does not count.
+  int64_t payload_bytes(const StepShape& shape) const;
+  // Why the data came with the message although the server is on this machine, with its address.
+  // Empty if the server is elsewhere. The first chunk of a slice has the server's reason.
+  std::string WhyNotShared(const ServerLink& link) const;
+  // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is set if the
+  // stream travels compactly, else null; it also completes the step after the step's last chunk.
+  // Errors of SlotReader::CopyOut() and of ReceivedChunk::CopyTo().
+  absl::Status PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
+                       const StepFinisher* finisher) const;
+
+ private:
+  const absl::StatusOr<ReceivedChunk>& chunk_;
+  SlotReader* const slots_;
+  const absl::Status intact_;
+  const bool in_slot_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_ARRIVED_CHUNK_H_

@@ -1,0 +1,64 @@
+#include "client/lanes/chunk_stream.h"
+
+#include <utility>
+
+#include "grpcpp/generic/generic_stub.h"
+#include "proto/framing/status_bridge.h"
+
+namespace systole {
+namespace {
+
+constexpr char kMethod[] = "/systole.v1.Systole/StreamSteps";
+
+}  // namespace
+
+ChunkStream::ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener)
+    : lane_(lane), listener_(listener), request_(std::move(request)) {}
+
+void ChunkStream::Start(ServerLink& link) {
+  // Connected before the request goes, so that the server finds the connection when it reads it.
+  slots_ = link.OpenSlots();
+  if (slots_ != nullptr) request_.set_slot_session(slots_->session());
+  guarded_request_ = EncodeGuarded(request_);
+  context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
+  link.AddToken(context_);
+  metered_.emplace(link.meter(), kStreamAheadBytes);
+  // The generic stub knows only streams in both directions; on the wire ours is one that sends one
+  // message.
+  grpc::GenericStub stub(link.channel());
+  stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
+  // Reads are also started outside of reactions, so the call must not end before we let it.
+  AddHold();
+  StartWriteLast(&guarded_request_.bytes, grpc::WriteOptions());
+  StartRead(&message_);
+  StartCall();
+}
+
+void ChunkStream::Cancel(bool paused) {
+  context_.TryCancel();
+  if (paused) RemoveHold();
+}
+
+void ChunkStream::OnReadDone(bool ok) {
+  if (!ok) {
+    RemoveHold();
+    return;
+  }
+  metered_->Took(static_cast<int64_t>(message_.Length()));
+  ReadVerdict verdict;
+  {
+    const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(message_);
+    message_.Clear();
+    verdict = listener_.OnChunk(lane_, chunk, slots_.get());
+  }
+  // With kPause another thread may have called Read() or Cancel() by now: nothing is touched.
+  if (verdict == ReadVerdict::kRead) StartRead(&message_);
+  if (verdict == ReadVerdict::kStop) Cancel(/*paused=*/true);
+}
+
+void ChunkStream::OnDone(const grpc::Status& status) {
+  listener_.OnStreamEnd(
+      lane_, {.status = metered_->End(FromGrpcStatus(status)), .pushback = PushbackOf(context_)});
+}
+
+}  // namespace systole

@@ -1,0 +1,105 @@
+// What a trainer decides about its feed. The defaults are for a feed over a local network.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_
+#define SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/lanes/feed_watch.h"
+#include "client/servers/server_security.h"
+#include "client/step/step.h"
+#include "core/log/event_log.h"
+
+namespace systole {
+
+// Whether batches come through memory that client and server share.
+enum class SameHost {
+  // Yes, if the server has a "unix:PATH" address on this machine, belongs to the same user (or
+  // root) and shares its memory; otherwise as bytes. The steps are the same either way.
+  kAuto,
+  kOff,
+};
+
+struct FeedClientOptions {
+  // "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name, looked up every few
+  // seconds), "file:PATH" (one address a line, read again as it changes) or "xds:///NAME" (left to
+  // gRPC, one server), at least one. All must serve the same data. With K servers, each is asked
+  // for every K-th step. Servers may join and leave while the feed runs:
+  // client/servers/server_list.h.
+  std::vector<std::string> servers;
+
+  // TLS, certificates, a token.
+  ServerSecurity security;
+
+  SameHost same_host = SameHost::kAuto;
+
+  // The first step wanted, >= 0.
+  int64_t first_step = 0;
+  // How much is wanted, in steps or in epochs. Set at most one of the two. Both 0: up to the end of
+  // the feed; a feed with 0 epochs has no end.
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  // The cores wanted, core_begin .. core_end - 1. Both 0: all.
+  int core_begin = 0;
+  int core_end = 0;
+
+  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. Always has room
+  // for two steps and for one step more than there are servers, however large they are.
+  int64_t prefetch_bytes = int64_t{256} << 20;
+  // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
+  // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.
+  int64_t max_step_bytes = int64_t{8} << 30;
+  // Where the tensors land, and how they stand there.
+  StepMemory memory;
+  StepPlacement placement = StepPlacement::kCoreMajor;
+
+  // How long to try until the first answer. Then, how long the trainer waits for the first step
+  // while no server is making it.
+  absl::Duration connect_timeout = absl::Seconds(10);
+  // How long the trainer waits for a step, without any step arriving, before the feed ends. Bytes
+  // alone do not count, so this also bounds a server that sends a few at a time. Time in which the
+  // trainer does not wait, or its process is stopped, does not count either.
+  absl::Duration retry_for = absl::Minutes(10);
+  // A server counts as lost if it sends nothing for this long while the client wants a step from
+  // it. Must be longer than a server takes for one step.
+  absl::Duration silence_timeout = absl::Seconds(60);
+  // A step that is late, and that the trainer waits for, is also asked of another server: for at
+  // most this part of all steps, from 0 to 1, and two more. Larger hides more hiccups and makes
+  // servers do this much more. 0: never.
+  double hedge_fraction = 0.02;
+  // The pause before a server that failed again is asked again: doubled each time, from `backoff`
+  // up to `max_backoff`, each up to a quarter longer by chance.
+  absl::Duration backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(2);
+
+  // Whether steps are asked for from Create() on, so that they are there when the trainer is. If
+  // not, the first call of Next() or WaitForNext() begins.
+  bool start_at_once = true;
+  // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
+  // true, they return Cancelled.
+  std::function<bool()> interrupted;
+
+  // Accept servers whose content versions differ from each other or from the resume token's. Steps
+  // may then differ in a few bits from those of another run. Which record stands where is the same.
+  bool allow_mixed_content = false;
+
+  // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
+  // one. Shared with the caller, because the feed or the caller may be destroyed first.
+  std::shared_ptr<FeedWatch> watch;
+
+  // Told of servers that fail and come back, late steps, changes of the servers and masked
+  // examples, at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
+  // Several feeds may use the same one. Its sink is called by threads of the feed, and must not
+  // wait for the feed or for a thread that does.
+  std::shared_ptr<EventLog> log;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_

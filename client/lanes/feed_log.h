@@ -1,0 +1,66 @@
+// What a feed tells the person who runs it: servers that fail and come back, steps that are late,
+// servers that join and leave, examples that are masked. Lines are collected under the feed's lock
+// and written without it, because whoever takes them may be slow.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LANES_FEED_LOG_H_
+#define SYSTOLE_CLIENT_LANES_FEED_LOG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/step/missing_examples.h"
+#include "core/log/log_line.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+class FeedLog {
+ public:
+  // Lines that wait to be written; further ones are dropped. So a reader of the log that hangs
+  // costs no memory.
+  static constexpr size_t kMaxWaiting = 256;
+
+  // If it is not `wanted`, there are never any lines.
+  FeedLog(bool wanted, const v1::FeedSpec& spec);
+
+  // The spec's fingerprint, which a server tells.
+  void SetFeed(uint64_t fingerprint) { about_.feed = fingerprint; }
+
+  // A stream of `server` ended before `step` was complete.
+  void StreamLost(absl::string_view server, int64_t step, const absl::Status& error);
+  // It drains, and ended a stream at `step` for that.
+  void ServerDrains(absl::string_view server, int64_t step);
+  // A question to `server` failed; one is answered that had failed before.
+  void NoAnswer(absl::string_view server, const absl::Status& error);
+  void AnswersAgain(absl::string_view server);
+  // `second`: who is asked for the step as well. Empty: others go on with what `server` had to
+  // send.
+  void StepIsLate(int64_t step, absl::string_view server, absl::string_view second);
+  void ServerJoined(absl::string_view server);
+  void ServerLeft(absl::string_view server);
+  void ListIsUnreadable(const absl::Status& error);
+  // Nothing if none is masked.
+  void Masked(int64_t step, const MissingExamples& missing);
+
+  bool empty() const { return waiting_.empty(); }
+  // What waits to be written.
+  std::vector<LogLine> Take() { return std::exchange(waiting_, {}); }
+
+ private:
+  void Add(LogCause cause, LogLevel level, std::string text, absl::string_view server,
+           std::optional<int64_t> step);
+
+  const bool wanted_;
+  LogFields about_;  // The feed and its dataset.
+  std::vector<LogLine> waiting_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_FEED_LOG_H_

@@ -1,0 +1,37 @@
+// What the schedule of a FeedClient's lanes has decided and the keeper does after it has released
+// the lock: everything that calls gRPC.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_
+#define SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/lanes/chunk_stream.h"
+#include "client/servers/server_link.h"
+#include "client/step/step.h"
+
+namespace systole {
+
+struct KeeperWork {
+  std::vector<std::unique_ptr<ServerLink>> forgotten_links;  // First: the others may use them.
+  std::vector<std::unique_ptr<ChunkStream>> ended_streams;
+  std::vector<std::unique_ptr<ResolveCall>> ended_calls;
+  std::vector<StepBuffer> unused;
+  std::vector<ChunkStream*> cancel_reading;
+  std::vector<ChunkStream*> cancel_paused;
+  std::vector<ResolveCall*> cancel_calls;
+  std::vector<ResolveCall*> start_calls;
+  std::vector<std::pair<ChunkStream*, ServerLink*>> start_streams;
+
+  bool empty() const;
+  // Does all of it. The ended streams and calls are destroyed with this object. REQUIRES: no lock
+  // is held that a ChunkListener or a ResolveCall's callback takes, here and in the destructor.
+  void Do();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_

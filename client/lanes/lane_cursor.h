@@ -1,0 +1,61 @@
+// The one place where the next chunk of a stream may stand. The protocol fixes the order of chunks
+// (steps, cores, tensors, offsets: all ascending, no gap), so a chunk is right or it is refused
+// before a byte of it is written.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LANES_LANE_CURSOR_H_
+#define SYSTOLE_CLIENT_LANES_LANE_CURSOR_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client/step/step.h"
+#include "proto/framing/chunk.h"
+
+namespace systole {
+
+// Where a chunk's data go.
+struct ChunkPlace {
+  int64_t step = 0;
+  // From the start of the step's memory, in bytes.
+  int64_t offset = 0;
+  // Whether this chunk completes the step.
+  bool ends_step = false;
+};
+
+class LaneCursor {
+ public:
+  // Begins at the first byte of `first_step`. The stream must hold the steps first_step,
+  // first_step + stride, .. below `end_step`. REQUIRES: stride > 0.
+  LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
+             int64_t stride);
+
+  // The step of the next chunk. at_end(): no further chunk is expected.
+  int64_t step() const { return step_; }
+  bool at_end() const { return step_ >= end_step_; }
+
+  // Moves over a chunk of `data_bytes` bytes.
+  //   Internal  it does not belong here; names the field, what came and what was wanted.
+  absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
+  // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
+  // the slice's first tensor. The same error.
+  absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
+
+ private:
+  absl::Status CheckPlace(const ChunkHeader& header) const;
+  // Moves to the next core. Returns whether that ends the step.
+  bool NextCore();
+
+  const std::shared_ptr<const StepShape> shape_;
+  const int64_t end_step_;
+  const int64_t stride_;
+  int64_t step_;
+  int core_;
+  int tensor_ = 0;
+  int64_t offset_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_LANE_CURSOR_H_

@@ -1,0 +1,50 @@
+// A server of a feed and what its client knows of it.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SERVERS_KNOWN_SERVER_H_
+#define SYSTOLE_CLIENT_SERVERS_KNOWN_SERVER_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/servers/server_link.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+struct KnownServer {
+  std::unique_ptr<ServerLink> link;
+  // The identity that it answered, if that fits the feed. Forgotten when a stream breaks, because
+  // another process may listen there afterwards.
+  std::optional<v1::FeedIdentity> identity;
+  // The same for the compact form. The client asks for it when it first needs it.
+  std::optional<v1::FeedIdentity> compact_identity;
+  absl::Status last_error;
+  std::string told;   // Its last error that the log was told, since its last answer.
+  bool left = false;  // It is not in the list any more.
+
+  // A question under way, and its status once its callback has run.
+  struct Question {
+    std::unique_ptr<ResolveCall> call;
+    std::optional<absl::Status> ended;
+    bool cancelled = false;
+  };
+  // By form: what the spec yields as it is, and in compact form.
+  Question questions[2];
+
+  // A stream or a question has ended with `error`.
+  void Failed(const absl::Status& error);
+  // `status` with the server's address added to its message.
+  absl::Status Named(const absl::Status& status) const;
+};
+
+// Unavailable. The message is `what`, then every server with its last error.
+absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_KNOWN_SERVER_H_

@@ -1,0 +1,137 @@
+// What a server may send a client, and what becomes of one that sends more.
+//
+// gRPC 1.51 lets a server send up to the length that it announces for a message, 4 GiB at most,
+// and looks at the limit only then; of headers and of frames that are for no call it takes any
+// number. So the client counts, below TLS and HTTP/2, the bytes that came in on the connections of
+// a link, and closes them when there are more than
+//
+//   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader
+//   + what the client has taken, an eighth of it, and 1 KiB for each message (frames, TLS)
+//   + kUnaskedBytes.
+//
+// An honest server never sends more, however slow the client, the network or the counting is: all
+// that was taken has been received, so both are summed up before they are compared; and a call that
+// the client gave up counts as under way for as long as the server may not know of it.
+//
+// The count is TCP's own (TCP_INFO), looked at every 10 ms (ReceiveWatch). "unix:" has none, and
+// nothing is bounded there. client/servers/README.md has the sum of the memory.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
+#define SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "proto/framing/chunk.h"
+
+namespace systole {
+
+// What a server may send that nobody has asked for, on the connections of one link together.
+inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
+// The most that gRPC 1.51 lets a server send ahead of the reader of a stream: it opens a window of
+// up to 2^25 bytes as the way to the server asks for it, 1 MiB more while a message is read, and
+// that message.
+inline constexpr int64_t kStreamAheadBytes = (int64_t{33} << 20) + kMaxChunkMessageBytes;
+
+class ReceiveMeter {
+ public:
+  // `clock` says for how long a server may have said something in an idle connection.
+  explicit ReceiveMeter(MonotonicClock clock = SteadyClock());
+
+  // A socket of the link. It is watched until it is closed.
+  void AddSocket(int fd) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts what has come since the last look, and closes the connections if it is too much.
+  void Look() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  friend class MeteredCall;
+  // A number can be another socket's later; the cookie cannot.
+  struct Socket {
+    int fd;
+    uint64_t cookie;
+    uint64_t received = 0;
+  };
+  // A call that was given up before the server had ended it.
+  struct GivenUp {
+    uint64_t at;  // Calls that begin later have this number or a higher one.
+    int64_t ahead_bytes;
+  };
+
+  // Returns the call's number.
+  uint64_t CallBegins(int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // `given_up`: the server may not know yet, and go on.
+  void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
+  // Nothing comes of a call any more, and what came and was not taken went with it.
+  void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const MonotonicClock clock_;
+  mutable Mutex mu_;
+  std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
+  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;             // Calls so far.
+  size_t open_ ABSL_GUARDED_BY(mu_) = 0;                // Calls that have not ended.
+  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // At a time, so far.
+  std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);   // In order.
+  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the calls under way.
+  int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Received, up to the last look.
+  int64_t accounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;    // Taken or settled since then.
+  absl::Duration idle_until_ ABSL_GUARDED_BY(mu_);
+  int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
+};
+
+// The time in which a call may be sent something.
+class MeteredCall {
+ public:
+  // `ahead_bytes`: what may come before any of it is taken; kStreamAheadBytes for a stream.
+  MeteredCall(std::shared_ptr<ReceiveMeter> meter, int64_t ahead_bytes);
+  ~MeteredCall();
+  MeteredCall(const MeteredCall&) = delete;
+  MeteredCall& operator=(const MeteredCall&) = delete;
+
+  // A message of so many bytes was taken.
+  void Took(int64_t bytes) { meter_->CallTook(number_, bytes); }
+  // The call has ended with `status`; to be called once at most. Returns what to say instead:
+  //   Internal  the call was ended by us, because of what the server has sent.
+  absl::Status End(absl::Status status);
+
+ private:
+  const std::shared_ptr<ReceiveMeter> meter_;
+  const int64_t ahead_bytes_;
+  const int64_t overruns_;  // At the beginning.
+  const uint64_t number_;
+  bool ended_ = false;
+};
+
+// Looks at meters every 10 ms, on a thread of its own.
+class ReceiveWatch {
+ public:
+  ReceiveWatch();
+  ~ReceiveWatch();
+
+  // From now on, for as long as it is in use elsewhere.
+  void Add(const std::shared_ptr<ReceiveMeter>& meter) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+
+  Mutex mu_;
+  CondVar wakes_;
+  std::vector<std::weak_ptr<ReceiveMeter>> meters_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  WorkerPool thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_

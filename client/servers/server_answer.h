@@ -1,0 +1,53 @@
+// The one place that checks a server's answers before the client relies on them. A server may be
+// broken, hostile or a foreign program: no answer may crash the client, decide an allocation, or
+// reach a terminal as it came. (Chunks are checked one by one: proto/framing/chunk.h and
+// client/lanes/lane_cursor.h. Error messages are made fit to print by
+// proto/framing/status_bridge.h.)
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_SERVERS_SERVER_ANSWER_H_
+#define SYSTOLE_CLIENT_SERVERS_SERVER_ANSWER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/batch/slice_layout.h"
+#include "core/order/order.h"
+#include "google/protobuf/message.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// The largest answer to ResolveFeed that gRPC accepts, in bytes: many times what the 65 tensors of
+// a feed need. Lists of shards and of damaged records may be as large as a chunk's message.
+inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
+
+// Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.
+inline constexpr int64_t kMaxCount = int64_t{1} << 60;
+
+// Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
+// with their types and the spec's batch; its numbers agree, and so many records make so many steps
+// by the spec; its identity fits a resume token.
+//   Internal  it cannot be; names the field, what came and what was wanted.
+absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
+
+// Which record stands where in the feed of `answer`.
+//   Internal  so many records fit no order of `spec`. Never, if `answer` passed CheckFeedAnswer().
+absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
+
+// Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
+// CheckFeedAnswer(). `layout` is the one wanted. `allow_mixed_content` as in FeedClientOptions.
+//   FailedPrecondition  it is not; says what was seen and what was wanted.
+absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
+                           const v1::ResolveFeedResponse& first, const SliceLayout& layout,
+                           bool allow_mixed_content);
+
+// For answers that are shown to people: makes every text in `answer` and in the messages within it
+// fit to print (core/status/foreign_text.h).
+//   Internal  a number that counts something is below 0, above kMaxCount or not finite; names it.
+absl::Status CleanAnswer(google::protobuf::Message& answer);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_SERVER_ANSWER_H_

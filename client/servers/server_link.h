@@ -1,0 +1,108 @@
+// A connection of its own to one server, and the call that asks what a spec yields there.
+//
+// Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback: destroying
+// the last reference to a channel waits for the threads that run callbacks.
+#ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
+#define SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/servers/receive_meter.h"
+#include "client/servers/server_security.h"
+#include "client/servers/slot_reader.h"
+#include "core/concurrency/mutex.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/framing/guarded_message.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// InvalidArgument unless `address` is "HOST:PORT", "unix:PATH" or "xds:///NAME".
+absl::Status CheckServerAddress(absl::string_view address);
+
+// How long the server asked to be left alone, in the trailing metadata "grpc-retry-pushback-ms" of
+// a call that has ended; nullopt if it did not.
+std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
+
+class ServerLink {
+ public:
+  // Connects when first used. `watch` sees to it that the server sends no more than it was asked
+  // for. `share_memory`: read slices from the server's memory if possible. REQUIRES:
+  // CheckServerAddress(address) is OK.
+  ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
+             ReceiveWatch& watch, bool share_memory = false);
+
+  const std::string& address() const { return address_; }
+  // Whether the address shows that the server is reached without a network.
+  bool is_same_host() const;
+  // For a call that begins now: another one than before if the files of TLS, which are read, have
+  // changed. Calls that run keep theirs. Not in a gRPC callback either.
+  std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
+  // For the calls on its channels: each is a MeteredCall.
+  const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
+  // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
+  void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
+
+  // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
+  // server is not on this machine, does not share, or is another user's.
+  std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on everything comes as bytes, because of `why`.
+  void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Why the last OpenSlots() returned null; empty if it did not.
+  std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<const ChannelSecurity> security_;
+  const std::shared_ptr<ReceiveMeter> meter_;
+  mutable Mutex mu_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // Made with credentials_.
+  bool share_memory_ ABSL_GUARDED_BY(mu_);
+  std::string not_shared_ ABSL_GUARDED_BY(mu_);
+};
+
+// One ResolveFeed call to one server. Thread-compatible; Cancel() may be called while it runs.
+class ResolveCall {
+ public:
+  // `done` gets the answer's status on one of gRPC's threads, once, after Start(). The call may be
+  // destroyed from then on, but not in `done` itself.
+  ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+              std::function<void(absl::Status)> done);
+
+  void Start();
+  // Makes `done` run soon, with Cancelled.
+  void Cancel() { context_.TryCancel(); }
+  // REQUIRES: `done` was called with OK.
+  const v1::ResolveFeedResponse& response() const { return response_; }
+  // Whether `done` got an error because the answer was damaged on the way.
+  bool answer_damaged() const { return answer_damaged_; }
+  // REQUIRES: `done` was called.
+  std::optional<absl::Duration> pushback() const { return PushbackOf(context_); }
+
+ private:
+  absl::Status TakeAnswer(const grpc::Status& status);
+
+  ServerLink& link_;
+  const std::function<void(absl::Status)> done_;
+  grpc::ClientContext context_;
+  std::optional<MeteredCall> metered_;  // While it runs.
+  GuardedMessage request_;
+  grpc::ByteBuffer response_bytes_;
+  v1::ResolveFeedResponse response_;
+  bool answer_damaged_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_

@@ -1,0 +1,57 @@
+// Where a feed's servers are, as its trainer said it: addresses, names that are looked up, files
+// that list addresses.
+//
+//   HOST:PORT, unix:PATH    one server
+//   dns:///NAME:PORT        one server at each address of NAME, looked up again and again
+//   file:PATH               one server for each line of the file, read again and again; from # to
+//                           the end of a line is a comment
+//   xds:///NAME             handed to gRPC as one server, which does with it what it can
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_
+#define SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace systole {
+
+// Servers, and with them lanes, sockets and streams. What a name or a file says is bounded by it.
+inline constexpr size_t kMaxServers = 256;
+// The largest file of addresses, in bytes.
+inline constexpr int64_t kMaxServerFileBytes = 64 << 10;
+
+class ServerList {
+ public:
+  // InvalidArgument if `servers` has no entry, more than kMaxServers, or one of none of the forms.
+  // Looks nothing up yet.
+  static absl::StatusOr<ServerList> Create(std::vector<std::string> servers);
+
+  // How often to call Read(): every few seconds if there are names or files, never otherwise.
+  absl::Duration period() const { return period_; }
+
+  // The addresses as of now, each once, 1 to kMaxServers. Looking up a name waits for the name
+  // service.
+  //   Unavailable         a name has no address now; names it.
+  //   InvalidArgument     a file has a line that is no address, or no address; names file and line.
+  //   ResourceExhausted   there are more than kMaxServers, or a file is too large.
+  //   other codes         a file cannot be read.
+  absl::StatusOr<std::vector<std::string>> Read() const;
+
+ private:
+  explicit ServerList(std::vector<std::string> servers) : servers_(std::move(servers)) {}
+
+  std::vector<std::string> servers_;
+  absl::Duration period_ = absl::InfiniteDuration();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_

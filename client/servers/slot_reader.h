@@ -1,0 +1,56 @@
+// The client's side of shared memory: takes the slices of one stream out of a server's slots.
+//
+// The server writes a slice into memory that both have mapped, and sends only which slot it is in.
+// The reader copies the slice into the step's own memory and gives the slot back at once. So
+// nothing that the server does afterwards changes the trainer's step.
+//
+// Single-thread, but the thread may change: gRPC runs one stream's callbacks one at a time.
+#ifndef SYSTOLE_CLIENT_SERVERS_SLOT_READER_H_
+#define SYSTOLE_CLIENT_SERVERS_SLOT_READER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/memory/sealed_memory.h"
+#include "proto/slots/slot_socket.h"
+
+namespace systole {
+
+class SlotReader {
+ public:
+  // Connects to the server that listens on `path` and says hello. Errors of SlotSocket::Connect().
+  static absl::StatusOr<std::unique_ptr<SlotReader>> Connect(const std::string& path);
+
+  // The id for StreamStepsRequest.slot_session, by which the server finds this connection.
+  const std::string& session() const { return session_; }
+
+  // Has `copy` copy the slice in `slot`, `slot_bytes` long, and gives the slot back.
+  //   Unavailable        the server is gone; what was copied may be damaged.
+  //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read.
+  //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
+  //                      offer this slot; names the field. Nothing was copied.
+  // After an error the reader must not be used again.
+  absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
+                       absl::FunctionRef<void(const uint8_t* slice)> copy);
+
+ private:
+  SlotReader(SlotSocket socket, std::string session)
+      : socket_(std::move(socket)), session_(std::move(session)) {}
+  // Maps the slots offered since the last call, `slot_bytes` each. Unmaps the retired ones.
+  absl::Status TakeOffers(int64_t slot_bytes);
+  absl::Status TakeOffer(const SlotSocket::Packet& packet, int64_t slot_bytes);
+
+  const SlotSocket socket_;
+  const std::string session_;
+  std::map<uint64_t, SealedView> slots_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_SLOT_READER_H_

@@ -1,0 +1,22 @@
+// Shows us the sockets that gRPC opens for a channel. gRPC keeps them to itself otherwise, and
+// counts nothing on them.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_SERVERS_SOCKET_OBSERVER_H_
+#define SYSTOLE_CLIENT_SERVERS_SOCKET_OBSERVER_H_
+
+#include <functional>
+
+#include "grpcpp/support/channel_arguments.h"
+
+namespace systole {
+
+// Channels made with `args` call `seen` with each of their sockets, before it is connected: on
+// gRPC's threads, several at a time, until the last of these channels is gone. The socket stays
+// gRPC's, which may close it as soon as `seen` has returned. TCP and "unix:" alike, with TLS and
+// without.
+void ObserveSockets(grpc::ChannelArguments& args, std::function<void(int fd)> seen);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SERVERS_SOCKET_OBSERVER_H_

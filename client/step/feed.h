@@ -1,0 +1,64 @@
+// The steps of a FeedSpec in order, in the trainer's memory, wherever they are made: by servers
+// (FeedClient), or by the trainer's own process (client/local). The bytes and the tokens are the
+// same.
+//
+// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+#ifndef SYSTOLE_CLIENT_STEP_FEED_H_
+#define SYSTOLE_CLIENT_STEP_FEED_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
+#include "core/batch/slice_layout.h"
+#include "core/order/order.h"
+#include "core/order/resume_token.h"
+
+namespace systole {
+
+class Feed {
+ public:
+  Feed() = default;
+  virtual ~Feed() = default;
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
+  // before it are still handed out. Cancelled after Cancel(); each feed says which other errors.
+  virtual absl::StatusOr<std::optional<Step>> Next() = 0;
+  // Waits until Next() would not wait, for at most `timeout`. False if it still would.
+  virtual bool WaitForNext(absl::Duration timeout) = 0;
+  // Makes Next() return Cancelled, now and from now on.
+  virtual void Cancel() = 0;
+
+  // A checkpoint: every step that Next() has returned counts as consumed.
+  ResumeToken Token() const { return TokenAt(next_step()); }
+  // The same for a trainer that holds back steps: `next_step` is the first it has not consumed.
+  virtual ResumeToken TokenAt(int64_t next_step) const = 0;
+  // The number of the step that Next() returns next.
+  virtual int64_t next_step() const = 0;
+  // The step after the last one wanted. Meaningless unless has_end().
+  virtual int64_t end_step() const = 0;
+  virtual bool has_end() const = 0;
+  virtual int64_t steps_per_epoch() const = 0;
+  // Records of the dataset, or of all members.
+  virtual int64_t num_records() const = 0;
+  // Which record stands where. Valid as long as the feed.
+  virtual const Order& order() const = 0;
+
+  // What every step has in common. Valid as long as the feed.
+  virtual const StepShape& shape() const = 0;
+  // The layout of one core's slice.
+  const SliceLayout& layout() const { return shape().layout; }
+  int core_begin() const { return shape().core_begin; }
+  int core_end() const { return shape().core_end; }
+
+  virtual FeedClientStats stats() const = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_STEP_FEED_H_

@@ -1,0 +1,67 @@
+#include "client/step/feed_range.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace systole {
+
+absl::Status CheckWantedSteps(const WantedSteps& wanted) {
+  if (wanted.first_step < 0 || wanted.first_step > kMaxStep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_step is ", wanted.first_step, ", want 0 to ", kMaxStep));
+  }
+  if (wanted.steps < 0 || wanted.epochs < 0 || (wanted.steps > 0 && wanted.epochs > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("steps is ", wanted.steps, ", epochs ",
+                                                   wanted.epochs,
+                                                   ", want 0 (all) or more, and one of them 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores) {
+  if (core_begin == 0 && core_end == 0) return absl::OkStatus();
+  if (core_begin < 0 || core_begin >= core_end || core_end > num_cores) {
+    return absl::InvalidArgumentError(absl::StrCat("cores ", core_begin, ":", core_end,
+                                                   ", want a half-open range inside 0:", num_cores,
+                                                   ", the cores of the spec"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
+                                         int64_t steps_per_epoch) {
+  const int64_t total = total_steps == 0 ? kNoEnd : std::min(total_steps, kNoEnd);
+  if (wanted.first_step > total) {
+    return absl::InvalidArgumentError(absl::StrCat("the first step wanted is ", wanted.first_step,
+                                                   ", but the feed has ", total, " steps"));
+  }
+  const int64_t left = total - wanted.first_step;
+  if (wanted.steps > 0) return wanted.first_step + std::min(wanted.steps, left);
+  if (wanted.epochs == 0 || wanted.epochs > left / steps_per_epoch) {
+    return total;
+  }
+  return wanted.first_step + wanted.epochs * steps_per_epoch;
+}
+
+absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
+                        bool allow_mixed_content) {
+  const char* differs = nullptr;
+  if (token.dataset_fingerprint != own.dataset_fingerprint) {
+    differs = "the dataset's fingerprint differs: its records are not what they were";
+  } else if (token.order_fingerprint != own.order_fingerprint) {
+    differs =
+        "the order's fingerprint differs: dataset, seed, shuffle, global_batch or tail of the "
+        "spec are not what they were";
+  } else if (!allow_mixed_content && token.content_version != own.content_version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the token cannot be resumed: it was taken at content version '",
+                     token.content_version, "', here it is '", own.content_version,
+                     "'. Use the release of then, or give --allow-mixed-content: steps may then "
+                     "differ in a few bits"));
+  }
+  if (differs == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
+}
+
+}  // namespace systole

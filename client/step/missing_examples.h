@@ -1,0 +1,34 @@
+// Finds the places of a step that hold no example: `valid` is 0 there. If the epoch's order has a
+// record for the place, that record is damaged and the feed masks it (on_corrupt: MASK). If it has
+// none, the place is padding behind the epoch's last record (tail: PAD).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_STEP_MISSING_EXAMPLES_H_
+#define SYSTOLE_CLIENT_STEP_MISSING_EXAMPLES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
+#include "core/order/order.h"
+
+namespace systole {
+
+struct MissingExamples {
+  int64_t padded = 0;
+  // The record_id of each masked place, by core and place.
+  std::vector<int64_t> masked_records;
+
+  bool empty() const { return masked_records.empty() && padded == 0; }
+};
+
+// Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
+MissingExamples FindMissing(const Step& step, const Order& order);
+
+// Adds `missing` to the counts and the list in `stats`.
+void AddMissing(const MissingExamples& missing, FeedClientStats& stats);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_STEP_MISSING_EXAMPLES_H_

@@ -1,0 +1,102 @@
+// One step of a feed in the trainer's memory, in one block. See StepPlacement for what stands
+// where.
+//
+// Thread-compatible. Owns its memory and gives it back to the client when destroyed; may outlive
+// the client.
+#ifndef SYSTOLE_CLIENT_STEP_STEP_H_
+#define SYSTOLE_CLIENT_STEP_STEP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/batch/slice_layout.h"
+#include "core/tensor/tensor.h"
+
+namespace systole {
+
+// Where the tensors land, for callers that want them in pinned or shared memory. Set both functions
+// or neither; with neither, it is plain memory on 64-byte boundaries. The client's and gRPC's
+// threads call them, several at a time. They must not throw.
+struct StepMemory {
+  // `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory. Called
+  // seldom, because buffers are reused.
+  std::function<uint8_t*(int64_t bytes)> allocate;
+  // Takes back what `allocate` gave. The last call comes when both the client and the last Step
+  // are gone.
+  std::function<void(uint8_t* memory, int64_t bytes)> free;
+};
+
+// How the tensors of a step's cores stand in its memory.
+enum class StepPlacement {
+  // A slice for each core (core/batch/slice_layout.h):
+  //   [core a: tensor 0][pad][tensor 1][pad] .. [core a+1: tensor 0] ..
+  kCoreMajor,
+  // A block for each tensor, which holds the cores' parts without a gap:
+  //   [tensor 0: core a][core a+1] .. [pad][tensor 1: core a] ..
+  // Each block begins on a 64-byte boundary. With the examples in the first dimension, a block is
+  // the tensor of all cores. A core's part may begin anywhere.
+  kTensorMajor,
+};
+
+// What every step of a client has in common.
+struct StepShape {
+  SliceLayout layout;
+  int core_begin = 0;  // Cores core_begin .. core_end - 1, absolute numbers.
+  int core_end = 0;
+  StepPlacement placement = StepPlacement::kCoreMajor;
+
+  int num_cores() const { return core_end - core_begin; }
+  int64_t bytes() const;
+  // Where tensor `index` of `core` begins, in bytes from the start of the step's memory.
+  int64_t OffsetOf(int core, int index) const;
+};
+
+// Copies `slice`, laid out as shape.layout says, to where the tensors of `core` stand in `step`.
+void PutSlice(const StepShape& shape, int core, const uint8_t* slice, uint8_t* step);
+
+// A block of memory on a 64-byte boundary that goes back to where it came from when the last
+// reference is gone.
+using StepBuffer = std::shared_ptr<uint8_t>;
+
+class Step {
+ public:
+  // REQUIRES: `buffer` holds shape->bytes() bytes on a 64-byte boundary.
+  Step(int64_t number, std::shared_ptr<const StepShape> shape, StepBuffer buffer);
+  Step(Step&&) = default;
+  Step& operator=(Step&&) = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  // Counts global batches from 0 over all epochs.
+  int64_t number() const { return number_; }
+  int core_begin() const { return shape_->core_begin; }
+  int core_end() const { return shape_->core_end; }
+  const SliceLayout& layout() const { return shape_->layout; }
+
+  // The slice of `core` (its absolute number): layout().slice_bytes() bytes. The padding between
+  // tensors holds whatever was there. REQUIRES: kCoreMajor, core_begin() <= core < core_end().
+  const uint8_t* slice(int core) const;
+  // Tensor `index` of layout().tensors(). Valid as long as this Step, as is every view below.
+  TensorView Tensor(int core, int index) const;
+  // The tensor called `name`. REQUIRES: there is one.
+  TensorView Tensor(int core, absl::string_view name) const;
+
+  // Keep copies of both to use views of this step after the Step is gone: they share its memory.
+  std::shared_ptr<const StepShape> shape() const { return shape_; }
+  std::shared_ptr<const uint8_t> memory() const { return buffer_; }
+
+ private:
+  int64_t number_;
+  std::shared_ptr<const StepShape> shape_;
+  StepBuffer buffer_;
+};
+
+// SliceDigest (core/batch/slice_layout.h) of one core's slice, whatever the placement.
+std::string StepDigest(const Step& step, int core);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_STEP_STEP_H_

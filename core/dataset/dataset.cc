@@ -1,0 +1,239 @@
+#include "core/dataset/dataset.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/checksum/xxh3.h"
+#include "core/dataset/manifest.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/list_shards.h"
+
+namespace systole {
+namespace {
+
+// Clients hear these errors too, and must not learn the server's folders.
+absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
+  return absl::Status(status.code(),
+                      absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}));
+}
+
+// `seen` is what the dataset has of `what`.
+absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64_t seen,
+                           int64_t wanted) {
+  if (wanted < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset '", name, "': expect_", what, " is ", wanted, ", want 0 or more"));
+  }
+  if (wanted == 0 || wanted == seen) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "dataset '", name, "': its shards have ", seen, " ", what, ", expect_", what, " says ",
+      wanted,
+      "; look whether shards are missing or cut (`systole verify`), or state the new number"));
+}
+
+}  // namespace
+
+void DamageLog::Add(Entry entry) {
+  if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);
+  {
+    MutexLock lock(mu_);
+    ++masked_examples_;
+    if (entries_.size() >= kMaxEntries || !records_.insert(entry.record).second) return;
+    entries_.push_back(entry);
+  }
+  if (observer_ != nullptr) observer_(entry);
+}
+
+int64_t DamageLog::masked_examples() const {
+  MutexLock lock(mu_);
+  return masked_examples_;
+}
+
+std::vector<DamageLog::Entry> DamageLog::entries() const {
+  MutexLock lock(mu_);
+  return entries_;
+}
+
+Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map)
+    : name_(std::move(name)), shards_(std::move(shards)), map_(std::move(map)) {}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
+                                                       absl::Span<const std::string> patterns,
+                                                       const ShardOptions& options,
+                                                       const ExpectedContent& expected,
+                                                       const std::function<bool()>& interrupted) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
+  std::vector<Shard> shards;
+  shards.reserve(paths.size());
+  ShardOptions sharing = options;
+  if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
+  for (const std::string& path : paths) {
+    if (interrupted != nullptr && interrupted()) {
+      return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
+    }
+    absl::StatusOr<Shard> shard = Shard::Open(path, sharing);
+    if (!shard.ok()) return WithoutFolder(shard.status(), path);
+    shards.push_back(*std::move(shard));
+  }
+  std::vector<ShardCount> opened;
+  ExpectedContent seen;
+  for (const Shard& shard : shards) {
+    // Before all else: to a manifest a file of another kind is a shard that is cut.
+    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
+    opened.push_back({std::string(shard.path()), shard.num_records(), shard.file_bytes()});
+    seen.records += shard.num_records();
+    seen.bytes += static_cast<int64_t>(shard.file_bytes());
+  }
+  const absl::StatusOr<std::vector<ShardDifference>> differences =
+      CompareWithManifests(patterns, opened);
+  absl::Status whole = differences.status();
+  if (whole.ok()) whole = CheckNoDifferences(*differences);
+  if (!whole.ok()) {
+    return absl::Status(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));
+  return Create(std::move(name), std::move(shards));
+}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
+    std::string name, std::vector<std::shared_ptr<const Shard>> shards) {
+  std::vector<int64_t> counts;
+  counts.reserve(shards.size());
+  uint64_t bytes = 0;
+  Xxh3Hasher hasher;
+  int64_t num_damaged = 0;
+  for (const std::shared_ptr<const Shard>& shard : shards) {
+    num_damaged += shard->index().num_damaged();
+    counts.push_back(shard->num_records());
+    bytes += shard->size_bytes();
+    hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
+    hasher.UpdateU64(shard->content_hash());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(ShardMap map, ShardMap::Create(counts));
+  if (map.num_records() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("dataset '", name, "': its ", shards.size(),
+                                                   " shards hold no record; want at least one"));
+  }
+  auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
+  dataset->records_per_shard_ = std::move(counts);
+  // Each record has a byte at least.
+  dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
+  dataset->fingerprint_ = hasher.Digest64();
+  dataset->num_damaged_records_ = num_damaged;
+  return std::shared_ptr<Dataset>(std::move(dataset));
+}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
+                                                         std::vector<Shard> shards) {
+  std::vector<std::shared_ptr<const Shard>> shared;
+  shared.reserve(shards.size());
+  for (Shard& shard : shards) {
+    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
+    shared.push_back(std::make_shared<const Shard>(std::move(shard)));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
+                           Of(std::move(name), std::move(shared)));
+  dataset->SetPayloadBytes();
+  dataset->sample_ = DatasetSample::Take(dataset->num_records(),
+                                         [&dataset](int64_t record, AlignedBuffer& scratch) {
+                                           return dataset->ReadRecord(record, scratch);
+                                         });
+  return dataset;
+}
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Join(
+    std::vector<std::shared_ptr<const Dataset>> members) {
+  std::string name;
+  std::vector<std::shared_ptr<const Shard>> shards;
+  for (const std::shared_ptr<const Dataset>& member : members) {
+    absl::StrAppend(&name, name.empty() ? "" : " + ", member->name());
+    shards.insert(shards.end(), member->shards_.begin(), member->shards_.end());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
+                           Of(std::move(name), std::move(shards)));
+  dataset->min_payload_bytes_ = members[0]->min_payload_bytes();
+  for (const std::shared_ptr<const Dataset>& member : members) {
+    dataset->min_payload_bytes_ =
+        std::min(dataset->min_payload_bytes_, member->min_payload_bytes());
+    dataset->max_payload_bytes_ =
+        std::max(dataset->max_payload_bytes_, member->max_payload_bytes());
+  }
+  dataset->sample_ = members[0]->sample_;
+  dataset->members_ = std::move(members);
+  return dataset;
+}
+
+std::pair<const Dataset*, int64_t> Dataset::MemberOf(int64_t record) const {
+  for (const std::shared_ptr<const Dataset>& member : members_) {
+    if (record < member->num_records()) return {member.get(), record};
+    record -= member->num_records();
+  }
+  return {this, record};
+}
+
+void Dataset::NoteDamage(DamageLog::Entry entry) const {
+  damage_.Add(entry);
+  const auto [member, record] = MemberOf(entry.record);
+  if (member == this) return;
+  entry.record = record;
+  member->damage_.Add(std::move(entry));
+}
+
+void Dataset::SetPayloadBytes() {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t most = 0;
+  for (const std::shared_ptr<const Shard>& shard : shards_) {
+    for (int64_t record = 0; record < shard->num_records(); ++record) {
+      const uint64_t size = shard->index().span(record).size;
+      least = std::min(least, size);
+      most = std::max(most, size);
+    }
+  }
+  // A damaged stretch may be shorter than a record can be.
+  const auto payload = [](uint64_t size) {
+    return static_cast<int64_t>(size - std::min(size, kRecordFramingBytes));
+  };
+  min_payload_bytes_ = payload(least);
+  max_payload_bytes_ = payload(most);
+}
+
+absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
+                                                      AlignedBuffer& scratch) const {
+  const ShardPlace place = map_.Find(record);
+  return shards_[static_cast<size_t>(place.shard)]->ReadRecord(place.index, scratch);
+}
+
+std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
+  std::vector<DamageLog::Entry> entries;
+  int64_t first_record = 0;  // Of the shard, in the dataset.
+  for (const std::shared_ptr<const Shard>& shard : shards_) {
+    for (const DamagedRecord& damaged : shard->index().damaged()) {
+      if (entries.size() >= at_most) return entries;
+      entries.push_back({.shard = std::string(shard->base_name()),
+                         .record = first_record + damaged.record,
+                         .offset = static_cast<int64_t>(damaged.span.offset),
+                         .cause = damaged.cause});
+    }
+    first_record += shard->num_records();
+  }
+  return entries;
+}
+
+std::string Dataset::Where(int64_t record) const {
+  const ShardPlace place = map_.Find(record);
+  const Shard& shard = *shards_[static_cast<size_t>(place.shard)];
+  const Dataset* const member = MemberOf(record).first;
+  return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "),
+                      "shard '", ForeignName(shard.base_name()), "', offset ",
+                      shard.index().span(place.index).offset, ", record ", place.index,
+                      " (record_id ", record, ")");
+}
+
+}  // namespace systole

@@ -1,0 +1,161 @@
+// A named set of open TFRecord shards. It reads any record by its number.
+//
+// Thread-safe: immutable apart from the log of damage, which locks.
+#ifndef SYSTOLE_CORE_DATASET_DATASET_H_
+#define SYSTOLE_CORE_DATASET_DATASET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/concurrency/mutex.h"
+#include "core/dataset/dataset_sample.h"
+#include "core/example/example_parser.h"
+#include "core/order/shard_map.h"
+#include "core/record/shard.h"
+
+namespace systole {
+
+// The damaged records that feeds met: which records they are, and how many places were masked.
+// Thread-safe.
+class DamageLog {
+ public:
+  struct Entry {
+    std::string shard;  // Base name.
+    int64_t record = 0;
+    int64_t offset = 0;
+    std::string cause;
+  };
+  // Entries kept; a data set that is damaged all over must not fill the memory.
+  static constexpr size_t kMaxEntries = 100;
+  // Most bytes of a cause; the rest is cut off.
+  static constexpr size_t kMaxCauseBytes = 512;
+
+  // Called once for each entry that is kept, on the thread that met the damage, without a lock.
+  using Observer = std::function<void(const Entry&)>;
+
+  // Counts one masked place; keeps the entry if its record is new and there is room.
+  void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on `observer` is called for new entries. Do not call Observe() while feeds run.
+  void Observe(Observer observer) { observer_ = std::move(observer); }
+  int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
+  // In the order they were met.
+  std::vector<Entry> entries() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Observer observer_;
+  mutable Mutex mu_;
+  int64_t masked_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // Of entries_.
+};
+
+// What a dataset is to hold, so that one that lost something is told from one that is whole.
+struct ExpectedContent {
+  // Of all shards together. 0: any number.
+  int64_t records = 0;
+  // Sizes of the shards' files, added up. 0: any number.
+  int64_t bytes = 0;
+};
+
+class Dataset {
+ public:
+  // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
+  // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
+  // name files by base name, and patterns as given.
+  //   InvalidArgument  the shards hold no record at all, a file is no shard (compressed, an image),
+  //                    a manifest is none, or a number in `expected` is negative.
+  //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
+  //                    numbers of records or bytes than a manifest says.
+  //   NotFound         a pattern matches nothing, or not a shard of a manifest that is missing.
+  //   FailedPrecondition  the shards have not what is expected: says both numbers.
+  //   Cancelled        `interrupted`, which is asked before each shard, said so.
+  // Also the errors of reading a shard.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Open(
+      std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
+      const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
+  // The same over shards that are open already.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
+                                                         std::vector<Shard> shards);
+  // The records of `members`, one after the other, under a name made of theirs. Shares their
+  // shards. features() and sample() are the first member's: ask each member for its own. REQUIRES:
+  // at least one member, none of them joined.
+  //   InvalidArgument  more than 2^62 records.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Join(
+      std::vector<std::shared_ptr<const Dataset>> members);
+
+  const std::string& name() const { return name_; }
+  // What Join() was called with; empty otherwise.
+  absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
+  absl::Span<const std::shared_ptr<const Shard>> shards() const { return shards_; }
+  int64_t num_records() const { return map_.num_records(); }
+  const ShardMap& map() const { return map_; }
+  // Of each shard, in order.
+  absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
+  // Framing included.
+  int64_t mean_record_bytes() const { return mean_record_bytes_; }
+  // Hash of each shard's record sizes and stored payload CRCs, in order.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  // Reads record `record` (see Shard::ReadRecord); errors name shard, offset and record number in
+  // the shard. REQUIRES: 0 <= record < num_records().
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
+
+  // The member that `record` is of, and its number there: this dataset itself if there are none.
+  std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
+
+  // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
+  std::string Where(int64_t record) const;
+
+  // Damaged records that indexing found. The number counts all of them. The list has the first
+  // `at_most` of those that the shards list (each lists at most kMaxDamagedListed).
+  int64_t num_damaged_records() const { return num_damaged_records_; }
+  std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
+
+  // The features of the first readable record; empty if no record is a tf.train.Example.
+  const std::vector<FeatureDescription>& features() const { return sample_.features(); }
+  const DatasetSample& sample() const { return sample_; }
+
+  // Payload of the smallest and of the largest record, in bytes, as the framing says.
+  int64_t min_payload_bytes() const { return min_payload_bytes_; }
+  int64_t max_payload_bytes() const { return max_payload_bytes_; }
+
+  // What feeds met of this dataset's records, and noted by NoteDamage().
+  DamageLog& damage() const { return damage_; }
+  // Notes that feeds mask `entry.record`, here and in the member that it is of, under its number
+  // there.
+  void NoteDamage(DamageLog::Entry entry) const;
+
+ private:
+  Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map);
+  // The same without a sample and what is read of every record.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Of(
+      std::string name, std::vector<std::shared_ptr<const Shard>> shards);
+  void SetPayloadBytes();
+
+  const std::string name_;
+  const std::vector<std::shared_ptr<const Shard>> shards_;
+  const ShardMap map_;
+  std::vector<int64_t> records_per_shard_;               // Set by Of().
+  int64_t mean_record_bytes_ = 1;                        // Set by Of().
+  uint64_t fingerprint_ = 0;                             // Set by Of().
+  int64_t num_damaged_records_ = 0;                      // Set by Of().
+  int64_t min_payload_bytes_ = 0;                        // Set by Create() and Join().
+  int64_t max_payload_bytes_ = 0;                        // Set by Create() and Join().
+  DatasetSample sample_;                                 // Set by Create() and Join().
+  std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
+  mutable DamageLog damage_;                             // A log of what const methods met.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_DATASET_H_

@@ -1,0 +1,94 @@
+#include "core/dataset/dataset_sample.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace systole {
+namespace {
+
+// Records looked at to find one that can be described. More would make a server that is handed a
+// damaged or foreign dataset slow to start.
+constexpr int64_t kMaxProbedRecords = 16;
+// Records from all over the dataset: a random read each. No more once so many bytes are read.
+constexpr int64_t kSpreadRecords = 8;
+constexpr size_t kMaxSpreadBytes = 32 << 20;
+// Features whose sizes are kept; a record may have any number.
+constexpr size_t kMaxFeatures = 1000;
+
+// Of a bytes feature without exactly one value.
+constexpr int64_t kNoSize = -1;
+
+}  // namespace
+
+DatasetSample DatasetSample::Take(int64_t num_records, ReadRecord read) {
+  DatasetSample sample;
+  AlignedBuffer scratch;
+  for (int64_t record = 0; record < std::min(num_records, kMaxProbedRecords); ++record) {
+    const absl::StatusOr<absl::string_view> payload = read(record, scratch);
+    if (!payload.ok()) continue;
+    sample.LookAtImage("", *payload);
+    absl::StatusOr<std::vector<FeatureDescription>> features = DescribeFeatures(*payload);
+    if (!features.ok() || features->empty()) continue;
+    sample.features_ = *std::move(features);
+    sample.LookAt(*payload);
+    break;
+  }
+  if (sample.features_.empty()) return sample;
+  size_t bytes = 0;
+  const int64_t looks = std::min(num_records, kSpreadRecords);
+  for (int64_t i = 0; i < looks && bytes < kMaxSpreadBytes; ++i) {
+    const absl::StatusOr<absl::string_view> payload = read(i * (num_records / looks), scratch);
+    if (!payload.ok()) continue;
+    sample.LookAt(*payload);
+    bytes += payload->size();
+  }
+  return sample;
+}
+
+void DatasetSample::LookAt(absl::string_view record) {
+  const absl::StatusOr<ExampleView> example = ExampleView::Parse(record);
+  if (!example.ok()) return;
+  for (const FeatureView& feature : example->FirstFeatures()) {
+    if (feature.kind() == FeatureKind::kMissing) continue;
+    if (sizes_.size() >= kMaxFeatures && !sizes_.contains(feature.name())) continue;
+    int64_t size = feature.count();
+    if (feature.kind() == FeatureKind::kBytes) {
+      const absl::StatusOr<absl::string_view> value = feature.BytesAt(0);
+      size = feature.count() == 1 && value.ok() ? static_cast<int64_t>(value->size()) : kNoSize;
+      if (size > 0) LookAtImage(feature.name(), *value);
+    }
+    sizes_[std::string(feature.name())].insert(size);
+  }
+}
+
+void DatasetSample::LookAtImage(absl::string_view name, absl::string_view file) {
+  const std::optional<ImageSize> size = SizeOfImage(file);
+  if (!size.has_value()) return;
+  ImageSize& largest = images_[std::string(name)];
+  if (size->pixels() > largest.pixels()) largest = *size;
+}
+
+std::optional<ImageSize> DatasetSample::LargestImage(absl::string_view name) const {
+  const auto found = images_.find(name);
+  return found == images_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string DatasetSample::OtherSizes(absl::string_view name, int64_t size) const {
+  const auto found = sizes_.find(name);
+  if (found == sizes_.end() || found->second.contains(size)) return "";
+  const auto feature =
+      std::find_if(features_.begin(), features_.end(),
+                   [name](const FeatureDescription& each) { return each.name == name; });
+  const bool bytes = feature != features_.end() && feature->kind == FeatureKind::kBytes;
+  std::set<int64_t> sizes = found->second;
+  const bool odd = sizes.erase(kNoSize) > 0;
+  if (sizes.empty()) return "several values or none";
+  return absl::StrCat(absl::StrJoin(sizes, " or "), bytes ? " bytes" : " values",
+                      odd ? ", or several values" : "");
+}
+
+}  // namespace systole

@@ -1,0 +1,60 @@
+// What a few records of a dataset look like: enough to describe its features, and to refuse a spec
+// that asks for shapes that these records do not have.
+//
+// Thread-compatible: an immutable value.
+#ifndef SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
+#define SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/example/example_parser.h"
+#include "core/image/image_size.h"
+#include "core/memory/aligned_buffer.h"
+
+namespace systole {
+
+class DatasetSample {
+ public:
+  // A sample of no records.
+  DatasetSample() = default;
+
+  using ReadRecord =
+      absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t record, AlignedBuffer& scratch)>;
+
+  // Looks at some of the `num_records` records: the first ones until one can be described, and a
+  // few from all over the dataset. Records that cannot be read are skipped.
+  static DatasetSample Take(int64_t num_records, ReadRecord read);
+
+  // Features of the first record that can be described; empty if none is a tf.train.Example.
+  const std::vector<FeatureDescription>& features() const { return features_; }
+
+  // Empty if some record of the sample has `size` values of the int64 or float feature `name`, or
+  // one value of `size` bytes of the bytes feature `name`; or if nothing is known of the feature.
+  // Otherwise the sizes that were seen, in words: "1 or 3 values".
+  std::string OtherSizes(absl::string_view name, int64_t size) const;
+
+  // The largest image of the sample that the bytes feature `name` holds, or that is a whole record:
+  // `name` is empty. Nullopt if there is none.
+  std::optional<ImageSize> LargestImage(absl::string_view name) const;
+
+ private:
+  void LookAt(absl::string_view record);
+  void LookAtImage(absl::string_view name, absl::string_view file);
+
+  std::vector<FeatureDescription> features_;
+  // The sizes of each feature. kNoSize: a bytes feature without exactly one value.
+  std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
+  std::map<std::string, ImageSize, std::less<>> images_;  // As LargestImage() has them.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_

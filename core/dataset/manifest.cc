@@ -1,0 +1,239 @@
+#include "core/dataset/manifest.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/file_source.h"
+#include "core/storage/list_shards.h"
+#include "core/storage/small_file.h"
+#include "core/text/message_text.h"
+#include "google/protobuf/text_format.h"
+#include "systole/v1/manifest.pb.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
+// What TFDS writes where a split says nothing else.
+constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
+
+// The most shards that a file may list, some 100 MB of them.
+constexpr size_t kMaxListed = 1'000'000;
+// The most bytes of a dataset_info.json. Most of TFDS have less than 100 KB, and some 20 for each
+// shard; protobuf's parser of JSON takes 75 times the text for lists in lists.
+constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;
+// The most bytes of a file's name on Linux.
+constexpr size_t kMaxNameBytes = 255;
+
+absl::Status Wrong(absl::string_view source, absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(source, ": ", field, " ", what));
+}
+
+absl::Status CheckListed(const ListedShard& shard, absl::string_view source,
+                         absl::string_view field) {
+  if (shard.name.empty() || shard.name.size() > kMaxNameBytes ||
+      absl::StrContains(shard.name, '/')) {
+    return Wrong(source, field,
+                 absl::StrCat("names the shard \"", ForeignName(shard.name),
+                              "\", want the name of a file in this folder"));
+  }
+  if (shard.records >= 0) return absl::OkStatus();
+  return Wrong(source, field, absl::StrCat("says ", shard.records, " records, want 0 or more"));
+}
+
+absl::Status CheckNumberListed(size_t number, absl::string_view source) {
+  if (number <= kMaxListed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(source, " lists more than ", kMaxListed, " shards"));
+}
+
+absl::StatusOr<std::vector<ListedShard>> ParseShardManifest(absl::string_view text,
+                                                            absl::string_view source) {
+  v1::ShardManifest manifest;
+  SYSTOLE_RETURN_IF_ERROR(ParseTextproto(text, source, manifest));
+  SYSTOLE_RETURN_IF_ERROR(CheckNumberListed(static_cast<size_t>(manifest.shards_size()), source));
+  std::vector<ListedShard> listed;
+  for (const v1::ManifestShard& shard : manifest.shards()) {
+    const std::string field = absl::StrCat("shards[", listed.size(), "]");
+    listed.push_back({shard.name(), shard.records(), shard.bytes()});
+    SYSTOLE_RETURN_IF_ERROR(CheckListed(listed.back(), source, field));
+    if (shard.bytes() < 0) {
+      return Wrong(source, field, absl::StrCat("says ", shard.bytes(), " bytes, want 0 or more"));
+    }
+  }
+  return listed;
+}
+
+// Five digits at least, as TFDS writes them.
+std::string TfdsNumber(int number, int of) {
+  const int digits = std::max<int>(5, static_cast<int>(absl::StrCat(of).size()));
+  return absl::StrFormat("%0*d", digits, number);
+}
+
+absl::StatusOr<std::vector<ListedShard>> ParseTfdsInfo(absl::string_view text,
+                                                       absl::string_view source) {
+  v1::TfdsDatasetInfo info;
+  SYSTOLE_RETURN_IF_ERROR(ParseForeignJson(text, source, info));
+  const std::string format = info.file_format().empty() ? "tfrecord" : info.file_format();
+  std::vector<ListedShard> listed;
+  for (int s = 0; s < info.splits_size(); ++s) {
+    const v1::TfdsSplit& split = info.splits(s);
+    const std::string name_template =
+        split.filepath_template().empty() ? std::string(kTfdsTemplate) : split.filepath_template();
+    // What stands for a shard's number fits into the name as well as the number does.
+    for (const std::string* part : {&name_template, &info.name(), &split.name(), &format}) {
+      if (part->size() > kMaxNameBytes) {
+        return Wrong(source, absl::StrCat("splits[", s, "]"),
+                     absl::StrCat("makes names of more than ", kMaxNameBytes, " bytes"));
+      }
+    }
+    const int count = split.shard_lengths_size();
+    SYSTOLE_RETURN_IF_ERROR(CheckNumberListed(listed.size() + count, source));
+    for (int i = 0; i < count; ++i) {
+      const std::string index = TfdsNumber(i, count);
+      const std::string number = TfdsNumber(count, count);
+      std::string name = absl::StrReplaceAll(
+          name_template, {{"{DATASET}", info.name()},
+                          {"{SPLIT}", split.name()},
+                          {"{FILEFORMAT}", format},
+                          {"{SHARD_INDEX}", index},
+                          {"{NUM_SHARDS}", number},
+                          {"{SHARD_X_OF_Y}", absl::StrCat(index, "-of-", number)}});
+      listed.push_back({std::move(name), split.shard_lengths(i)});
+      SYSTOLE_RETURN_IF_ERROR(CheckListed(listed.back(), source,
+                                          absl::StrCat("splits[", s, "].shardLengths[", i, "]")));
+    }
+  }
+  return listed;
+}
+
+bool IsManifest(absl::string_view name) {
+  return absl::EndsWith(name, kManifestSuffix) || name == kTfdsInfoName;
+}
+
+// What stands before the base name: "" or with its '/'.
+std::string FolderPart(const std::string& path) {
+  return path.substr(0, path.size() - BaseName(path).size());
+}
+
+absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_part) {
+  absl::StatusOr<std::vector<std::string>> paths =
+      ListFolder(folder_part.empty() ? "." : folder_part);
+  // Shards named one by one can be opened in a folder that may not be listed.
+  if (absl::IsPermissionDenied(paths.status())) return std::vector<std::string>();
+  if (!paths.ok()) {
+    return absl::Status(paths.status().code(),
+                        "cannot list the folder of the shards, to look for manifests there");
+  }
+  std::erase_if(*paths, [](const std::string& path) { return !IsManifest(BaseName(path)); });
+  std::sort(paths->begin(), paths->end());
+  return paths;
+}
+
+// `status` of the manifest `path`, as clients may hear it: without the server's folders.
+absl::Status WithHelp(const absl::Status& status, const std::string& path) {
+  return absl::Status(
+      status.code(),
+      absl::StrCat(
+          absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
+          "; a manifest beside shards is read whenever they are opened: mend or remove it"));
+}
+
+std::string SaysText(const ListedShard& listed) {
+  return absl::StrCat(listed.records, " records",
+                      listed.bytes < 0 ? "" : absl::StrCat(" in ", listed.bytes, " bytes"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
+                                                       absl::string_view source) {
+  return source == kTfdsInfoName ? ParseTfdsInfo(text, source) : ParseShardManifest(text, source);
+}
+
+absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
+    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened) {
+  std::map<std::string, const ShardCount*> by_path;
+  std::set<std::string> folders;
+  for (const ShardCount& shard : opened) {
+    by_path.emplace(shard.path, &shard);
+    folders.insert(FolderPart(shard.path));
+  }
+  std::vector<ShardDifference> differences;
+  for (const std::string& folder : folders) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> manifests, ManifestsIn(folder));
+    for (const std::string& manifest : manifests) {
+      const std::string source(BaseName(manifest));
+      const absl::StatusOr<SmallFile> file = ReadSmallFile(
+          manifest, source == kTfdsInfoName ? kMaxTfdsInfoBytes : uint64_t{kMaxTextBytes});
+      if (!file.ok()) return WithHelp(file.status(), manifest);
+      const absl::StatusOr<std::vector<ListedShard>> listed =
+          ParseManifest(file->bytes, ForeignName(source));
+      if (!listed.ok()) return WithHelp(listed.status(), manifest);
+      for (const ListedShard& shard : *listed) {
+        if (differences.size() >= kMaxShardDifferences) return differences;
+        const std::string path = folder + shard.name;
+        const std::string says = absl::StrCat("\"", ForeignName(source), "\" says ");
+        if (const auto found = by_path.find(path); found != by_path.end()) {
+          const ShardCount& is = *found->second;
+          const bool same_bytes = shard.bytes < 0 || static_cast<uint64_t>(shard.bytes) == is.bytes;
+          if (is.records == shard.records && same_bytes) continue;
+          differences.push_back(
+              {.shard = shard.name,
+               .manifest = source,
+               .text = absl::StrCat("shard \"", ForeignName(shard.name), "\" has ", is.records,
+                                    " records in ", is.bytes, " bytes, ", says, SaysText(shard))});
+        } else if (shard.records > 0 && absl::IsNotFound(StatFile(path).status()) &&
+                   std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+                     return PatternTakes(pattern, path);
+                   })) {
+          differences.push_back({.shard = shard.name,
+                                 .manifest = source,
+                                 .missing = true,
+                                 .text = absl::StrCat("shard \"", ForeignName(shard.name),
+                                                      "\" is missing, ", says, SaysText(shard))});
+        }
+      }
+    }
+  }
+  return differences;
+}
+
+absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences) {
+  if (differences.empty()) return absl::OkStatus();
+  const ShardDifference& first = differences.front();
+  const size_t others = differences.size() - 1;
+  return absl::Status(
+      first.missing ? absl::StatusCode::kNotFound : absl::StatusCode::kDataLoss,
+      absl::StrCat(first.text,
+                   others == 0   ? ""
+                   : others == 1 ? ", and 1 more shard differs"
+                                 : absl::StrCat(", and ", others, " more shards differ"),
+                   "; copy what is lost again, or pack it anew; if the shards are meant to be so, "
+                   "mend or remove \"",
+                   ForeignName(first.manifest), "\""));
+}
+
+std::string ManifestText(absl::Span<const ShardCount> shards) {
+  v1::ShardManifest manifest;
+  for (const ShardCount& shard : shards) {
+    v1::ManifestShard& entry = *manifest.add_shards();
+    entry.set_name(std::string(BaseName(shard.path)));
+    entry.set_records(shard.records);
+    entry.set_bytes(static_cast<int64_t>(shard.bytes));
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(manifest, &text);
+  return text;
+}
+
+}  // namespace systole

@@ -1,0 +1,69 @@
+// The files beside shards that say which shards there are and how many records each has, compared
+// with what was opened. Two kinds are read:
+//   *.manifest         a ShardManifest (proto/systole/v1/manifest.proto): `systole pack` writes one
+//   dataset_info.json  of TensorFlow Datasets: its splits' shard lengths
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_DATASET_MANIFEST_H_
+#define SYSTOLE_CORE_DATASET_MANIFEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// A shard that was opened.
+struct ShardCount {
+  std::string path;  // As ListShards() gave it.
+  int64_t records = 0;
+  uint64_t bytes = 0;  // Of the file.
+};
+
+// A shard that is not what a manifest says.
+struct ShardDifference {
+  std::string shard;     // Base name.
+  std::string manifest;  // Base name of the file that says so.
+  bool missing = false;  // There is no such file, and a pattern would take it.
+  std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
+};
+
+// Differences listed of one look; a foreign file must not fill the memory.
+inline constexpr size_t kMaxShardDifferences = 100;
+
+// Compares `opened`, what ListShards(patterns) names, with the manifests in its folders. A listed
+// shard that no pattern takes is left alone, as is a missing one without records and a shard that
+// no manifest lists. In the order of the folders, manifests and lists.
+//   InvalidArgument    a manifest is none; names the file, by its base name, and the field.
+//   ResourceExhausted  it is larger than a manifest may be.
+//   PermissionDenied   it may not be read.
+// Other errors are those of listing a folder. None names one.
+absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
+    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened);
+
+// OK if there is no difference. Otherwise NotFound if the first one is a shard that is missing,
+// else DataLoss: the first difference, how many there are, and what to do.
+absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
+
+// The text of a manifest of these shards, which lie in its folder.
+std::string ManifestText(absl::Span<const ShardCount> shards);
+
+// What one text says of the shards in its folder. For tests and fuzzers, too.
+struct ListedShard {
+  std::string name;
+  int64_t records = 0;
+  int64_t bytes = -1;  // -1: it does not say.
+};
+// `source` is the file's base name, which decides what kind it is.
+absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
+                                                       absl::string_view source);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_MANIFEST_H_

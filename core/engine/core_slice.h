@@ -1,0 +1,52 @@
+// One core's slice of one step: a block of memory laid out as the plan's SliceLayout says.
+//
+// Thread-compatible; immutable once a stream has delivered it, so any number of threads may read.
+#ifndef SYSTOLE_CORE_ENGINE_CORE_SLICE_H_
+#define SYSTOLE_CORE_ENGINE_CORE_SLICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/batch/slice_layout.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+class CoreSlice {
+ public:
+  // Borrows `buffer` until it calls `release`, when it is destroyed.
+  CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core,
+            const AlignedBuffer& buffer, std::function<void()> release)
+      : plan_(std::move(plan)),
+        step_(step),
+        core_(core),
+        buffer_(buffer),
+        release_(std::move(release)) {}
+  ~CoreSlice() { release_(); }
+  CoreSlice(const CoreSlice&) = delete;
+  CoreSlice& operator=(const CoreSlice&) = delete;
+
+  int64_t step() const { return step_; }
+  int core() const { return core_; }
+  const SliceLayout& layout() const { return plan_->layout(); }
+  const uint8_t* data() const { return buffer_.data(); }
+  // What another process needs to map the slice; null if its memory is private.
+  const std::shared_ptr<const SealedMemory>& sealed() const { return buffer_.sealed(); }
+
+ private:
+  const std::shared_ptr<const FeedPlan> plan_;
+  const int64_t step_;
+  const int core_;
+  const AlignedBuffer& buffer_;
+  const std::function<void()> release_;
+};
+
+// Shared, because the network layer refers to a slice's memory until the last byte is sent.
+using SlicePtr = std::shared_ptr<const CoreSlice>;
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_CORE_SLICE_H_

@@ -1,0 +1,343 @@
+#include "core/engine/example_filler.h"
+
+#include <array>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/checksum/xxh3.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/little_endian.h"
+#include "core/memory/scratch_scope.h"
+#include "core/plan/feature_schema.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+using Source = OutputPlan::Source;
+
+// [height, width, channels] -> [channels, height, width].
+template <typename T>
+void ToChannelsFirst(const uint8_t* from, absl::Span<const int64_t> shape, uint8_t* to) {
+  const int64_t pixels = shape[0] * shape[1];
+  const int64_t channels = shape[2];
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t p = 0; p < pixels; ++p) {
+      std::memcpy(to + (c * pixels + p) * static_cast<int64_t>(sizeof(T)),
+                  from + (p * channels + c) * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    }
+  }
+}
+
+bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
+  return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
+}
+
+// An image as it is kept: height, width and channels in 4 bytes each, then its pixels.
+struct KeptImage {
+  std::array<int64_t, 3> shape;
+  absl::string_view pixels;
+};
+constexpr size_t kKeptHeaderBytes = 12;
+
+int64_t KeptBytes(const ImageInfo& info, int channels) {
+  return int64_t{info.height} * info.width * channels + int64_t{kKeptHeaderBytes};
+}
+
+std::string ToKept(const Value& image) {
+  std::string kept;
+  kept.reserve(kKeptHeaderBytes + image.uint8s.size());
+  kept.resize(kKeptHeaderBytes);
+  for (size_t i = 0; i < 3; ++i) {
+    StoreU32Le(static_cast<uint32_t>(image.type.shape[i]), kept.data() + 4 * i);
+  }
+  kept.append(reinterpret_cast<const char*>(image.uint8s.data()), image.uint8s.size());
+  return kept;
+}
+
+// nullopt if `kept` is no image.
+std::optional<KeptImage> ParseKept(absl::string_view kept) {
+  if (kept.size() < kKeptHeaderBytes) return std::nullopt;
+  KeptImage image = {.shape = {}, .pixels = kept.substr(kKeptHeaderBytes)};
+  int64_t pixels = 1;
+  for (size_t i = 0; i < 3; ++i) {
+    image.shape[i] = LoadU32Le(kept.data() + 4 * i);
+    if (image.shape[i] < 1 || image.shape[i] > kMaxImageEdge) return std::nullopt;
+    pixels *= image.shape[i];
+  }
+  if (pixels != static_cast<int64_t>(image.pixels.size())) return std::nullopt;
+  return image;
+}
+
+// `status` with the output's name.
+absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
+  if (status.ok()) return status;
+  const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
+  return absl::Status(status.code(),
+                      absl::StrCat("output '", tensor.spec.name, "': ", status.message()));
+}
+
+}  // namespace
+
+absl::Status FillerScratch::Reserve(const FeedPlan& plan) {
+  for (const OutputPlan& output : plan.outputs()) {
+    const int64_t bytes =
+        plan.layout().tensors()[static_cast<size_t>(output.tensor)].example_bytes();
+    if (output.layout == v1::NHWC || example.size() >= bytes) continue;
+    absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(bytes);
+    if (!larger.ok()) return absl::UnavailableError(larger.status().message());
+    example = *std::move(larger);
+  }
+  return absl::OkStatus();
+}
+
+int64_t FillerScratch::bytes() const {
+  return example.size() + static_cast<int64_t>(pixels.capacity()) + lists.bytes();
+}
+
+absl::StatusOr<ExampleFiller> ExampleFiller::Create(
+    const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
+    ValueCache* cache) {
+  std::vector<ProgramRunner> runners;
+  std::vector<Cached> cached(plan.outputs().size());
+  size_t jpegs = 0;
+  for (const OutputPlan& output : plan.outputs()) {
+    std::shared_ptr<HuffmanDecoder> decoder;
+    if (output.program.way == LoweredProgram::Way::kJpeg) {
+      if (jpegs == decoders.size()) decoders.push_back(std::make_shared<HuffmanDecoder>());
+      decoder = decoders[jpegs++];
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(ProgramRunner runner,
+                             ProgramRunner::Create(output.program, std::move(decoder)));
+    if (cache != nullptr && output.cache.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(cached[runners.size()].rest,
+                               ProgramRunner::Create(output.cache->rest, nullptr));
+    }
+    runners.push_back(std::move(runner));
+  }
+  return ExampleFiller(std::move(runners), std::move(cached), plan.parser().names().size(), cache);
+}
+
+absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Record& record,
+                                  absl::string_view payload, PairedDecoding& decoding, int lane) {
+  payload_ = payload;
+  record_ = record;
+  example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
+  if (plan.parses_examples()) {
+    SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(features_)));
+  }
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    const OutputPlan& output = plan.outputs()[i];
+    if (!output.is_image()) continue;
+    const absl::StatusOr<ImageTransformer*> image = BeginOutput(output, i);
+    if (!image.ok()) return OfOutput(plan, output, image.status());
+    if (*image != nullptr) decoding.Add(lane, **image);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& output, size_t i) {
+  Cached& cached = cached_[i];
+  cached.found = nullptr;
+  cached.fills = false;
+  const bool is_jpeg = output.program.way == LoweredProgram::Way::kJpeg;
+  if (!is_jpeg && !cached.rest.has_value()) return nullptr;
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  // A default value is not the record's.
+  const bool keeps =
+      cached.rest.has_value() &&
+      (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
+  if (keeps) {
+    cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store, output.cache->user);
+    if (cached.found != nullptr) return nullptr;
+    // Others decode the whole file in any case.
+    cached.fills = !is_jpeg && cache_->Admits(0, output.cache->store);
+  }
+  if (!is_jpeg) return nullptr;
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer * image,
+                           runners_[i].Begin(output.program, bytes, example_));
+  if (!keeps || !cache_->Admits(KeptBytes(runners_[i].info(), output.program.image.output.channels),
+                                output.cache->store))
+    return image;
+  cached.fills = true;
+  runners_[i].Drop();
+  return nullptr;
+}
+
+CacheKey ExampleFiller::KeyOf(const CachePlan& plan) const {
+  Xxh3Hasher hasher;
+  hasher.UpdateU64(plan.made_by);
+  hasher.UpdateU64(record_.shard_hash);
+  hasher.UpdateU64(static_cast<uint64_t>(record_.in_shard));
+  const auto [high, low] = hasher.Digest128();
+  return {.high = high, .low = low};
+}
+
+absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t i,
+                                               FillerScratch& scratch, absl::Span<uint8_t> out) {
+  Cached& cached = cached_[i];
+  const auto run_rest = [&](const KeptImage& image) {
+    return cached.rest->Run(output.cache->rest, {.bytes = image.pixels, .shape = image.shape},
+                            example_, scratch.pixels, out);
+  };
+  if (cached.found != nullptr) {
+    const CachedValue value = std::exchange(cached.found, nullptr);
+    if (const std::optional<KeptImage> image = ParseKept(*value); image.has_value()) {
+      SYSTOLE_RETURN_IF_ERROR(run_rest(*image));
+      return true;
+    }
+  } else if (!std::exchange(cached.fills, false)) {
+    return false;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  Value stored;
+  stored.bytes = bytes;
+  const absl::StatusOr<Value> made =
+      output.program.program->Run(std::move(stored), example_, 0, output.cache->step);
+  if (made.ok()) {
+    // Beside it a copy for the cache, and in what follows another.
+    if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();
+    std::string kept = ToKept(*made);
+    const absl::Status done = run_rest(*ParseKept(kept));
+    cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user, std::move(kept));
+    SYSTOLE_RETURN_IF_ERROR(done);
+    return true;
+  }
+  // Whether a damaged record can be used must not depend on the cache: the usual way may not come
+  // to what is damaged, and has no bound on an image's size.
+  if (output.program.way == LoweredProgram::Way::kJpeg) {
+    SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
+  }
+  return false;
+}
+
+void ExampleFiller::Drop() {
+  for (ProgramRunner& runner : runners_) runner.Drop();
+  for (Cached& cached : cached_) cached.found = nullptr;
+}
+
+absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
+                                 uint8_t* slice) {
+  for (size_t i = 0; i < plan.outputs().size(); ++i) {
+    const OutputPlan& output = plan.outputs()[i];
+    const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
+    const int64_t example_bytes = tensor.example_bytes();
+    // Batch-major outputs are written straight into their place; the others go through scratch.
+    uint8_t* place = slice + tensor.offset + slot * example_bytes;
+    const bool in_place = output.layout == v1::NHWC;
+    const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : scratch.example.data(),
+                                                   static_cast<size_t>(example_bytes));
+    uint8_t* length = nullptr;
+    if (output.padded.has_value()) {
+      const auto at = static_cast<size_t>(output.padded->length_tensor);
+      length = slice + plan.layout().tensors()[at].offset + slot * int64_t{sizeof(int32_t)};
+    }
+    SYSTOLE_RETURN_IF_ERROR(OfOutput(plan, output, FillOutput(output, i, scratch, out, length)));
+    if (output.layout == v1::HWCN || output.layout == v1::HWCN_TILED) {
+      PlaceExample(tensor, slot, out.data(), slice);
+    } else if (output.layout == v1::NCHW) {
+      switch (DTypeBytes(output.dtype)) {
+        case 1:
+          ToChannelsFirst<uint8_t>(out.data(), output.shape, place);
+          break;
+        case 2:
+          ToChannelsFirst<uint16_t>(out.data(), output.shape, place);
+          break;
+        case 4:
+          ToChannelsFirst<uint32_t>(out.data(), output.shape, place);
+          break;
+        default:
+          ToChannelsFirst<uint64_t>(out.data(), output.shape, place);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out, uint8_t* length) {
+  // Scratch and the references' values grow as they need to.
+  try {
+    if (output.padded.has_value()) return FillPadded(output, scratch, out, length);
+    if (cached_[i].rest.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(const bool filled, FillCached(output, i, scratch, out));
+      if (filled) return absl::OkStatus();
+    }
+    return FillValues(output, runners_[i], scratch, out);
+  } catch (const std::bad_alloc&) {
+    return absl::UnavailableError("malloc refused memory for an example on its way");
+  }
+}
+
+absl::Status ExampleFiller::FillPadded(const OutputPlan& output, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out, uint8_t* length) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const int32_t items,
+                           output.feature < 0
+                               ? WritePadded(output, payload_, out)
+                               : WritePadded(output, features_[static_cast<size_t>(output.feature)],
+                                             scratch.lists, out));
+  std::memcpy(length, &items, sizeof(items));
+  return absl::OkStatus();
+}
+
+absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& runner,
+                                       FillerScratch& scratch, absl::Span<uint8_t> out) const {
+  const auto count = static_cast<size_t>(output.stored_elements);
+  switch (output.source) {
+    case Source::kRecordId:
+      return FillInt64s(output, runner, {example_.record}, scratch, out);
+    case Source::kInt64List: {
+      const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+      if (UsesDefault(output, feature)) {
+        SpreadDefault(output, scratch.lists.int64s);
+        return FillInt64s(output, runner, scratch.lists.int64s, scratch, out);
+      }
+      SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
+      scratch.lists.int64s.resize(count);
+      SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.lists.int64s)));
+      return FillInt64s(output, runner, scratch.lists.int64s, scratch, out);
+    }
+    case Source::kFloatList: {
+      const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+      if (UsesDefault(output, feature)) {
+        SpreadDefault(output, scratch.lists.floats);
+      } else {
+        SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
+        scratch.lists.floats.resize(count);
+        SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.lists.floats)));
+      }
+      return runner.Run(output.program, {.floats = scratch.lists.floats}, example_, scratch.pixels,
+                        out);
+    }
+    case Source::kBytes:
+      break;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  const std::optional<int64_t> wanted = output.program.program->input_bytes();
+  if (wanted.has_value() && static_cast<int64_t>(bytes.size()) != *wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("decode_raw found ", bytes.size(),
+                                                   " bytes, the spec's shape wants ", *wanted));
+  }
+  return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
+}
+
+absl::Status ExampleFiller::FillInt64s(const OutputPlan& output, ProgramRunner& runner,
+                                       absl::Span<const int64_t> values, FillerScratch& scratch,
+                                       absl::Span<uint8_t> out) const {
+  if (output.program.program == nullptr) return CastInt64s(values, output.dtype, out);
+  return runner.Run(output.program, {.int64s = values}, example_, scratch.pixels, out);
+}
+
+absl::StatusOr<absl::string_view> ExampleFiller::BytesOf(const OutputPlan& output) const {
+  if (output.feature < 0) return payload_;
+  const FeatureView& feature = features_[static_cast<size_t>(output.feature)];
+  if (UsesDefault(output, feature)) return output.default_values->bytes;
+  SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kBytes, 1));
+  return feature.BytesAt(0);
+}
+
+}  // namespace systole

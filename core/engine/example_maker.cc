@@ -1,0 +1,383 @@
+#include "core/engine/example_maker.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/engine/group_mixer.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Plans whose decoders a thread keeps. More streams than this at once share, at the cost of making
+// decoders anew now and then.
+constexpr size_t kMaxScratches = 16;
+
+// What a thread keeps between tasks at most, some 55 MiB in all. More is made anew for each task,
+// at a cost that does not show beside that of examples that need so much.
+constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // Of all plans.
+constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
+constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
+constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // Of each of three copies.
+
+// Copies of records have room for a multiple of this, so that one that is a little larger than all
+// before fits as well.
+constexpr size_t kPayloadStep = size_t{64} << 10;
+
+// Neighbours in a shard are read together up to so many bytes: a read of them costs about as much
+// in the call as in the copy, and they stay in the cache until they are used.
+constexpr int64_t kReadBytes = 256 << 10;
+
+// Records in place are asked of memory so many at a time, while as many others are made. One by one
+// would not do: a record that lies far from the one before waits for the tables of its page first,
+// and the processor waits along, unless the next such waits stand right behind.
+constexpr size_t kPrefetchedRecords = 16;
+
+// Values that are computed, and bytes read, between two looks at the clock: microseconds, beside
+// which a look of 30 ns does not show.
+constexpr int64_t kValuesBetweenLooks = 1 << 14;
+
+// Assigning an empty string would keep the memory.
+void Free(std::string& text) { std::string().swap(text); }
+
+// The message with the record's place.
+std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& status) {
+  return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
+}
+
+// Whether `status` says something of the record's bytes, as Shard::ReadRecord() means it. A read
+// that failed or found no memory does not: were it masked, what a feed holds would depend on a bad
+// moment of a machine.
+bool IsDamage(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kDataLoss ||
+         status.code() == absl::StatusCode::kResourceExhausted;
+}
+
+}  // namespace
+
+absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
+    const std::shared_ptr<const FeedPlan>& plan) {
+  for (auto it = scratches_.begin(); it != scratches_.end(); ++it) {
+    if (it->cache != cache_ || it->plan.lock() != plan) continue;
+    if (!NeedScratch(ScratchUse::kPlan, PlanBytes(it->bytes, 0))) return InterruptedError();
+    scratches_.splice(scratches_.begin(), scratches_, it);
+    return &scratches_.front();
+  }
+  const ScratchBytes bytes = ScratchBytesOf(*plan);
+  if (!NeedScratch(ScratchUse::kPlan, PlanBytes(bytes, bytes.tables))) return InterruptedError();
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a,
+                           ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller b,
+                           ExampleFiller::Create(*plan, lanes_[1].decoders, cache_));
+  PlanScratch scratch = {.plan = plan,
+                         .cache = cache_,
+                         .bytes = bytes,
+                         .makings = {Making(std::move(a)), Making(std::move(b))}};
+  scratches_.push_front(std::move(scratch));
+  return &scratches_.front();
+}
+
+int64_t ExampleMaker::PlanBytes(const ScratchBytes& bytes, int64_t tables) const {
+  int64_t decoders = bytes.decoders;
+  for (const PlanScratch& scratch : scratches_) {
+    tables += scratch.bytes.tables;
+    decoders = std::max(decoders, scratch.bytes.decoders);
+  }
+  return tables + decoders + std::max(bytes.known_example, filler_scratch_.bytes());
+}
+
+int64_t ExampleMaker::PayloadBytes() const {
+  int64_t bytes = 0;
+  for (const Lane& lane : lanes_) bytes += static_cast<int64_t>(lane.payload.capacity());
+  return bytes;
+}
+
+void ExampleMaker::FreeAll() {
+  scratches_.clear();
+  for (Lane& lane : lanes_) {
+    Free(lane.payload);
+    lane.decoders.clear();
+  }
+  record_scratch_ = AlignedBuffer();
+  filler_scratch_ = {};
+}
+
+void ExampleMaker::SettleScratch(const FeedPlan& plan) {
+  // What a small example takes counts on, though some of it is free: the next turn takes it again.
+  ScratchBytes example;
+  if (!scratches_.empty() && scratches_.front().plan.lock().get() == &plan &&
+      scratches_.front().bytes.known_example <= kMaxKeptRecordBytes) {
+    example = scratches_.front().bytes;
+  }
+  ScratchAccount::Uses kept = {};
+  kept[static_cast<size_t>(ScratchUse::kPlan)] = PlanBytes(example, 0);
+  kept[static_cast<size_t>(ScratchUse::kReads)] = record_scratch_.size();
+  kept[static_cast<size_t>(ScratchUse::kPayloads)] = PayloadBytes();
+  if (!scratch_->EndTurn(kept)) FreeAll();
+}
+
+void ExampleMaker::FreeLarge() {
+  if (record_scratch_.size() > kMaxKeptRecordBytes) record_scratch_ = AlignedBuffer();
+  for (Lane& lane : lanes_) {
+    if (static_cast<int64_t>(lane.payload.capacity()) > kMaxKeptRecordBytes) Free(lane.payload);
+  }
+  if (filler_scratch_.bytes() > kMaxKeptExampleBytes) filler_scratch_ = {};
+  int64_t table_bytes = 0;
+  size_t kept = 0;
+  for (auto it = scratches_.begin(); it != scratches_.end();) {
+    table_bytes += it->bytes.tables;
+    const bool keep = kept < kMaxScratches && table_bytes <= kMaxKeptTableBytes &&
+                      it->bytes.decoders <= kMaxKeptDecoderBytes;
+    if (keep) ++kept;
+    it = keep ? std::next(it) : scratches_.erase(it);
+  }
+  for (Lane& lane : lanes_) {
+    // Those that no plan uses any more.
+    while (!lane.decoders.empty() && lane.decoders.back().use_count() == 1) {
+      lane.decoders.pop_back();
+    }
+  }
+}
+
+absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                                int64_t begin, int64_t end, uint8_t* slice) {
+  ExampleRun run = {.examples = {.begin = begin, .end = end}};
+  Make(plan, step, core, run, slice, [] { return false; });
+  return run.error.status();
+}
+
+bool ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                        ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over) {
+  std::optional<ScratchScope> scope;
+  if (scratch_ != nullptr) scope.emplace(*scratch_);
+  const absl::StatusOr<bool> done = Work(plan, step, core, run, slice, turn_is_over);
+  FreeLarge();
+  if (scratch_ != nullptr) SettleScratch(*plan);
+  if (!done.ok()) run.error.Add(run.examples.begin, done.status());
+  return done.value_or(true);
+}
+
+absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step,
+                                        int core, ExampleRun& run, uint8_t* slice,
+                                        TurnIsOver turn_is_over) {
+  const auto [begin, end] = run.examples;
+  const bool begins = run.done == 0;
+  const SliceLayout& layout = plan->layout();
+  const Dataset& dataset = plan->dataset();
+  SYSTOLE_ASSIGN_OR_RETURN(PlanScratch* const scratch, ScratchOf(plan));
+  SYSTOLE_RETURN_IF_ERROR(filler_scratch_.Reserve(*plan));
+  places_.resize(static_cast<size_t>(end - begin));
+  plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
+  wanted_.clear();
+  // By the run with the first place, so that it is done once.
+  if (begin == 0 && begins) ClearTilePadding(layout, slice);
+  for (int64_t slot = begin; slot < end; ++slot) {
+    const Place& place = places_[static_cast<size_t>(slot - begin)];
+    if (place.record.has_value()) {
+      const ShardPlace in_shard = dataset.map().Find(*place.record);
+      dataset.shards()[static_cast<size_t>(in_shard.shard)]->index().PrefetchSpan(in_shard.index);
+      wanted_.push_back(
+          {.record = *place.record, .pass = place.pass, .slot = slot, .place = in_shard});
+    } else if (begins) {
+      ClearExample(layout, slot, slice);
+      if (InterruptRequested()) return true;
+    }
+  }
+  std::sort(wanted_.begin(), wanted_.end(),
+            [](const Wanted& a, const Wanted& b) { return a.record < b.record; });
+
+  Task task = {.plan = *plan,
+               .scratch = *scratch,
+               .copies_payloads = plan->decodes_jpegs(),
+               .slice = slice,
+               .run = run,
+               .turn_is_over = turn_is_over};
+  for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
+    decoding_.Clear(lane);  // If a call ended early.
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const bool made, MakeWanted(task));
+  if (!made) return false;
+  if (!run.error.status().ok() || !plan->mix().has_value() || InterruptRequested()) return true;
+  return MixGroups(task);
+}
+
+absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
+  const Dataset& dataset = task.plan.dataset();
+  const auto prefetch = [&](size_t first) {
+    const size_t last = std::min(first + kPrefetchedRecords, wanted_.size());
+    for (size_t i = first; i < last; ++i) {
+      const ShardPlace& place = wanted_[i].place;
+      dataset.shards()[static_cast<size_t>(place.shard)]->Prefetch(place.index);
+    }
+  };
+  const RecordBytes where =
+      task.plan.decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
+  size_t first = static_cast<size_t>(task.run.done);  // More than there are, if groups are mixed.
+  if (where == RecordBytes::kInPlace) prefetch(first);
+  bool over = false;
+  while (first < wanted_.size() && !over) {
+    // [first, first + shard_records_.size()) lie in one shard.
+    const int64_t shard_number = wanted_[first].place.shard;
+    int64_t lowest_slot = wanted_[first].slot;
+    shard_records_.clear();
+    for (size_t i = first; i < wanted_.size() && wanted_[i].place.shard == shard_number; ++i) {
+      shard_records_.push_back(wanted_[i].place.index);
+      lowest_slot = std::min(lowest_slot, wanted_[i].slot);
+    }
+    const Shard& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
+    reading_.store(wanted_[first].record, std::memory_order_relaxed);
+    size_t added = 0;
+    const absl::Status read = shard.ReadRecords(
+        shard_records_, where, kReadBytes, record_scratch_,
+        [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
+          if (where == RecordBytes::kInPlace && (first + i) % kPrefetchedRecords == 0) {
+            prefetch(first + i + kPrefetchedRecords);
+          }
+          Add(task, wanted_[first + i], payload);
+          ++added;
+          over = IsOver(task, task.plan.example_elements() +
+                                  (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
+          return over ? InterruptedError() : absl::OkStatus();
+        });
+    // Cancelled: it was ended here.
+    if (!over || !absl::IsCancelled(read)) SYSTOLE_RETURN_IF_ERROR(read);
+    // Behind the reads: nothing of a shard that was replaced can be trusted any more.
+    task.run.error.Add(lowest_slot, shard.CheckUnchanged());
+    first += added;
+  }
+  FinishAll(task);
+  task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
+  // Of what nobody wants, nothing is given back.
+  return InterruptRequested() || first >= wanted_.size();
+}
+
+bool ExampleMaker::MixGroups(Task& task) {
+  const int64_t group = task.plan.group();
+  const ExampleRange& examples = task.run.examples;
+  const auto num_wanted = static_cast<int64_t>(wanted_.size());
+  for (int64_t begin = examples.begin + (task.run.done - num_wanted) * group;
+       begin < examples.end && !InterruptRequested(); begin += group) {
+    MixExamples(task.plan, begin,
+                absl::MakeConstSpan(places_).subspan(static_cast<size_t>(begin - examples.begin),
+                                                     static_cast<size_t>(group)),
+                task.slice);
+    ++task.run.done;
+    if (begin + group < examples.end && IsOver(task, group * task.plan.example_elements())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool ExampleMaker::IsOver(Task& task, int64_t values) {
+  if (InterruptRequested()) return true;
+  task.unasked += values;
+  if (task.unasked < kValuesBetweenLooks) return false;
+  task.unasked = 0;
+  return task.turn_is_over();
+}
+
+void ExampleMaker::Add(Task& task, const Wanted& wanted,
+                       const absl::StatusOr<absl::string_view>& payload) {
+  if (!payload.ok()) {
+    const absl::Status& status = payload.status();
+    // Damage names its place already.
+    Settle(task, wanted,
+           IsDamage(status)
+               ? status
+               : absl::Status(status.code(), Placed(task.plan, wanted.record, status)));
+    return;
+  }
+  if (decoding_.waits(0) && decoding_.waits(1)) FinishOne(task);
+  const int lane = decoding_.waits(0) ? 1 : 0;
+  Making& making = task.scratch.makings[static_cast<size_t>(lane)];
+  making.wanted = wanted;
+  absl::string_view bytes = *payload;
+  if (task.copies_payloads) {
+    Lane& waiting = lanes_[static_cast<size_t>(lane)];
+    if (!CopyPayload(*payload, waiting)) return;
+    bytes = waiting.payload;
+  }
+  const Shard& shard = *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
+  const absl::Status begun = making.filler.Begin(
+      task.plan, wanted.pass,
+      {.number = wanted.record, .shard_hash = shard.content_hash(), .in_shard = wanted.place.index},
+      bytes, decoding_, lane);
+  if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
+}
+
+bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
+  if (payload.size() > lane.payload.capacity()) {
+    // Freed first, so that the two do not stand side by side; and not twice as large as it need be,
+    // as assign() would make it.
+    Free(lane.payload);
+    const size_t bytes = (payload.size() + kPayloadStep - 1) / kPayloadStep * kPayloadStep;
+    if (!NeedScratch(ScratchUse::kPayloads, PayloadBytes() + static_cast<int64_t>(bytes))) {
+      return false;
+    }
+    lane.payload.reserve(bytes);
+  }
+  lane.payload.assign(payload.data(), payload.size());
+  return true;
+}
+
+void ExampleMaker::FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
+
+void ExampleMaker::FinishAll(Task& task) {
+  while (decoding_.waits(0) || decoding_.waits(1)) FinishOne(task);
+}
+
+void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
+  decoding_.Clear(lane);
+  Making& making = task.scratch.makings[static_cast<size_t>(lane)];
+  const Wanted& wanted = making.wanted;
+  if (status.ok() && !InterruptRequested()) {
+    status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
+    if (scratch_ != nullptr) scratch_->EndExample();
+  }
+  // What it says now, it may say because it was interrupted.
+  if (InterruptRequested()) return making.filler.Drop();
+  if (!status.ok()) {
+    making.filler.Drop();
+    status = absl::Status(
+        absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss,
+        Placed(task.plan, wanted.record, status));
+  }
+  Settle(task, wanted, std::move(status));
+}
+
+void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status) {
+  const SliceLayout& layout = task.plan.layout();
+  if (status.ok()) {
+    const SliceTensor& valid = layout.tensors()[static_cast<size_t>(layout.valid_index())];
+    task.slice[valid.offset + wanted.slot] = 1;
+    return;
+  }
+  const Dataset& dataset = task.plan.dataset();
+  const Shard& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
+  // A shard that was replaced is no damage to be masked.
+  if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
+    status = std::move(unchanged);
+  } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {
+    status = absl::Status(status.code(), absl::StrCat(status.message(),
+                                                      "; with `on_corrupt: MASK` in the spec the "
+                                                      "feed goes on without such records"));
+  } else if (IsDamage(status)) {
+    ClearExample(layout, wanted.slot, task.slice);
+    dataset.NoteDamage(
+        {.shard = std::string(shard.base_name()),
+         .record = wanted.record,
+         .offset = static_cast<int64_t>(shard.index().span(wanted.place.index).offset),
+         .cause = std::string(status.message())});
+    return;
+  }
+  task.run.error.Add(wanted.slot, std::move(status));
+}
+
+}  // namespace systole

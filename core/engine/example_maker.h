@@ -1,0 +1,165 @@
+// Makes examples: reads their records, transforms the features, writes them into their places in
+// the slice. Holds the scratch memory and decoders of one thread. While it works, it holds what the
+// plan (kMaxScratchBytes), a record (three times its bytes) and its images take; otherwise 55 MiB,
+// or nothing, if others need it (scratch_account.h).
+//
+// Single-thread. What it writes depends on the arguments alone.
+#ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
+#define SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/cache/value_cache.h"
+#include "core/engine/example_filler.h"
+#include "core/engine/pending_slice.h"
+#include "core/engine/scratch_account.h"
+#include "core/image/jpeg/huffman_decoder.h"
+#include "core/image/paired_decoding.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/order/order.h"
+#include "core/order/shard_map.h"
+#include "core/plan/feed_plan.h"
+#include "core/plan/scratch_bytes.h"
+
+namespace systole {
+
+class ExampleMaker {
+ public:
+  // In `scratch` the memory counts that the maker holds; null: nowhere. It must outlive the maker.
+  explicit ExampleMaker(ScratchAccount* scratch = nullptr) : scratch_(scratch) {}
+
+  // From now on outputs keep in `cache` what they ask for; null, as at first: nowhere. It must
+  // outlive the calls of Make() up to the next KeepIn().
+  void KeepIn(ValueCache* cache) { cache_ = cache; }
+
+  // Works at `run`, examples of (step, core): writes them, `valid` included, into `slice`, a block
+  // of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records of a
+  // shard share reads. Padding becomes zeros. So does a record that cannot be used, if the spec
+  // says MASK; the dataset's damage log then notes it. Of several errors, that of the lowest slot
+  // is in run.error:
+  //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
+  //                       record, output and cause. ResourceExhausted if it is too large.
+  //   FailedPrecondition  its shard changed since it was opened.
+  //   Unavailable         no memory to read, decode or place it.
+  // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
+  // Asks `turn_is_over` now and then, after an example or a group that it has mixed, and if it is
+  // so returns false: run.done says how far it came, and any maker may go on from there. True:
+  // `run` is done. Where the thread is interrupted, nothing of it may be used. REQUIRES: the run
+  // begins and ends at multiples of plan->group().
+  using TurnIsOver = absl::FunctionRef<bool()>;
+  bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
+            uint8_t* slice, TurnIsOver turn_is_over);
+
+  // The same in one turn: the examples of slots [begin, end). Returns the error.
+  absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                    int64_t begin, int64_t end, uint8_t* slice);
+
+  // The record behind which Make() reads now, or read last: the first of its shard, in the task.
+  // -1: none yet. Any thread may ask.
+  int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
+
+ private:
+  // Two examples are made at a time, because two images decoded together take less time than one
+  // after the other. What each of them needs, whatever the plan:
+  struct Lane {
+    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // Of its images.
+    std::string payload;                                    // A copy, while the example waits.
+  };
+
+  // A record and where its example belongs.
+  struct Wanted {
+    int64_t record = 0;
+    int64_t pass = 0;  // Place::pass.
+    int64_t slot = 0;
+    ShardPlace place;
+  };
+
+  // An example of one plan.
+  struct Making {
+    explicit Making(ExampleFiller filler) : filler(std::move(filler)) {}
+
+    ExampleFiller filler;
+    Wanted wanted;
+  };
+
+  // What one plan needs between calls.
+  struct PlanScratch {
+    std::weak_ptr<const FeedPlan> plan;
+    const ValueCache* cache = nullptr;  // Where its makings keep something. Only compared.
+    ScratchBytes bytes;
+    std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
+  };
+
+  // One call of Make().
+  struct Task {
+    const FeedPlan& plan;
+    PlanScratch& scratch;
+    bool copies_payloads = false;
+    uint8_t* slice = nullptr;
+    ExampleRun& run;
+    TurnIsOver turn_is_over;
+    // What was done since turn_is_over was asked, about in values that were computed.
+    int64_t unasked = 0;
+  };
+
+  // Make() without FreeLarge(). An error is the run's, and of no example of it.
+  absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
+                            ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
+  // Makes the examples of wanted_ from number run.done on; and mixes the run's groups.
+  absl::StatusOr<bool> MakeWanted(Task& task);
+  bool MixGroups(Task& task);
+  // Whether to end here, after work of so many values.
+  static bool IsOver(Task& task, int64_t values);
+  // Frees memory too large to keep: that of one large record, one wide image or many plans.
+  void FreeLarge();
+  void FreeAll();
+  // Ends the turn of scratch_: frees all if it may not be kept.
+  void SettleScratch(const FeedPlan& plan);
+  // What the maker holds beside records, with a plan of `bytes` and of `tables` more.
+  int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
+  int64_t PayloadBytes() const;
+  // A copy of `payload` in the lane. False: the thread was interrupted.
+  bool CopyPayload(absl::string_view payload, Lane& lane);
+
+  // The scratch of `plan` and cache_, made at first use. Of many, the least recently used is freed.
+  absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
+
+  // Makes the example of one record, whose payload was read, or handles the error of the read. It
+  // may do so at once, or only when later records come or FinishAll is called.
+  void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload);
+  void FinishAll(Task& task);
+  // Finishes one of the waiting examples: the one whose images are decoded first.
+  void FinishOne(Task& task);
+
+  // Makes the rest of the example in `lane`. `status` says whether it has begun, or failed to.
+  void Finish(Task& task, int lane, absl::Status status);
+  // Marks the example valid. If `status` is an error, does with it what the spec says.
+  void Settle(Task& task, const Wanted& wanted, absl::Status status);
+
+  ValueCache* cache_ = nullptr;
+  ScratchAccount* scratch_;
+  std::atomic<int64_t> reading_ = -1;
+  std::vector<Place> places_;           // Of one call, by slot.
+  std::vector<Wanted> wanted_;          // Of one call, by record.
+  std::vector<int64_t> shard_records_;  // Their numbers in one shard.
+  AlignedBuffer record_scratch_;
+  std::array<Lane, PairedDecoding::kLanes> lanes_;
+  PairedDecoding decoding_;  // A lane waits while its example does.
+  FillerScratch filler_scratch_;
+  std::list<PlanScratch> scratches_;  // Most recently used first.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_

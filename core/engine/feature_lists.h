@@ -1,0 +1,42 @@
+// Lists of any length, as padded outputs (v1::Padded).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_ENGINE_FEATURE_LISTS_H_
+#define SYSTOLE_CORE_ENGINE_FEATURE_LISTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/example/feature_view.h"
+#include "core/plan/output_plan.h"
+
+namespace systole {
+
+// Where values stand before they are cast.
+struct ListScratch {
+  std::vector<int64_t> int64s;
+  std::vector<float> floats;
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(int64s.capacity() * sizeof(int64_t) +
+                                floats.capacity() * sizeof(float));
+  }
+};
+
+// Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
+// how many items it has there. REQUIRES: output.padded has a value.
+//   InvalidArgument  the list is of another kind, has too many items or half of one, or a value
+//                    that does not fit.
+//   DataLoss         the record changed while it was read.
+absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
+                                    ListScratch& scratch, absl::Span<uint8_t> out);
+// The same for an output that is made of the record itself.
+absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, absl::string_view record,
+                                    absl::Span<uint8_t> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_FEATURE_LISTS_H_

@@ -1,0 +1,36 @@
+// Picks one of the errors of several examples: that of the lowest slot in the slice, in whatever
+// order the errors come.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_FIRST_ERROR_H_
+#define SYSTOLE_CORE_ENGINE_FIRST_ERROR_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+class FirstError {
+ public:
+  // OK adds nothing. Of two errors of one slot the first one stays.
+  void Add(int64_t slot, absl::Status error) {
+    if (error.ok() || (!status_.ok() && slot_ <= slot)) return;
+    slot_ = slot;
+    status_ = std::move(error);
+  }
+
+  // OK if there was none.
+  const absl::Status& status() const { return status_; }
+  // Of status(), if that is an error.
+  int64_t slot() const { return slot_; }
+
+ private:
+  int64_t slot_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_FIRST_ERROR_H_

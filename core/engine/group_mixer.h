@@ -1,0 +1,30 @@
+// Mixes the examples of a group with their neighbours, in place in the slice: v1::Mix.
+//
+// Thread-safe: no state. It allocates nothing.
+#ifndef SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_
+#define SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/operations/ops/mix_draws.h"
+#include "core/order/order.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+// Mixes slots [begin, begin + places.size()) of `slice`, a block of plan.layout().slice_bytes(),
+// where these examples are made, `valid` included. `places` says what stands there. An example
+// stays as it is if it or its partner is not valid.
+// REQUIRES: plan.mix() has a value, and both bounds are multiples of its group.
+void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
+                 uint8_t* slice);
+
+// Mixes one group, whose first slot is `begin`: the example in slot begin + i as draws[i] says,
+// with the one behind it, the last with the first. REQUIRES: draws.size() == plan.group.
+void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
+              absl::Span<const MixDraw> draws, uint8_t* slice);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_

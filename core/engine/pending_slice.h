@@ -1,0 +1,150 @@
+// One core's slice of one step while it is being made, and its memory as long as somebody holds it.
+// A cursor moves through its examples. Each run of them is cut off when a thread takes it, so a
+// slice of many examples needs no more bookkeeping. A thread that has worked long enough gives what
+// is left of its run back.
+//
+// Thread-compatible, but for unwanted().
+#ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
+#define SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/engine/first_error.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/status/check.h"
+
+namespace systole {
+
+// Examples [begin, end) of a slice.
+struct ExampleRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
+};
+
+// Examples that a thread makes in one go, and how far that has come.
+struct ExampleRun {
+  ExampleRange examples;
+  // Pieces that are done, in the order in which ExampleMaker does them.
+  int64_t done = 0;
+  // Of these.
+  FirstError error;
+};
+
+// Most examples of a run: of those that have a record, or of padding.
+struct TaskSize {
+  int64_t records = 1;
+  int64_t padding = 1;
+};
+
+class PendingSlice {
+ public:
+  // Of the `examples` the first `records` have a record, or share their group with one that has;
+  // those behind are padding.
+  PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
+      : step_(step),
+        core_(core),
+        records_(records),
+        end_(examples),
+        data_(buffer.data()),
+        buffer_(std::move(buffer)) {}
+
+  int64_t step() const { return step_; }
+  int core() const { return core_; }
+  // The memory that threads write to, each to its own places.
+  uint8_t* data() const { return data_; }
+
+  // Whether Take() has something to give.
+  bool has_more() const { return next_ < end_ || !returned_.empty(); }
+  // How many runs were given back.
+  int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
+  // What was given back, the first examples first; else the next examples: records or padding,
+  // never both. REQUIRES: has_more().
+  ExampleRun Take(const TaskSize& size) {
+    SYSTOLE_CHECK(has_more());
+    ++running_;
+    if (!returned_.empty()) {
+      const auto first = std::min_element(
+          returned_.begin(), returned_.end(),
+          [](const auto& a, const auto& b) { return a.examples.begin < b.examples.begin; });
+      ExampleRun run = std::move(*first);
+      returned_.erase(first);
+      return run;
+    }
+    const bool padding = next_ >= records_;
+    const ExampleRange range = {.begin = next_,
+                                .end = padding ? std::min(end_, next_ + size.padding)
+                                               : std::min({end_, records_, next_ + size.records})};
+    next_ = range.end;
+    return {.examples = range};
+  }
+  // A run that Take() gave is made or failed. After an error no more is handed out but what stands
+  // before it, so that the lowest error is known in the end.
+  void Finish(const ExampleRun& run) {
+    Stop();
+    if (run.error.status().ok()) return;
+    error_.Add(run.examples.begin, run.error.status());
+    end_ = next_;
+    std::erase_if(returned_, [&](const ExampleRun& other) { return IsBehindError(other); });
+  }
+  // A run that Take() gave is not done: its thread gives it back.
+  void Return(ExampleRun run) {
+    Stop();
+    if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));
+  }
+
+  // The slice is no longer wanted: hands out nothing from now on.
+  void Drop() {
+    unwanted_.Raise();
+    end_ = next_;
+    returned_.clear();
+  }
+  bool is_dropped() const { return unwanted_.is_raised(); }
+  // Raised by Drop(): threads that work at the slice give up. Any thread may look.
+  const InterruptFlag& unwanted() const { return unwanted_; }
+
+  // Whether all that was handed out is done and nothing is left.
+  bool is_done() const { return !has_more() && running_ == 0; }
+  // The error of the lowest example; OK if there was none.
+  const absl::Status& error() const { return error_.status(); }
+
+  const AlignedBuffer& buffer() const { return buffer_; }
+  // Gives the memory away. Call it once. REQUIRES: is_done().
+  AlignedBuffer TakeBuffer() {
+    SYSTOLE_CHECK(is_done());
+    return std::move(buffer_);
+  }
+
+ private:
+  void Stop() {
+    SYSTOLE_CHECK(running_ > 0);
+    --running_;
+  }
+  // Whether nothing of the run can change error().
+  bool IsBehindError(const ExampleRun& run) const {
+    return !error().ok() && run.examples.begin > error_.slot();
+  }
+
+  const int64_t step_;
+  const int core_;
+  const int64_t records_;
+  int64_t next_ = 0;
+  int64_t end_;
+  int64_t running_ = 0;  // Runs handed out, and neither finished nor given back.
+  std::vector<ExampleRun> returned_;
+  InterruptFlag unwanted_;
+  FirstError error_;
+  uint8_t* const data_;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_

@@ -1,0 +1,77 @@
+// The scratch memory of one of an engine's threads, counted in what all of them share
+// (core/memory/scratch_budget.h, where the bound and its proof are). Here are the lock and the
+// waits.
+//
+//   SharedScratch shared(capacity);          // Of an engine.
+//   ScratchAccount account(shared);          // Of a thread; ExampleMaker uses it.
+//
+// In the steady state of a feed a turn needs what the last one kept, and no lock is taken.
+#ifndef SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
+#define SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "core/concurrency/mutex.h"
+#include "core/memory/scratch_budget.h"
+#include "core/memory/scratch_scope.h"
+
+namespace systole {
+
+// Thread-safe.
+class SharedScratch {
+ public:
+  explicit SharedScratch(int64_t capacity_bytes) : budget_(capacity_bytes) {}
+
+  int64_t used_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  friend class ScratchAccount;
+
+  mutable Mutex mu_;
+  CondVar changed_;  // Somebody waits, and may find now that it need not.
+  ScratchBudget budget_ ABSL_GUARDED_BY(mu_);
+};
+
+// Single-thread, but for waits() and StepDown().
+class ScratchAccount final : public ScratchSource {
+ public:
+  // Bytes of each use.
+  using Uses = std::array<int64_t, kScratchUses>;
+
+  explicit ScratchAccount(SharedScratch& shared) : shared_(shared) {}
+  // Gives back all.
+  ~ScratchAccount() override;
+
+  bool Need(ScratchUse use, int64_t bytes) override;
+
+  // An example is done: nothing is needed any more for kCoefficients and kValues. Little of it
+  // counts until the turn is over, so that a turn of small images takes it once.
+  void EndExample();
+
+  // The turn is over, and `kept` is held until the next, where more than that was needed. False:
+  // that is too much, or others need it; free all of it.
+  [[nodiscard]] bool EndTurn(const Uses& kept);
+
+  // Whether the thread waits in Need(). Any thread may ask.
+  bool waits() const { return waits_.load(std::memory_order_relaxed); }
+  // The thread's read hangs: others need not wait for its turn to end. Any thread may say so.
+  void StepDown();
+
+  int64_t held_bytes() const;
+
+ private:
+  int64_t& of(ScratchUse use) { return needs_[static_cast<size_t>(use)]; }
+
+  SharedScratch& shared_;
+  std::atomic<bool> waits_ = false;
+  Uses needs_ = {};
+  bool settled_ = true;  // Nothing was taken or given back since the last turn's end.
+  ScratchBudget::Account account_ ABSL_GUARDED_BY(shared_.mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_

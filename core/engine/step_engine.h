@@ -1,0 +1,152 @@
+// Makes the slices that streams ask for: on a fixed number of threads, under a byte budget, in the
+// order in which they are needed, and fairly between streams.
+//
+//   Open() -> StepStream --Next()--> slice, slice, .., end
+//                 ^ looks ahead as far as its share of the budget goes
+//   slice dropped -> its memory goes to the next slice of some stream
+//
+// Streams of one plan share slices: one that needs a slice that another is making, holds, or has
+// dropped while this one was behind it, gets the same memory (step_scheduler.h).
+//
+// A read that hangs costs its thread and its slice's memory until it returns. Its step fails, a
+// dataset gets no more than a share of the threads in this way, and the streams of others go on.
+//
+// A slice is cut into tasks of a few examples, each cut off when a thread takes it. Peers are
+// served by start-time fair queueing, and so are the streams of each: they have a virtual time that
+// advances by the time that threads spent on them, and the least advanced one goes first
+// (fair_clock.h). So a stream that waits for its next slice is held up neither by another's
+// look-ahead nor by a slice of millions of examples.
+//
+// A thread looks after each example whether it is still wanted, and whether it has worked for 50
+// ms: then what is left of its task waits until it is its stream's turn again. Within an example
+// loops ask for the former alone (core/interrupt). So an example is the most that others wait for,
+// and what one may cost is bounded (feed_plan.h). A stream that is cancelled frees its threads at
+// once.
+#ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
+#define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/cache/value_cache.h"
+#include "core/engine/core_slice.h"
+#include "core/engine/step_range.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+struct StepEngineOptions {
+  // Threads that shall read, decode and transform at a time. Where they wait for storage, more of
+  // them do, so that as many processors are busy (worker_watch.h).
+  int threads = 1;
+  // Threads that there are, for that and in place of those whose reads hang. 0: 7 * threads, 4 *
+  // threads of them for one dataset at most.
+  int max_threads = 0;
+  // A read that does not return for this long fails its step.
+  absl::Duration read_timeout = absl::Seconds(60);
+  // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
+  // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
+  // filling the memory. A larger bound lets each stream look further ahead.
+  int64_t memory_budget_bytes = int64_t{1} << 30;
+  // Bound on what threads take beside slices while they make examples, and keep between tasks, of
+  // all threads together; the example of one of them may take more (core/memory/scratch_budget.h).
+  // A larger bound lets more threads make large examples at a time. 0: a third of
+  // memory_budget_bytes, and as much as threads need for ordinary images.
+  int64_t scratch_budget_bytes = 0;
+  // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
+  // descriptor here and a mapping at every client that has had it. Others lie in private memory.
+  int max_sealed_slices = std::numeric_limits<int>::max();
+};
+
+class ScheduledStream;
+
+// One consumer's slices in order: steps as in the range, cores ascending inside a step.
+// Single-thread, but for Cancel().
+class StepStream {
+ public:
+  using Result = absl::StatusOr<std::optional<SlicePtr>>;
+  using Done = absl::AnyInvocable<void(Result)>;
+
+  // Calls `done` exactly once: on this thread if the next slice is ready, else on another. It gets
+  // a slice, nullopt at the end, or the error that ended the stream, which later calls get again.
+  // `done` must not wait, and may call Next() again. REQUIRES: no other Next() under way.
+  void Next(Done done);
+
+  // The same, but waits for the slice. Do not call it from a task of the engine.
+  Result Next();
+
+  // Ends the stream: a Next() under way and every later one return Cancelled. Work not yet begun is
+  // dropped. Thread-safe.
+  void Cancel();
+
+  // Cancels.
+  ~StepStream();
+  StepStream(const StepStream&) = delete;
+  StepStream& operator=(const StepStream&) = delete;
+
+ private:
+  friend class StepEngine;
+  class Engine;
+  using StreamPtr = std::shared_ptr<ScheduledStream>;
+  StepStream(std::shared_ptr<Engine> engine, StreamPtr stream);
+
+  const std::shared_ptr<Engine> engine_;
+  const StreamPtr stream_;
+};
+
+// Thread-safe.
+class StepEngine {
+ public:
+  // REQUIRES: threads > 0.
+  explicit StepEngine(const StepEngineOptions& options);
+  // Cancels every stream and joins the threads, also those whose reads hang. Slices may outlive it.
+  ~StepEngine();
+  StepEngine(const StepEngine&) = delete;
+  StepEngine& operator=(const StepEngine&) = delete;
+
+  // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` its
+  // part. In `cache` is kept what transforms `cache` ask for; null: nowhere. It is held until the
+  // stream is gone and no thread works for it; slices do not hold it.
+  //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
+  //   ResourceExhausted  one slice is larger than the whole budget.
+  absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
+                                                   const StepRange& range,
+                                                   const StreamMemory& memory = {},
+                                                   std::string peer = "",
+                                                   std::shared_ptr<ValueCache> cache = nullptr);
+
+  struct Stats {
+    int64_t examples_made = 0;
+    int64_t memory_budget_bytes = 0;
+    int64_t memory_used_bytes = 0;
+    // What threads hold beside that.
+    int64_t scratch_used_bytes = 0;
+    int64_t active_streams = 0;
+    // Threads that may work at a time now.
+    int threads = 0;
+    // Threads whose read hangs now, and steps that failed for such a read.
+    int threads_stuck = 0;
+    int64_t reads_timed_out = 0;
+    // Slices that a stream got without making them, because another one of the same plan had them.
+    int64_t slices_shared = 0;
+  };
+  Stats GetStats() const;
+
+  // Cancels every stream, and waits for `patience` at most until no thread works. False: one still
+  // does, most likely because its read hangs, and the destructor would wait for it. A program that
+  // wants to end then calls _Exit.
+  bool CancelAll(absl::Duration patience);
+
+ private:
+  std::shared_ptr<StepStream::Engine> engine_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_

@@ -1,0 +1,21 @@
+// How many examples a task of a feed has at most.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_ENGINE_TASK_SIZE_H_
+#define SYSTOLE_CORE_ENGINE_TASK_SIZE_H_
+
+#include <cstdint>
+
+#include "core/engine/pending_slice.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+TaskSize TaskSizeOf(const FeedPlan& plan);
+
+// `examples`, and those that their last group lacks.
+int64_t WholeGroups(const FeedPlan& plan, int64_t examples);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_TASK_SIZE_H_

@@ -1,0 +1,102 @@
+// Decides how many threads of a StepEngine work at a time, and finds those that storage holds up.
+//
+//   Begin(worker) .. End(worker)     a task
+//   Look(what the kernel says)       every now and then: limit(), IsStuck(), who has timed out
+//
+// A thread that waits for storage leaves its processor to another. If threads wait for a part f of
+// their time, it takes threads / (1 - f) of them to keep as many processors busy: so many may work.
+//
+// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs, as one
+// of a network file system or a dying disk may. Another takes its place meanwhile. After
+// `read_timeout` its step has failed.
+//
+// A thread that is at one task for much longer than a turn is overdue: it makes an example that
+// costs much, and nothing interrupts one. Others must not wait for it, so another thread may work
+// beside it, for peers that have no overdue task themselves. The kernel shares the processors
+// between the two.
+//
+// It has no thread, no lock and no clock. Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
+#define SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/concurrency/thread_times.h"
+
+namespace systole {
+
+struct WorkerWatchOptions {
+  // Threads that shall run at a time.
+  int threads = 1;
+  // Threads that there are, at least `threads`. More let more of them wait, at the cost of the
+  // scratch memory of each.
+  int max_threads = 1;
+  // How often Look() is called, about.
+  absl::Duration period = absl::Milliseconds(100);
+  absl::Duration stuck_after = absl::Seconds(1);
+  // A task that takes longer is overdue.
+  absl::Duration overdue_after = absl::Milliseconds(100);
+  absl::Duration read_timeout = absl::Seconds(60);
+};
+
+class WorkerWatch {
+ public:
+  // REQUIRES: 0 < threads <= max_threads.
+  explicit WorkerWatch(const WorkerWatchOptions& options);
+
+  // Whether a worker that has no task may begin one.
+  bool MayBegin() const { return busy_ - stuck_ < limit_; }
+  // Whether it may begin one beside those that are overdue.
+  bool MayBeginBeside() const { return overdue_ > 0 && busy_ - stuck_ - overdue_ < limit_; }
+  // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended it.
+  void Begin(int worker, absl::Duration now);
+  void End(int worker, absl::Duration now);
+
+  // What the kernel says of each worker at `now`; nullopt where nothing is known, or nothing is to
+  // be held against it. Returns the workers whose task has timed out since the last call. A process
+  // that was stopped for a while is not held against its threads.
+  std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
+
+  // Workers that may have a task, besides those that are stuck: threads .. max_threads.
+  int limit() const { return limit_; }
+  int busy() const { return busy_; }
+  int stuck() const { return stuck_; }
+  // Since the last look. A worker that is stuck is not overdue.
+  bool IsOverdue(int worker) const { return workers_[static_cast<size_t>(worker)].overdue; }
+  bool IsStuck(int worker) const { return workers_[static_cast<size_t>(worker)].stuck; }
+  // Whether it is stuck, and has been for `read_timeout`.
+  bool HasTimedOut(int worker) const { return workers_[static_cast<size_t>(worker)].timed_out; }
+
+ private:
+  struct Worker {
+    bool busy = false;
+    bool stuck = false;
+    bool timed_out = false;
+    bool overdue = false;
+    absl::Duration began;          // The task.
+    absl::Duration counted_until;  // Its busy time is in busy_time up to here.
+    absl::Duration busy_time;      // Since the last look.
+    absl::Duration ran_at;         // When it was last seen to run in this task.
+    // At the last look, if it was busy then.
+    std::optional<ThreadTimes> times;
+  };
+
+  void Unstick(Worker& worker);
+  void SetOverdue(Worker& worker, bool overdue);
+
+  const WorkerWatchOptions options_;
+  std::vector<Worker> workers_;
+  int busy_ = 0;
+  int stuck_ = 0;
+  int overdue_ = 0;
+  int limit_;
+  double waiting_part_ = 0;  // Of the time that workers are busy: they sleep in it.
+  std::optional<absl::Duration> last_look_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_

@@ -1,0 +1,212 @@
+// The lookup tables of HuffmanDecoder: one lookup yields several symbols. Only HuffmanDecoder uses
+// this file. Its functions run for every symbol, inlined into the loops of each SIMD target.
+//
+// Thread-compatible: a table does not change.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_TABLES_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_TABLES_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/image/jpeg/huffman_scan.h"
+#include "hwy/base.h"
+
+namespace systole::huffman {
+
+// More bits make larger tables, and every image with its own codes has to build them. Fewer bits
+// leave more codes too long for the tables.
+constexpr int kLookupBits = 10;
+constexpr int kLookupSize = 1 << kLookupBits;
+// The most bits of a lookup's entry: codes and values.
+constexpr int kMaxEntryBits = 15;
+constexpr int kEntriesPerRefill = 3;
+// Values of `run` beyond those of any block. k <= 62 is the last coefficient so far, and k + run
+// tells how the block goes on. Below 63 it continues. From 63 on it ends there if the bit kBeyond
+// is clear. If the bit is set, the entry goes beyond the block's end, or holds no symbol.
+constexpr int kBeyond = 64;
+constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
+constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
+
+// Natural position of the i-th coefficient in zigzag order (T.81, figure 5), at i and at
+// i + kEndOfBlock.
+constexpr std::array<uint8_t, 64 + kEndOfBlock> MakeNaturalOrder() {
+  std::array<uint8_t, 64 + kEndOfBlock> order = {};
+  int row = 0;
+  int column = 0;
+  for (size_t i = 0; i < 64; ++i) {
+    order[i] = order[i + kEndOfBlock] = static_cast<uint8_t>(row * 8 + column);
+    const bool up = (row + column) % 2 == 0;
+    if (up ? column == 7 : row != 7 && column == 0) {
+      ++row;
+    } else if (up ? row == 0 : row == 7) {
+      ++column;
+    } else {
+      row += up ? -1 : 1;
+      column += up ? 1 : -1;
+    }
+  }
+  return order;
+}
+inline constexpr std::array<uint8_t, 64 + kEndOfBlock> kNaturalOrder = MakeNaturalOrder();
+
+inline uint64_t LoadBigEndian(const uint8_t* bytes) {
+  uint64_t value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+// The value of the `size` bits after the first `code_bits` (T.81, F.2.2.1, EXTEND). It has no
+// branch, because a photograph's values cannot be predicted.
+inline int ValueAt(uint64_t window, int code_bits, int size) {
+  const uint64_t rest = window << code_bits;
+  const int bits = static_cast<int>((rest >> 1) >> (63 - size));
+  const int negative = static_cast<int>(~rest >> 63);  // The value's first bit is 0.
+  return bits - (negative << size) + negative;
+}
+
+// An AC symbol is a run of zeros and the size of the value after them (T.81, F.1.2.2.1).
+inline int RunOf(int symbol) { return (symbol >> 4) + 1; }  // Zeros and the value.
+inline int SizeOf(int symbol) { return symbol & 15; }
+// Size 0 means 16 zeros if the run is 15, else the end of the block. T.81 knows one symbol for the
+// end; libjpeg accepts all of these.
+inline bool IsEndOfBlock(int symbol) { return SizeOf(symbol) == 0 && symbol != 0xf0; }
+
+// The next bits of a scan. They begin at the top of `window`, which holds at least kLookupBits at
+// every lookup, and continue at `next`.
+struct BitReader {
+  uint64_t window = 0;
+  int count = 0;  // Bits of `window` accounted for; it may hold more.
+  const uint8_t* next = nullptr;
+
+  size_t index() const { return window >> (64 - kLookupBits); }
+  // Leaves 56 bits or more in `window`. Does not change index().
+  HWY_INLINE void Refill() {
+    window |= LoadBigEndian(next) >> count;
+    next += (63 - count) >> 3;
+    count |= 56;
+  }
+  HWY_INLINE void Drop(int n) {
+    window <<= n;
+    count -= n;
+  }
+};
+static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
+
+// What the next kLookupBits bits begin with:
+//   one symbol and its value,
+//   two symbols and their values,
+//   either of these and the end of the block, or
+//   the end of the block alone, which stores a zero over a zero.
+struct AcEntry {
+  uint8_t bits = 0;         // Bits of all symbols and values together.
+  uint8_t first_run = 0;    // The first symbol's run, or kLong.
+  uint8_t run = 0;          // The sum of all runs, plus kEndOfBlock if the block ends; or kLong.
+  uint8_t first_shift = 0;  // 64 less the bits of the first symbol alone.
+  uint16_t first = 0;       // Its value is these bits plus this, modulo 65536.
+  uint8_t second = 0;       // The value of the last symbol, if there are two.
+  uint8_t code_bits = 0;    // Bits of the first symbol's code.
+
+  int first_bits() const { return 64 - first_shift; }
+  int16_t second_value() const { return static_cast<int8_t>(second); }
+  // The first symbol's value. `window` holds the bits that the entry was found with.
+  int16_t first_value(uint64_t window) const {
+    return static_cast<int16_t>((window >> (first_shift & 63)) + first);
+  }
+};
+static_assert(sizeof(AcEntry) == sizeof(uint64_t));
+
+// All symbols whose codes lie within the bits looked up: how many bits they take with their values,
+// and the sum of their runs, plus kEndOfBlock if the block ends; or kLong.
+struct SkipEntry {
+  uint8_t bits = 0;
+  uint8_t run = 0;
+};
+
+struct DcEntry {
+  uint8_t bits = 0;    // Bits of code and value; 0 if not in the lookup.
+  uint16_t value = 0;  // The value is these bits plus this, modulo 65536.
+};
+
+// Codes by length, for codes that are not in a lookup.
+struct LongCodes {
+  HuffmanCodes codes;
+  uint32_t limit[17] = {};  // 16 bits that begin with a code of at most n bits are below limit[n].
+  int32_t offset[17] = {};  // Code c of n bits stands for symbols[c + offset[n]].
+
+  explicit LongCodes(const HuffmanCodes& codes);
+  struct Code {
+    int bits = 0;  // 0 if there is no such code.
+    int symbol = 0;
+  };
+  Code Find(uint64_t window) const;
+};
+
+struct DcTable {
+  explicit DcTable(const HuffmanCodes& codes);
+  // Takes a DC symbol and adds its difference to `*predictor`. False if there is no such code.
+  bool Take(BitReader& bits, int* predictor) const;
+  // `window` begins with the code and has the first bit of the value.
+  static DcEntry EntryOf(uint64_t window, int code_bits, int size);
+
+  LongCodes long_codes;
+  std::array<DcEntry, kLookupSize> lookup;
+};
+
+struct AcTable {
+  explicit AcTable(const HuffmanCodes& codes);
+
+  // One symbol of any length.
+  struct Symbol {
+    int bits = 0;  // 0 if there is no such code.
+    int run = 0;   // Or kEndOfBlock.
+    int value = 0;
+  };
+  Symbol Find(uint64_t window) const;
+
+  LongCodes long_codes;
+  std::array<AcEntry, kLookupSize> lookup;
+  std::array<SkipEntry, kLookupSize> skip;
+};
+
+HWY_INLINE LongCodes::Code LongCodes::Find(uint64_t window) const {
+  const uint32_t top = static_cast<uint32_t>(window >> 48);
+  int n = 0;
+  if (top >= limit[kLookupBits]) [[likely]] {
+    n = kLookupBits + 1;
+    for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+    if (n > 16) return {};
+  } else {  // With a value too long for a lookup.
+    n = 1;
+    for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
+  }
+  return {n, codes.symbols[static_cast<int32_t>(top >> (16 - n)) + offset[n]]};
+}
+
+HWY_INLINE bool DcTable::Take(BitReader& bits, int* predictor) const {
+  DcEntry entry = lookup[bits.index()];
+  // Refills after the index is known, so that the lookup does not wait for it.
+  bits.Refill();
+  if (entry.bits == 0) [[unlikely]] {
+    const LongCodes::Code code = long_codes.Find(bits.window);
+    if (code.bits == 0) return false;
+    entry = EntryOf(bits.window, code.bits, code.symbol);
+  }
+  *predictor += static_cast<int16_t>((bits.window >> (64 - entry.bits)) + entry.value);
+  bits.Drop(entry.bits);
+  return *predictor == static_cast<int16_t>(*predictor);
+}
+
+HWY_INLINE AcTable::Symbol AcTable::Find(uint64_t window) const {
+  const LongCodes::Code code = long_codes.Find(window);
+  if (code.bits == 0) return {};
+  if (IsEndOfBlock(code.symbol)) return {code.bits, kEndOfBlock, 0};
+  const int size = SizeOf(code.symbol);
+  return {code.bits + size, RunOf(code.symbol), ValueAt(window, code.bits, size)};
+}
+
+}  // namespace systole::huffman
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_TABLES_H_

@@ -1,0 +1,23 @@
+// Whether our entropy decoder works with the libjpeg that this process has loaded. That may be
+// another libjpeg than the one the program was compiled for.
+//
+// Thread-safe: the answer does not change.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+// OK if this process decodes the entropy-coded part of JPEGs itself. Otherwise FailedPrecondition
+// with the reason; libjpeg then does it: the same pixels at about half the speed. The first call or
+// the first JpegDecoder finds out by CheckJpegEntropyDecoding(), in some milliseconds.
+const absl::Status& OwnJpegEntropyDecoding();
+
+// Decodes built-in images of every sampling, whole and in part, by our entropy decoder and by
+// libjpeg alone. FailedPrecondition if ours cannot replace libjpeg's, or if pixels differ.
+absl::Status CheckJpegEntropyDecoding();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_

@@ -1,0 +1,51 @@
+// libjpeg's errors as a status code and a message. For the files of this room that use libjpeg.
+//
+// libjpeg reports an error by a callback that must not return. We leave it by longjmp, so every
+// function between RunGuarded's setjmp and the callback has only trivial locals: nothing that
+// longjmp would fail to destroy. Such functions are called steps. The same rule holds for callbacks
+// that libjpeg makes from a step into this folder.
+//
+// Single-thread: one for each libjpeg decoder or encoder.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_
+
+#include <csetjmp>
+#include <cstdio>
+
+#include "absl/status/status.h"
+// Last: needs <cstdio>, defines many macros.
+#include "jpeglib.h"
+
+namespace systole {
+
+struct JpegErrors {
+  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
+  std::jmp_buf jump;
+  // The error that ended a step: DataLoss, or Unavailable for lack of memory.
+  char message[JMSG_LENGTH_MAX];
+  absl::StatusCode code;
+  // Set by the user.
+  bool fail_on_warning;
+  bool in_image_data;  // Past the header.
+};
+
+// What to put into `err` of a libjpeg object. `errors` must outlive that object. It must be zeroed
+// apart from the fields that the user sets.
+jpeg_error_mgr* InitErrors(JpegErrors* errors);
+
+// The inverse, for callbacks.
+inline JpegErrors* ErrorsOf(jpeg_error_mgr* manager) {
+  return reinterpret_cast<JpegErrors*>(manager);
+}
+
+// Runs step(state). False if the step ended by a jump to `errors->jump`, as errors end it.
+template <typename State>
+bool RunGuarded(JpegErrors* errors, void (*step)(State*), State* state) {
+  if (setjmp(errors->jump) != 0) return false;
+  step(state);
+  return true;
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_

@@ -1,0 +1,32 @@
+// Which libjpeg runs in this process. libjpeg has no function that tells its version, and its
+// headers tell that of compile time. So the loaded library is known by its GNU build id.
+//
+// Thread-safe: nothing changes once it is known.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// Part of the content version, because another release of libjpeg may give other pixels:
+//   libjpeg-turbo-2.1.5              a build in our list of known ones, such as Debian 12's
+//   libjpeg-build-75b7..             any other build: the hexadecimal digits of its build id
+//   libjpeg-unknown-headers-2.1.5    linked statically or without a build id: only the version of
+//                                    the headers that it was compiled with is known
+const std::string& JpegLibraryVersion();
+
+// Whether `address` lies in libjpeg's code, or in that of the program libjpeg is linked into.
+bool IsJpegLibraryCode(uintptr_t address);
+
+// The parts of JpegLibraryVersion(). A build id is in hexadecimal digits, empty if there is none.
+std::string JpegVersionOfBuild(absl::string_view build_id);
+// The build id in a PT_NOTE segment whose notes are aligned to `alignment` bytes. Takes any bytes.
+std::string BuildIdOfNotes(absl::string_view notes, size_t alignment);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_

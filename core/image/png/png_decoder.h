@@ -1,0 +1,41 @@
+// Decodes PNG files to 8 bits a channel. Opacity is left out; of 16 bits the upper 8 are kept. A
+// gamma counts only where grey is made of colours. The pixels are those of libpng as TensorFlow
+// calls it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_PNG_PNG_DECODER_H_
+#define SYSTOLE_CORE_IMAGE_PNG_PNG_DECODER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+struct PngInfo {
+  int width = 0;
+  int height = 0;
+  // What DecodePng() takes beside its result, where grey is made of colour.
+  int scratch_bytes_per_pixel = 0;
+};
+
+// Whether the bytes begin as a PNG file.
+bool LooksLikePng(absl::string_view bytes);
+
+// Reads a PNG file's header. REQUIRES: channels is 1 or 3.
+//   DataLoss           no PNG, or its header is damaged.
+absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels);
+
+// Decodes all of it: [height, width, channels] uint8; grey is replicated for 3 channels. For
+// 1 channel a coloured image becomes grey (png_grey.h).
+//   InvalidArgument  `out` has another size.
+//   DataLoss         the file is damaged or cut short.
+//   Unavailable      no memory; the image itself may be good.
+absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> out);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_PNG_PNG_DECODER_H_

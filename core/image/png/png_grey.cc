@@ -1,0 +1,225 @@
+#include "core/image/png/png_grey.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/numeric/math.h"
+
+namespace systole {
+namespace {
+
+// libpng's fixed point numbers: 1/100000.
+constexpr int32_t kOne = 100000;
+constexpr int32_t kSrgbGamma = 45455;
+
+uint32_t BigEndian(absl::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return value;
+}
+
+uint32_t Crc32(absl::string_view bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+// libpng takes smaller differences from 1 for none.
+bool IsSignificant(int32_t gamma) { return gamma < kOne - 5000 || gamma > kOne + 5000; }
+
+int32_t Rounded(double x) { return static_cast<int32_t>(std::floor(x + 0.5)); }
+
+int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
+
+// Whether libpng takes an inflated profile for one of RGB colours that holds together. What it only
+// warns of is not looked at.
+bool IsRgbProfile(absl::string_view profile) {
+  constexpr size_t kHeader = 132, kTag = 12;
+  if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
+  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // Since version 4.
+  const size_t tags = BigEndian(profile, 128);
+  if (tags > (profile.size() - kHeader) / kTag || BigEndian(profile, 64) >= 0xffff) return false;
+  const absl::string_view device = profile.substr(12, 4), space = profile.substr(20, 4);
+  if (profile.substr(36, 4) != "acsp" || profile.substr(16, 4) != "RGB " || device == "abst" ||
+      device == "link" || (space != "XYZ " && space != "Lab ")) {
+    return false;
+  }
+  for (size_t tag = 0; tag < tags; ++tag) {
+    const size_t begin = BigEndian(profile, kHeader + tag * kTag + 4);
+    const size_t bytes = BigEndian(profile, kHeader + tag * kTag + 8);
+    if (begin > profile.size() || bytes > profile.size() - begin) return false;
+  }
+  return true;
+}
+
+// The profiles that libpng knows to be sRGB: those of www.color.org and Hewlett-Packard's. libpng
+// compares two more checksums, which other bytes of this length and CRC-32 will not have either.
+bool IsKnownSrgbProfile(absl::string_view profile) {
+  struct Known {
+    size_t bytes;
+    uint32_t intent;
+    uint32_t crc;
+  };
+  constexpr Known kKnown[] = {
+      {3048, 0, 0x3b8772b9}, {3052, 1, 0x427ebb21}, {60988, 0, 0x306fd8ae}, {60960, 0, 0xbbef7812},
+      {3024, 1, 0x5d5129ce}, {3144, 0, 0x182ea552}, {3144, 1, 0xf29e526d},
+  };
+  return std::any_of(std::begin(kKnown), std::end(kKnown), [profile](const Known& known) {
+    return profile.size() == known.bytes && BigEndian(profile, 64) == known.intent &&
+           Crc32(profile) == known.crc;
+  });
+}
+
+// The most of sBIT's numbers; 0 if one of them cannot be.
+int SignificantBits(absl::string_view chunk, int colour_type, int bit_depth) {
+  constexpr int kPalette = 3, kColourAndOpacity = 6;
+  if (chunk.size() != (colour_type == kColourAndOpacity ? 4 : 3)) return 0;
+  const int most_possible = colour_type == kPalette ? 8 : bit_depth;
+  int most = 0;
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const int bits = static_cast<uint8_t>(chunk[i]);
+    if (bits == 0 || bits > most_possible) return 0;
+    if (i < 3) most = std::max(most, bits);
+  }
+  return most;
+}
+
+uint16_t Power(double part, int32_t exponent, double most) {
+  if (part <= 0) return 0;
+  const double power = PowDouble(part, exponent * 0.00001);
+  return static_cast<uint16_t>(std::floor(most * power + 0.5));
+}
+
+std::vector<uint16_t> TableOf8(int32_t exponent) {
+  std::vector<uint16_t> table(256);
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] = IsSignificant(exponent) ? Power(static_cast<double>(i) / 255., exponent, 255.)
+                                       : static_cast<uint16_t>(i);
+  }
+  return table;
+}
+
+// 16 bits to 16 bits, where only the upper ones of a value count.
+std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
+  std::vector<uint16_t> table(size_t{1} << (16 - shift));
+  const auto most = static_cast<uint32_t>(table.size() - 1);
+  for (uint32_t i = 0; i <= most; ++i) {
+    table[i] = IsSignificant(exponent) ? Power(i * (1.0 / most), exponent, 65535.)
+                                       : static_cast<uint16_t>((i * 65535 + (most + 1) / 2) / most);
+  }
+  return table;
+}
+
+// 16 bits to the nearest of the 256 that 8 bits have. `exponent` is close to 1.
+std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
+  std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
+  const auto most = static_cast<uint32_t>(table.size() - 1);
+  uint32_t next = 0;
+  for (uint32_t level = 0; level < 255; ++level) {
+    const uint32_t out = level * 257;
+    const uint32_t bound = Power((out + 128) / 65535., exponent, 65535.);
+    const uint32_t end = (bound * most + 32768) / 65535 + 1;
+    while (next < end) table[next++] = static_cast<uint16_t>(out);
+  }
+  return table;
+}
+
+// Weights in 2^-15, cut off; what is left for blue.
+uint32_t WeightedSum(uint32_t red, uint32_t green, uint32_t blue) {
+  constexpr uint32_t kRed = 9797;
+  constexpr uint32_t kGreen = 19234;
+  return kRed * red + kGreen * green + (32768 - kRed - kGreen) * blue;
+}
+
+constexpr uint32_t kHalf = 16384;
+
+}  // namespace
+
+PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile) {
+  // libpng inflates no more than the profile says that it has.
+  if (profile.has_value() && profile->size() >= 4)
+    profile = profile->substr(0, BigEndian(*profile, 0));
+  constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
+  constexpr size_t kShortestProfile = 92;  // libpng leaves out a shorter iCCP chunk.
+  const int bit_depth = static_cast<uint8_t>(png[kSignature + kHead + 8]);
+  const int colour_type = static_cast<uint8_t>(png[kSignature + kHead + 9]);
+  PngColours colours;
+  bool is_srgb = false, has_gamma = false, is_good = true;
+  absl::string_view rest = png.substr(kSignature);
+  while (rest.size() >= kHead + kCrc) {
+    const size_t bytes = BigEndian(rest, 0);
+    if (bytes > rest.size() - kHead - kCrc) break;
+    const absl::string_view type = rest.substr(4, 4), chunk = rest.substr(kHead, bytes);
+    if (type == "PLTE" || type == "IDAT") break;
+    const bool counts = BigEndian(rest, kHead + bytes) == Crc32(rest.substr(4, 4 + bytes));
+    rest.remove_prefix(kHead + bytes + kCrc);
+    if (!counts) continue;
+    if (type == "sBIT" && colours.significant_bits == 0) {
+      colours.significant_bits = SignificantBits(chunk, colour_type, bit_depth);
+    }
+    if (!is_good) continue;
+    if (type == "gAMA" && bytes == 4 && !has_gamma) {
+      const uint32_t gamma = BigEndian(chunk, 0);
+      is_good = gamma >= 16 && gamma <= 625000000;
+      if (!is_good) continue;
+      if (is_srgb && IsSignificant(Rounded(double{kSrgbGamma} * kOne / gamma))) continue;
+      colours.gamma = static_cast<int32_t>(gamma);
+      has_gamma = true;
+    } else if (type == "sRGB" && bytes == 1) {
+      is_good = chunk[0] >= 0 && chunk[0] < 4 && !is_srgb;
+      if (!is_good) continue;
+      colours.gamma = kSrgbGamma;
+      is_srgb = true;
+    } else if (type == "iCCP" && bytes >= kShortestProfile) {
+      is_good = profile.has_value() && IsRgbProfile(*profile) && !is_srgb;
+      if (!is_good || !IsKnownSrgbProfile(*profile)) continue;
+      colours.gamma = kSrgbGamma;
+      is_srgb = true;
+    }
+  }
+  return colours;
+}
+
+PngGrey::PngGrey(const PngColours& colours, int bit_depth) {
+  if (colours.gamma == 0) return;
+  const int32_t inverse = Reciprocal(colours.gamma);
+  if (!IsSignificant(colours.gamma) && !IsSignificant(inverse)) return;
+  if (bit_depth < 16) {
+    to_linear_ = TableOf8(inverse);
+    from_linear_ = TableOf8(Reciprocal(inverse));
+    return;
+  }
+  // libpng takes values of 16 bits that become 8 for 11 bits, or for fewer where sBIT says so.
+  constexpr int kLeast = 5, kMost = 8;
+  const int bits = colours.significant_bits;
+  shift_ = std::clamp(bits > 0 ? 16 - bits : 0, kLeast, kMost);
+  to_linear_ = TableOf16(inverse, shift_);
+  from_linear_ = TableOf16(Reciprocal(inverse), shift_);
+  of_grey_ = TableOf16To8(Rounded(colours.gamma * 0.00001 * inverse), shift_);
+}
+
+uint8_t PngGrey::Of8(uint8_t red, uint8_t green, uint8_t blue) const {
+  if (red == green && red == blue) return red;
+  if (to_linear_.empty()) {
+    return static_cast<uint8_t>(WeightedSum(red, green, blue) >> 15);  // libpng cuts off here.
+  }
+  const uint32_t sum = WeightedSum(to_linear_[red], to_linear_[green], to_linear_[blue]);
+  return static_cast<uint8_t>(from_linear_[(sum + kHalf) >> 15]);
+}
+
+uint8_t PngGrey::Of16(uint16_t red, uint16_t green, uint16_t blue) const {
+  uint32_t grey;
+  if (to_linear_.empty()) {
+    grey = (WeightedSum(red, green, blue) + kHalf) >> 15;
+  } else if (red == green && red == blue) {
+    grey = At(of_grey_, red);
+  } else {
+    const uint32_t sum =
+        WeightedSum(At(to_linear_, red), At(to_linear_, green), At(to_linear_, blue));
+    grey = At(from_linear_, static_cast<uint16_t>((sum + kHalf) >> 15));
+  }
+  return static_cast<uint8_t>(grey >> 8);
+}
+
+}  // namespace systole

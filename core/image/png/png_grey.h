@@ -1,0 +1,56 @@
+// Grey of a coloured PNG, as libpng's png_set_rgb_to_gray(0.299, 0.587) makes it: pixels whose
+// channels differ are made linear by the file's gamma, weighed, and raised again.
+//
+// Thread-compatible; immutable.
+#ifndef SYSTOLE_CORE_IMAGE_PNG_PNG_GREY_H_
+#define SYSTOLE_CORE_IMAGE_PNG_PNG_GREY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// What the chunks before the palette and the pixels say of a file's colours.
+struct PngColours {
+  // The exponent of the file's values, in 1/100000, by gAMA, sRGB, or a profile that is known to be
+  // sRGB; 0: none of them.
+  int32_t gamma = 0;
+  // The most that a channel has by sBIT; 0: it does not say.
+  int significant_bits = 0;
+};
+
+// REQUIRES: `png` is a coloured PNG file whose header is good. `profile` is what its first iCCP
+// chunk holds, inflated, if that can be read. As libpng 1.6.43: chunks with wrong checksums do not
+// count, sRGB outdoes gAMA, and nothing counts behind a value that is out of range. Other than
+// libpng, it does not look at cHRM, which for libpng may be such a value, and a damaged iCCP chunk
+// does not count.
+PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
+
+class PngGrey {
+ public:
+  // For files of `bit_depth` bits a channel.
+  PngGrey(const PngColours& colours, int bit_depth);
+
+  // The grey of channels of 8 bits, and the upper 8 bits of the grey of channels of 16.
+  uint8_t Of8(uint8_t red, uint8_t green, uint8_t blue) const;
+  uint8_t Of16(uint16_t red, uint16_t green, uint16_t blue) const;
+
+ private:
+  using Table = std::vector<uint16_t>;
+
+  uint16_t At(const Table& table, uint16_t value) const { return table[size_t{value} >> shift_]; }
+
+  // By value, without its last `shift_` bits. Empty: the file's values count as linear.
+  int shift_ = 0;
+  Table to_linear_;
+  Table from_linear_;
+  Table of_grey_;  // Of 16 bits: for pixels that are grey already.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_PNG_PNG_GREY_H_

@@ -1,0 +1,133 @@
+// Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
+// fused with mirroring, normalisation and the final cast. It takes input rows and writes finished
+// rows to the caller's memory. In between it holds a few lines of floats, which stay in the cache.
+//   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
+//   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
+//   out    = Cast(value * scale[c] + bias[c])
+// `extent` is the input's size and `begin` 0, unless Start is told of a part (crop.h, SourceSide).
+// No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+//
+// Single-thread. Reusable; tables are kept while sizes stay the same.
+#ifndef SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_
+#define SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/image/window/crop.h"
+#include "core/memory/aligned_vector.h"
+#include "core/numeric/normalise.h"
+
+namespace systole {
+
+struct BilinearResizerOptions {
+  // Size of the output in pixels, 1 to 16384 each.
+  int height = 0;
+  int width = 0;
+  // 1 or 3, interleaved, in and out.
+  int channels = 3;
+  // 1 or `channels` entries each, none beyond +-1e30.
+  std::vector<float> scale = {1.0f};
+  std::vector<float> bias = {0.0f};
+  // kUint8 rounds half to even (TensorFlow's resize would hand out floats).
+  PixelType type = PixelType::kUint8;
+  // Whether the output is read at once. It then stays in the caches, however large it is.
+  bool read_soon = false;
+};
+
+class BilinearResizer {
+ public:
+  // Rows given to AddRow must be readable this many bytes beyond their end.
+  static constexpr size_t kRowPaddingBytes = 16;
+
+  // InvalidArgument if an option is out of range.
+  static absl::StatusOr<BilinearResizer> Create(BilinearResizerOptions options);
+
+  // [height, width, channels] values.
+  int64_t output_bytes() const { return output_bytes_; }
+
+  // Begins an image of in_height x in_width pixels (1 to 65535 each). If `flip`, the *result* is
+  // mirrored left to right: equal to flipping after resizing. `out` stays borrowed until the last
+  // row is written.
+  //   InvalidArgument  a size out of range, or out.size() < output_bytes().
+  absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
+    return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
+  }
+  // The same, but the output shows a part of the image only.
+  absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
+                     absl::Span<uint8_t> out);
+
+  // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. They
+  // are read before this returns. Rows that no output row needs cost nothing; others cost least in
+  // pairs. REQUIRES: Start was called and not done().
+  void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
+  void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
+
+  // Whether the output is complete; the last input rows may not be needed for that.
+  bool done() const { return next_out_ == options_.height; }
+
+  // Gives the image up: done() without its last rows. Call it before another thread may use `out`.
+  void Finish();
+
+ private:
+  // One output coordinate: the two source coordinates and the weight of the upper one.
+  struct Tap {
+    int lower;
+    int upper;
+    float weight;
+  };
+  static void FillTaps(const SourceSide& in, int out, std::vector<Tap>* taps);
+
+  explicit BilinearResizer(BilinearResizerOptions options);
+  void BuildColumns(const SourceSide& in_columns, bool flip);
+  void BuildRows(const SourceSide& in_rows);
+  void MakeLines(const uint8_t* row, const uint8_t* next_row);
+  void WriteRow(const Tap& tap);
+  uint8_t* OutputRow(int row) const;
+  void PrefetchRow(int out_row) const;
+
+  BilinearResizerOptions options_;
+  int64_t output_bytes_ = 0;
+  size_t values_ = 0;         // width * channels.
+  size_t padded_values_ = 0;  // Rounded up to whole kernel blocks.
+
+  // Horizontal tables, per value of an output row; rebuilt when (in_columns, flip) changes.
+  SourceSide in_columns_;
+  bool flip_ = false;
+  // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
+  bool windows_fit_ = false;
+  std::vector<Tap> columns_;
+  AlignedVector<int32_t> lower_offset_;  // Byte in the row, per value.
+  AlignedVector<int32_t> upper_offset_;
+  AlignedVector<float> weight_;
+  AlignedVector<int32_t> window_;  // Start of 16 row bytes, per 4 values.
+  // Byte shuffle of the window that widens to 32 bits, per value.
+  AlignedVector<uint32_t> lower_shuffle_;
+  AlignedVector<uint32_t> upper_shuffle_;
+
+  // Vertical tables; rebuilt when in_rows changes.
+  SourceSide in_rows_;
+  std::vector<int> line_rows_;  // The input rows that output rows need; each becomes a line.
+  std::vector<Tap> rows_;       // Per output row; its taps are line numbers.
+
+  std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
+  std::vector<float> bias_pattern_;
+  // The last lines, horizontally resized; line n at index n mod kLines. A line that an output row
+  // still needs is kept while two more are made.
+  static constexpr int kLines = 4;
+  AlignedVector<float> lines_[kLines];
+
+  int next_in_ = 0;    // Input row.
+  int next_line_ = 0;  // Line to be made.
+  int next_out_ = 0;   // Output row.
+  absl::Span<uint8_t> out_;
+  bool stream_ = false;  // `out_` is written past the caches.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_

@@ -1,0 +1,41 @@
+// Tables of a resize by a kernel of any width: which input pixels make each output pixel, and with
+// which weights. What TensorFlow's ScaleAndTranslate computes for tf.image.resize with
+// antialias=True, or with a method that has no kernel of its own (lanczos, gaussian,
+// mitchellcubic).
+//   kernel width  radius * max(in / out, 1) if antialiased, else radius
+//   weights       the kernel at the centres of the pixels, divided by their sum; none lie outside
+//
+// All in f32 and in TensorFlow's order, so weights are equal to the bit, but for those of Lanczos
+// (sines) and of the Gaussian (exponentials): ours are nearly always the correctly rounded ones,
+// those of a libm depend on the CPU.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_
+#define SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_
+
+#include <vector>
+
+namespace systole {
+
+enum class SamplingKernel {
+  kTriangle,
+  kKeysCubic,
+  kMitchellCubic,
+  kLanczos3,
+  kLanczos5,
+  kGaussian,
+};
+
+struct SamplingSpans {
+  // Weights of an output pixel, those behind its last input pixel are 0. At most the input's size.
+  int span = 0;
+  std::vector<int> starts;     // Of each output pixel: its first input pixel.
+  std::vector<float> weights;  // [out, span].
+};
+
+// For `out` pixels from `in` pixels. REQUIRES: both are 1 to 65535. Takes O(in + out) memory.
+SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool antialias);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_

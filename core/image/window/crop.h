@@ -1,0 +1,74 @@
+// Which part of an image an example shows: pure functions of the image's size and of random draws.
+// Sizes and rectangles are in pixels of the stored image (EXIF orientation is ignored, as in
+// TensorFlow).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_WINDOW_CROP_H_
+#define SYSTOLE_CORE_IMAGE_WINDOW_CROP_H_
+
+#include "absl/status/status.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+// Rows [y, y + height), columns [x, x + width).
+struct CropRect {
+  int y = 0;
+  int x = 0;
+  int height = 0;
+  int width = 0;
+
+  friend bool operator==(const CropRect&, const CropRect&) = default;
+};
+
+// One side of a crop whose edges may lie within pixels: [begin, begin + extent) of `pixels` pixels
+// in a row, the first one being [0, 1). 0 <= begin, 0 < extent, begin + extent <= pixels.
+struct SourceSide {
+  int pixels = 0;
+  float begin = 0;
+  float extent = 0;
+
+  friend bool operator==(const SourceSide&, const SourceSide&) = default;
+};
+
+inline SourceSide WholeSide(int pixels) {
+  return {.pixels = pixels, .begin = 0, .extent = static_cast<float>(pixels)};
+}
+
+// InvalidArgument unless `crop` is non-empty and inside a height x width image; names both.
+absl::Status CheckCropInside(const CropRect& crop, int height, int width);
+
+// The rule by which ImageNet networks are trained (torchvision's RandomResizedCrop, TPU ResNet).
+struct RandomResizedCropOptions {
+  // Area of the crop as a fraction of the image's, drawn uniformly. 0 < min <= max <= 1.
+  float min_area = 0.08f;
+  float max_area = 1.0f;
+  // width / height of the crop, drawn uniformly on a log scale. 0 < min <= max.
+  float min_aspect = 3.0f / 4.0f;
+  float max_aspect = 4.0f / 3.0f;
+  // Most draws of a crop. If none of them fits the image, the fallback is taken. 1 to 1000.
+  int attempts = 10;
+};
+
+// InvalidArgument naming the field that is out of range.
+absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options);
+
+// Each attempt draws area (UniformFloat), then aspect (UniformFloat). The first crop that fits
+// draws y, then x (UniformInt). If none fits: the largest centred crop whose aspect is within the
+// range. REQUIRES: height, width > 0 and valid options.
+CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, int width,
+                           CounterRng& rng);
+
+// The centred square of floor(fraction * short side) pixels, at least 1. Where the margin is odd,
+// the larger half lies above and left of the crop (TPU ResNet's rule; its fraction is 224/256).
+// REQUIRES: height, width > 0 and 0 < fraction <= 1.
+CropRect CentreCrop(float fraction, int height, int width);
+
+inline CropRect WholeImage(int height, int width) { return {0, 0, height, width}; }
+
+// Whether to mirror left and right: UniformFloat() < 0.5.
+bool DrawFlip(CounterRng& rng);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_WINDOW_CROP_H_

@@ -1,0 +1,66 @@
+// The crops of TensorFlow's image networks: tf.image.sample_distorted_bounding_box, and the centre
+// crop of the reference TPU ResNet. In f32 and in TensorFlow's order, so that from the same draws
+// the same boxes follow.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_
+#define SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_
+
+#include "absl/status/status.h"
+#include "core/image/window/crop.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+// Where the draws of a box come from. Single-thread.
+class BoxDraws {
+ public:
+  virtual ~BoxDraws() = default;
+
+  // Uniform in [0, 1).
+  virtual float Unit() = 0;
+  // Uniform in [0, limit). REQUIRES: limit > 0.
+  virtual int Below(int limit) = 0;
+};
+
+// Draws of our own. Borrows `rng`.
+class CounterBoxDraws final : public BoxDraws {
+ public:
+  explicit CounterBoxDraws(CounterRng& rng) : rng_(rng) {}
+
+  float Unit() override { return rng_.UniformFloat(); }
+  int Below(int limit) override { return static_cast<int>(rng_.UniformInt(0, limit)); }
+
+ private:
+  CounterRng& rng_;
+};
+
+// The defaults are TensorFlow's.
+struct DistortedBoxOptions {
+  // The aspect is drawn uniformly, not on a log scale.
+  RandomResizedCropOptions ranges = {.min_area = 0.05f,
+                                     .max_area = 1.0f,
+                                     .min_aspect = 0.75f,
+                                     .max_aspect = 1.33f,
+                                     .attempts = 100};
+  // A box with a smaller part of the image's area is drawn again. 0 to 1.
+  float min_object_covered = 0.1f;
+};
+
+// InvalidArgument naming the field that is out of range.
+absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
+
+// Each attempt draws the aspect (Unit), then the height (Below, if there is a choice), then y and x
+// (Below, each only if it is smaller than the image). An offset is never the last one that would
+// fit. If no attempt gives a box: the whole image. REQUIRES: height, width are 1 to 65535, and
+// valid options.
+CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
+
+// The centred square by which the reference TPU ResNet evaluates a network for images of
+// size x size pixels: size / (size + 32) of the short side, at least 1. Where the margin is odd,
+// the larger half lies above and left. REQUIRES: all are > 0.
+CropRect PaddedCentreCrop(int size, int height, int width);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_

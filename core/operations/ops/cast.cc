@@ -1,0 +1,91 @@
+// Values as another type, as tf.saturate_cast or tf.image.convert_image_dtype.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/operations/ops/operation_rows.h"
+#include "core/operations/ops/unit_values.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Cuts off; what is beyond becomes 0 or 255, NaN 0.
+template <typename T>
+uint8_t Saturate(T value) {
+  if (!(value > 0)) return 0;
+  return value >= 255 ? 255 : static_cast<uint8_t>(value);
+}
+
+class Cast final : public Operation {
+ public:
+  Cast(ElementType to, bool scale) : to_(to), scale_(scale) {}
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
+    if (input.element != ElementType::kInt64) {
+      SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
+    } else if (scale_) {
+      return absl::InvalidArgumentError("has scale, but gets int64 values, which are no pixels");
+    }
+    return ValueType{.element = to_, .shape = input.shape};
+  }
+
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
+    if (input.type.element == to_) return input;
+    Value out = Value::Create(to_, input.type.shape);
+    for (size_t i = 0; i < out.floats.size(); ++i) {
+      if (input.type.element == ElementType::kInt64) {
+        out.floats[i] = static_cast<float>(input.int64s[i]);
+      } else {
+        out.floats[i] = scale_ ? Uint8ToUnit(input.uint8s[i]) : static_cast<float>(input.uint8s[i]);
+      }
+    }
+    for (size_t i = 0; i < out.uint8s.size(); ++i) {
+      if (input.type.element == ElementType::kInt64) {
+        out.uint8s[i] = Saturate(input.int64s[i]);
+      } else {
+        out.uint8s[i] = scale_ ? UnitToUint8(input.floats[i]) : Saturate(input.floats[i]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  ElementType to_;
+  bool scale_;
+};
+
+}  // namespace
+
+OperationRow CastRow() {
+  return {
+      .kind = v1::Transform::kCast,
+      .guide =
+          {
+              .summary = "Values as another type, from 0 to 1 if asked for.",
+              .example = "cast { dtype: FLOAT32 scale: true }",
+              .tensorflow = "tf.saturate_cast, tf.image.convert_image_dtype, tf.cast",
+              .torchvision = "ToDtype, ToTensor",
+              .dali = "fn.cast",
+              .parity = "exact; tf.cast differs for values that do not fit into uint8",
+          },
+      .create = [](const OperationArguments& arguments)
+          -> absl::StatusOr<std::unique_ptr<const Operation>> {
+        const v1::Cast& cast = arguments.transform.cast();
+        if (cast.dtype() != v1::UINT8 && cast.dtype() != v1::FLOAT32) {
+          std::string seen = absl::StrCat("dtype ", static_cast<int>(cast.dtype()));
+          if (v1::DataType_IsValid(cast.dtype())) {
+            seen = absl::StrCat("dtype ", v1::DataType_Name(cast.dtype()));
+          }
+          if (cast.dtype() == v1::DATA_TYPE_UNSPECIFIED) seen = "no dtype";
+          return absl::InvalidArgumentError(absl::StrCat(
+              "has ", seen, ", want UINT8 or FLOAT32; the output's own dtype casts to others"));
+        }
+        return std::make_unique<Cast>(
+            cast.dtype() == v1::UINT8 ? ElementType::kUint8 : ElementType::kFloat32, cast.scale());
+      },
+  };
+}
+
+}  // namespace systole

@@ -1,0 +1,74 @@
+// Values held between two bounds, as tf.clip_by_value.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/operations/ops/operation_rows.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+bool IsUint8(float value) { return value >= 0 && value <= 255 && std::trunc(value) == value; }
+
+template <typename T>
+T Clip(T value, T min, T max) {
+  if (value > max) return max;
+  return value < min ? min : value;
+}
+
+class ClipByValue final : public Operation {
+ public:
+  ClipByValue(float min, float max) : min_(min), max_(max) {}
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
+    SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
+    if (input.element == ElementType::kUint8 && !(IsUint8(min_) && IsUint8(max_))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has min: ", min_, " and max: ", max_,
+                       ", want whole numbers from 0 to 255 for uint8 values"));
+    }
+    return input;
+  }
+
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
+    for (float& x : input.floats) x = Clip(x, min_, max_);
+    for (uint8_t& x : input.uint8s) {
+      x = Clip(x, static_cast<uint8_t>(min_), static_cast<uint8_t>(max_));
+    }
+    return input;
+  }
+
+ private:
+  float min_;
+  float max_;
+};
+
+}  // namespace
+
+OperationRow ClipByValueRow() {
+  return {
+      .kind = v1::Transform::kClipByValue,
+      .guide =
+          {
+              .summary = "Values held between two bounds.",
+              .example = "clip_by_value { min: 0 max: 1 }",
+              .tensorflow = "tf.clip_by_value",
+              .torchvision = "torch.clamp",
+              .dali = "math.clamp",
+              .parity = "exact",
+          },
+      .create = [](const OperationArguments& arguments)
+          -> absl::StatusOr<std::unique_ptr<const Operation>> {
+        const v1::ClipByValue& clip = arguments.transform.clip_by_value();
+        if (!(clip.min() <= clip.max())) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("has min: ", clip.min(), " and max: ", clip.max(), ", want min <= max"));
+        }
+        return std::make_unique<ClipByValue>(clip.min(), clip.max());
+      },
+  };
+}
+
+}  // namespace systole

@@ -1,0 +1,46 @@
+// A number that is drawn once for an example, uniformly between two bounds: what brightness,
+// contrast and others share.
+//
+// Thread-compatible; immutable.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPS_DRAWN_NUMBER_H_
+#define SYSTOLE_CORE_OPERATIONS_OPS_DRAWN_NUMBER_H_
+
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/operations/ops/draws.h"
+
+namespace systole {
+
+// The fields `NAME_min` and `NAME_max` of a transform, and what they may be.
+struct NumberBounds {
+  absl::string_view name;
+  float min = 0;
+  float max = 0;
+  float least = std::numeric_limits<float>::lowest();
+  float most = std::numeric_limits<float>::max();
+};
+
+class DrawnNumber {
+ public:
+  // InvalidArgument, as the end of a sentence, unless least <= min <= max <= most and max - min is
+  // finite.
+  static absl::StatusOr<DrawnNumber> Create(const Draws& draws, const NumberBounds& bounds);
+
+  // min + u * (max - min) in float32, as tf.random.uniform computes it.
+  float Of(const ExampleKey& example) const {
+    return min_ + draws_.UniformFloat(example) * (max_ - min_);
+  }
+
+ private:
+  DrawnNumber(const Draws& draws, float min, float max) : draws_(draws), min_(min), max_(max) {}
+
+  Draws draws_;
+  float min_;
+  float max_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPS_DRAWN_NUMBER_H_

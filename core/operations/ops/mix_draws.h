@@ -1,0 +1,67 @@
+// What mixup and cutmix (v1::Mix) do with an example: their parameters' check, their draws. The
+// pixels and labels are mixed by core/engine, which has the partner.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
+#define SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/image/window/crop.h"
+#include "core/operations/ops/draws.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Keys the draws of v1::Mix. Far from the numbers of transforms (OperationRow::draws), which count
+// from 1. It decides bytes of feeds: never renumber.
+inline constexpr uint32_t kMixPurpose = 1 << 10;
+
+// Examples of a group: one thread makes a group, so a larger one would hold others up.
+inline constexpr int64_t kMaxMixGroup = 256;
+// Larger ones would give halves of both, whatever was drawn.
+inline constexpr float kMaxMixAlpha = 1000;
+
+struct MixDraw {
+  enum class Kind {
+    kNone,    // The example stays as it is.
+    kMixup,   // Images become own_share * own + (1 - own_share) * partner.
+    kCutmix,  // Images get the partner's pixels in `box`.
+  };
+  Kind kind = Kind::kNone;
+  float own_share = 1;  // Of the labels, in either kind. 0 to 1.
+  CropRect box;         // kCutmix: not empty, inside the image.
+};
+
+class MixDraws {
+ public:
+  // For images of height x width pixels.
+  //   InvalidArgument  a parameter of `mix` is out of range; the message names its field.
+  static absl::StatusOr<MixDraws> Create(const v1::Mix& mix, int height, int width);
+
+  // Draws what to do (UniformFloat), then lambda (SymmetricBeta), then for cutmix the centre's row
+  // and column (UniformInt).
+  MixDraw Of(const ExampleKey& example) const;
+
+ private:
+  MixDraws(const v1::Mix& mix, int height, int width);
+
+  Draws draws_;
+  float mixup_alpha_;
+  float cutmix_alpha_;
+  float mixup_below_;   // Draws below become mixup,
+  float cutmix_below_;  // others below this cutmix.
+  int height_;
+  int width_;
+};
+
+// Writes the defaults into fields that are not set.
+void WriteMixDefaults(v1::Mix& mix);
+
+// A draw from Beta(alpha, alpha). Takes two words, whatever alpha is. REQUIRES: alpha > 0.
+float SymmetricBeta(float alpha, CounterRng& rng);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_

@@ -1,0 +1,55 @@
+// The lines of the operation table. Only the table and the operations' own .cc files use them.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_
+#define SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_
+
+#include "core/operations/ops/operation_table.h"
+
+namespace systole {
+
+// An operation's line: `OperationRow NAME()` is defined in its .cc.
+#define SYSTOLE_OPERATIONS(ROW)   \
+  ROW(DecodeJpegRow)              \
+  ROW(DecodeRawRow)               \
+  ROW(RandomResizedCropRow)       \
+  ROW(CenterCropRow)              \
+  ROW(RandomCropRow)              \
+  ROW(ResizeRow)                  \
+  ROW(RandomFlipRow)              \
+  ROW(BrightnessRow)              \
+  ROW(RoundToUint8Row)            \
+  ROW(NormalizeRow)               \
+  ROW(ResizeWithPadRow)           \
+  ROW(CropOrPadRow)               \
+  ROW(CentralCropRow)             \
+  ROW(CropRow)                    \
+  ROW(PadRow)                     \
+  ROW(FlipLeftRightRow)           \
+  ROW(FlipUpDownRow)              \
+  ROW(RandomFlipUpDownRow)        \
+  ROW(TransposeRow)               \
+  ROW(Rot90Row)                   \
+  ROW(ContrastRow)                \
+  ROW(SaturationRow)              \
+  ROW(HueRow)                     \
+  ROW(GammaRow)                   \
+  ROW(GrayscaleRow)               \
+  ROW(PerImageStandardizationRow) \
+  ROW(CastRow)                    \
+  ROW(ClipByValueRow)             \
+  ROW(RandomErasingRow)           \
+  ROW(OneHotRow)                  \
+  ROW(LabelMapRow)                \
+  ROW(TrivialAugmentRow)          \
+  ROW(DecodePngRow)               \
+  ROW(DecodeImageRow)             \
+  ROW(CacheRow)
+
+#define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
+SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)
+#undef SYSTOLE_DECLARE_ROW
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_

@@ -1,0 +1,47 @@
+// Crops, turns, pads and resizes of an image, written the obvious way, for the references of
+// operations.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
+#define SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
+
+#include "absl/status/statusor.h"
+#include "core/image/resize/resampler.h"
+#include "core/image/window/crop.h"
+#include "core/operations/ops/value.h"
+
+namespace systole {
+
+// All take images of kUint8 or kFloat32. `rect` lies inside the image.
+Value CropPlainly(const Value& image, const CropRect& rect);
+Value MirrorPlainly(const Value& image);
+Value TurnUpsideDownPlainly(const Value& image);
+// Rows become columns.
+Value TransposePlainly(const Value& image);
+// By `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
+Value RotatePlainly(const Value& image, int quarters);
+// `rect` of the image, its first pixel at (y, x) of height x width zeros. REQUIRES: it fits.
+Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x);
+
+// Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
+// (core/image/resize/bilinear_resizer.h).
+Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width);
+// The same of the part of the image that both sides name. REQUIRES: they have its pixels.
+Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
+                    int height, int width);
+
+// Most values between the two passes of a resize: rows are made first, as wide as the input. They
+// measure its time, which a short and very wide image could else make minutes of.
+inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
+
+// Resizes `rect` of the image by any method (core/image/resize/resampler.h). The result is `to` of
+// an out_height x out_width image that is 0 elsewhere. It is kFloat32, or with kNearest of the
+// image's type. REQUIRES: `to` lies inside.
+//   ResourceExhausted  more than kMaxResampledElements.
+absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
+                                      const ResampleOptions& options, const CropRect& to,
+                                      int out_height, int out_width);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_

@@ -1,0 +1,173 @@
+// A random rectangle of the image filled: torchvision's RandomErasing with draws of our own.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/image/window/crop.h"
+#include "core/numeric/math.h"
+#include "core/operations/ops/operation_rows.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr int kAttempts = 10;
+
+struct ErasingOptions {
+  float probability = 0.5f;
+  float min_area = 0.02f;
+  float max_area = 0.33f;
+  float min_aspect = 0.3f;  // Height / width.
+  float max_aspect = 3.3f;
+  std::vector<float> value = {0};
+};
+
+absl::Status CheckOptions(const ErasingOptions& options) {
+  // Written so that NaN fails.
+  if (!(options.probability > 0 && options.probability <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("probability is ", options.probability, ", want 0 < probability <= 1"));
+  }
+  if (!(options.min_area > 0 && options.min_area <= options.max_area && options.max_area <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("has area_min: ", options.min_area,
+                                                   " and area_max: ", options.max_area,
+                                                   ", want 0 < min <= max <= 1"));
+  }
+  if (!(options.min_aspect >= 1e-3f && options.min_aspect <= options.max_aspect &&
+        options.max_aspect <= 1e3f)) {
+    return absl::InvalidArgumentError(absl::StrCat("has aspect_min: ", options.min_aspect,
+                                                   " and aspect_max: ", options.max_aspect,
+                                                   ", want 0.001 <= min <= max <= 1000"));
+  }
+  if (options.value.size() != 1 && options.value.size() != 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", options.value.size(), " values of value, want 1 or 3"));
+  }
+  for (const float value : options.value) {
+    if (std::isfinite(value)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("has value: ", value, ", want finite numbers"));
+  }
+  return absl::OkStatus();
+}
+
+// Draws whether to erase (UniformFloat), then for each attempt area and aspect (UniformFloat), and
+// for the first rectangle that fits y, then x (UniformInt).
+std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int width,
+                                 CounterRng& rng) {
+  if (!(rng.UniformFloat() < options.probability)) return std::nullopt;
+  const double image_area = static_cast<double>(height) * width;
+  const float log_min = Log(options.min_aspect);
+  const float log_max = Log(options.max_aspect);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double area_draw = rng.UniformFloat();
+    const float aspect_draw = rng.UniformFloat();
+    const double area =
+        image_area *
+        (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
+    const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
+    // Half to even. Both are below 2^20: an edge is below 2^15, and the root of an aspect below
+    // 2^5.
+    const auto rows = static_cast<int>(std::nearbyint(std::sqrt(area * aspect)));
+    const auto columns = static_cast<int>(std::nearbyint(std::sqrt(area / aspect)));
+    if (rows >= height || columns >= width) continue;
+    const auto y = static_cast<int>(rng.UniformInt(0, height - rows + 1));
+    const auto x = static_cast<int>(rng.UniformInt(0, width - columns + 1));
+    return CropRect{.y = y, .x = x, .height = rows, .width = columns};
+  }
+  return std::nullopt;
+}
+
+class RandomErasing final : public Operation {
+ public:
+  RandomErasing(Draws draws, ErasingOptions options)
+      : draws_(draws), options_(std::move(options)) {}
+
+  absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
+    SYSTOLE_RETURN_IF_ERROR(WantImage(input));
+    const size_t values = options_.value.size();
+    if (values != 1 && static_cast<int64_t>(values) != input.shape[2]) {
+      return absl::InvalidArgumentError(absl::StrCat("has ", values, " values of value, want 1"));
+    }
+    for (const float value : options_.value) {
+      if (input.element != ElementType::kUint8) break;
+      if (value >= 0 && value <= 255 && std::trunc(value) == value) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "has value: ", value, ", want whole numbers from 0 to 255 for uint8 images"));
+    }
+    return input;
+  }
+
+  absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
+    CounterRng rng = draws_.Rng(example);
+    const std::optional<CropRect> rect =
+        DrawRect(options_, static_cast<int>(input.height()), static_cast<int>(input.width()), rng);
+    if (!rect.has_value()) return input;
+    for (int64_t y = rect->y; y < rect->y + rect->height; ++y) {
+      for (int64_t x = rect->x; x < rect->x + rect->width; ++x) {
+        for (int64_t c = 0; c < input.channels(); ++c) {
+          const auto i = static_cast<size_t>((y * input.width() + x) * input.channels() + c);
+          const float value = options_.value[static_cast<size_t>(c) % options_.value.size()];
+          if (input.type.element == ElementType::kUint8) {
+            input.uint8s[i] = static_cast<uint8_t>(value);
+          } else {
+            input.floats[i] = value;
+          }
+        }
+      }
+    }
+    return input;
+  }
+
+ private:
+  Draws draws_;
+  ErasingOptions options_;
+};
+
+}  // namespace
+
+OperationRow RandomErasingRow() {
+  return {
+      .kind = v1::Transform::kRandomErasing,
+      .guide =
+          {
+              .summary = "Fills a random rectangle of some images.",
+              .example = "random_erasing { probability: 0.25 }",
+              .torchvision = "RandomErasing",
+              .dali = "fn.erase",
+          },
+      .draws = 24,
+      .create = [](const OperationArguments& arguments)
+          -> absl::StatusOr<std::unique_ptr<const Operation>> {
+        const v1::RandomErasing& erasing = arguments.transform.random_erasing();
+        ErasingOptions options;
+        if (erasing.probability() != 0) options.probability = erasing.probability();
+        if (erasing.area_min() != 0) options.min_area = erasing.area_min();
+        if (erasing.area_max() != 0) options.max_area = erasing.area_max();
+        if (erasing.aspect_min() != 0) options.min_aspect = erasing.aspect_min();
+        if (erasing.aspect_max() != 0) options.max_aspect = erasing.aspect_max();
+        if (!erasing.value().empty()) {
+          options.value.assign(erasing.value().begin(), erasing.value().end());
+        }
+        SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+        return std::make_unique<RandomErasing>(arguments.draws, std::move(options));
+      },
+      .write_defaults =
+          [](v1::Transform& transform) {
+            v1::RandomErasing& erasing = *transform.mutable_random_erasing();
+            const ErasingOptions defaults;
+            if (erasing.probability() == 0) erasing.set_probability(defaults.probability);
+            if (erasing.area_min() == 0) erasing.set_area_min(defaults.min_area);
+            if (erasing.area_max() == 0) erasing.set_area_max(defaults.max_area);
+            if (erasing.aspect_min() == 0) erasing.set_aspect_min(defaults.min_aspect);
+            if (erasing.aspect_max() == 0) erasing.set_aspect_max(defaults.max_aspect);
+            if (erasing.value().empty()) erasing.add_value(0);
+          },
+  };
+}
+
+}  // namespace systole

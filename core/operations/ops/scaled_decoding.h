@@ -1,0 +1,44 @@
+// decode_jpeg { scale: AUTO }, the crops behind it and the resize that shrinks what they leave: one
+// operation, written the obvious way. It is the reference for these steps of a program together,
+// because how the first one decodes depends on the others.
+//
+// Thread-compatible; immutable.
+#ifndef SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_
+#define SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/operations/ops/operation.h"
+
+namespace systole {
+
+class ScaledDecoding {
+ public:
+  // Of the first operations of a program. Nullopt: they begin otherwise, or no resize with parts
+  // stands behind the decode, at once or after crops.
+  static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
+
+  // How many operations it stands for: 2 or more.
+  size_t num_operations() const { return num_operations_; }
+
+  // float32 [height, width, channels], as the resize gives them.
+  // Errors: those of the operations.
+  absl::StatusOr<Value> Apply(absl::string_view jpeg, const ExampleKey& example) const;
+
+ private:
+  ScaledDecoding() = default;
+
+  size_t num_operations_ = 0;
+  JpegDecoderOptions jpeg_;
+  std::vector<WindowPart> windows_;
+  ResizePart resize_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_

@@ -1,0 +1,54 @@
+// What a spec says of records whose features differ: values for those that lack one (DefaultValue),
+// and room for lists of any length (Padded).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_FEATURE_SCHEMA_H_
+#define SYSTOLE_CORE_PLAN_FEATURE_SCHEMA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/example/feature_view.h"
+#include "core/plan/output_plan.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Most bytes of the default value of a bytes feature. Every feed holds its own.
+inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
+// Most pixels of a spec's defaults that are decoded to check them: the thread that answers a
+// client's question does it. Of larger images the header is read.
+inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
+// Most values that a default stands for. They are made anew for each record that lacks them.
+inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
+
+// The kind that the output expects of a feature that no record looked at has; kMissing if it does
+// not say.
+FeatureKind DeclaredKind(const v1::Output& output);
+
+// The values for records that lack the feature. REQUIRES: output.has_default_value().
+//   InvalidArgument  they are of another kind, or not as many as the shape has. The message ends a
+//                    sentence that begins with the output.
+absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
+                                              int64_t stored_elements);
+
+// The values that a record has which lacks the feature. REQUIRES: output.default_values is set and
+// of that kind.
+void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
+void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
+
+// Whether the default is one that a record could have, as far as it is looked at: an image is
+// decoded if `pixels_left` has its pixels, which are taken from there. REQUIRES: the output is
+// compiled, and making an example of it is bounded.
+//   InvalidArgument  as above.
+absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
+
+// The room for a list. Sets stored_elements, shape, dtype and padded. REQUIRES:
+// output.has_padded(), source and stored_shape are set.
+//   InvalidArgument  as above.
+absl::Status SetPadded(const v1::Output& output, OutputPlan& plan);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_FEATURE_SCHEMA_H_

@@ -1,0 +1,268 @@
+#include "core/plan/feed_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/image/jpeg/jpeg_library.h"
+#include "core/operations/canonical_spec.h"
+#include "core/plan/example_cost.h"
+#include "core/plan/feature_schema.h"
+#include "core/plan/output_compiler.h"
+#include "core/plan/scratch_bytes.h"
+#include "core/plan/spec_text.h"
+#include "core/spec/order_spec.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// Systole's own: raise it in any release that changes a byte of any feed.
+constexpr int kContentVersion = 3;
+
+// Bounds that no real feed comes near and that keep arithmetic and allocations in range.
+constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
+constexpr int kMaxCores = 1 << 16;
+constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // `valid` is the last one.
+
+absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDescriptor& type,
+                       int value) {
+  if (type.FindValueByNumber(value) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", want ", EnumValues(type)));
+}
+
+absl::Status CheckPolicies(absl::string_view where,
+                           const google::protobuf::RepeatedPtrField<v1::Select>& selects) {
+  for (int i = 0; i < selects.size(); ++i) {
+    SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat(where, "select[", i, "] auto_shard.policy"),
+                                      *v1::AutoShard::Policy_descriptor(),
+                                      selects[i].auto_shard().policy()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumbers(const v1::FeedSpec& spec) {
+  if (spec.global_batch() < 1 || spec.global_batch() > kMaxGlobalBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch(), ", want 1 to ", kMaxGlobalBatch));
+  }
+  const int num_cores = NumCoresOf(spec);
+  if (num_cores < 1 || num_cores > kMaxCores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_cores is ", num_cores, ", want 1 to ", kMaxCores));
+  }
+  if (spec.split() == v1::EQUAL && spec.global_batch() % num_cores != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_batch is ", spec.global_batch(), " and num_cores is ", num_cores,
+                     "; want a multiple, such as global_batch: ",
+                     (spec.global_batch() / num_cores + 1) * num_cores, ", or split: BALANCED"));
+  }
+  if (spec.epochs() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epochs is ", spec.epochs(), ", want 0 (without end) or more"));
+  }
+  if (spec.outputs_size() < 1 || spec.outputs_size() > kMaxOutputs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
+  }
+  // A newer client may send fields and, since enumerations are open in proto3, values that this
+  // server does not know. Ignored, they would give other bytes than the ones asked for.
+  v1::FeedSpec known = spec;
+  known.DiscardUnknownFields();
+  if (known.ByteSizeLong() != spec.ByteSizeLong()) {
+    return absl::InvalidArgumentError(
+        "the spec has a field that is not known to this version; update the server");
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("split", *v1::Split_descriptor(), spec.split()));
+  SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
+  SYSTOLE_RETURN_IF_ERROR(CheckPolicies("", spec.select()));
+  for (const v1::Member& member : MembersOf(spec)) {
+    SYSTOLE_RETURN_IF_ERROR(CheckPolicies(
+        absl::StrCat("member '", ForeignName(member.dataset()), "' "), member.select()));
+  }
+  SYSTOLE_RETURN_IF_ERROR(
+      CheckEnum("shuffle.mode", *v1::Shuffle::Mode_descriptor(), spec.shuffle().mode()));
+  for (const v1::Output& output : spec.outputs()) {
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckEnum(absl::StrCat("output '", ForeignName(output.name()), "': layout"),
+                  *v1::Layout_descriptor(), output.layout()));
+  }
+  return absl::OkStatus();
+}
+
+// The tensor of one output: its example's shape with the batch in its place.
+SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t per_core_batch) {
+  std::vector<int64_t> shape = plan.shape;
+  SliceTensor tensor;
+  switch (plan.layout) {
+    case v1::NCHW:
+      shape = {per_core_batch, shape[2], shape[0], shape[1]};
+      break;
+    case v1::HWCN:
+      shape.push_back(per_core_batch);
+      tensor.batch_axis = 3;
+      break;
+    case v1::HWCN_TILED:
+      shape.push_back(per_core_batch);
+      tensor.untiled_shape = shape;
+      shape = TiledShape(shape);
+      break;
+    default:
+      shape.insert(shape.begin(), per_core_batch);
+  }
+  tensor.spec = {.name = name, .dtype = plan.dtype, .shape = std::move(shape)};
+  return tensor;
+}
+
+// A spec of a few bytes could else keep a thread busy with one example for minutes, and all feeds
+// that wait for it.
+absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
+  int64_t elements = 0;
+  for (const OutputPlan& output : outputs) elements += output.program.interpreted_elements;
+  if (elements <= kMaxInterpretedElements) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("transforms that are not done in one pass make ", elements,
+                   " values of an example, want at "
+                   "most ",
+                   kMaxInterpretedElements, "; crop or resize earlier, or use fewer of them"));
+}
+
+// The output's plan for all members of `dataset`.
+absl::StatusOr<OutputPlan> CompileFor(const v1::Output& output, const Dataset& dataset) {
+  if (dataset.members().empty()) return CompileOutput(output, dataset);
+  SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileOutput(output, *dataset.members()[0]));
+  for (const std::shared_ptr<const Dataset>& member : dataset.members().subspan(1)) {
+    const absl::Status fits = CheckOtherDataset(output, plan, *member);
+    if (fits.ok()) continue;
+    return absl::Status(fits.code(),
+                        absl::StrCat("dataset '", member->name(), "': ", fits.message()));
+  }
+  return plan;
+}
+
+std::vector<DatasetRecords> RecordsOf(const Dataset& dataset) {
+  std::vector<DatasetRecords> records;
+  for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
+    records.push_back(
+        {.num_records = member->num_records(), .per_shard = member->records_per_shard()});
+  }
+  if (records.empty()) {
+    records.push_back(
+        {.num_records = dataset.num_records(), .per_shard = dataset.records_per_shard()});
+  }
+  return records;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
+                                                         FindDataset find) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (MembersOf(spec).empty()) return find(spec.dataset());
+  std::vector<std::shared_ptr<const Dataset>> members;
+  for (const v1::Member& member : MembersOf(spec)) {
+    SYSTOLE_ASSIGN_OR_RETURN(members.emplace_back(), find(member.dataset()));
+  }
+  return Dataset::Join(std::move(members));
+}
+
+std::string ContentVersion() {
+  return absl::StrCat("systole-", kContentVersion, "+", JpegLibraryVersion());
+}
+
+FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
+                   SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
+                   std::optional<MixPlan> mix, int64_t example_elements)
+    : spec_(std::move(spec)),
+      dataset_(std::move(dataset)),
+      order_(std::move(order)),
+      layout_(std::move(layout)),
+      parser_(std::move(parser)),
+      outputs_(std::move(outputs)),
+      mix_(std::move(mix)),
+      example_elements_(example_elements),
+      fingerprint_(SpecFingerprint(spec_)) {}
+
+bool FeedPlan::decodes_images() const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [](const OutputPlan& output) { return output.is_image(); });
+}
+
+bool FeedPlan::decodes_jpegs() const {
+  return std::any_of(outputs_.begin(), outputs_.end(), [](const OutputPlan& output) {
+    return output.is_image() && output.program.way == LoweredProgram::Way::kJpeg;
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
+    const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (DatasetNames(spec) != dataset->name()) {
+    return absl::NotFoundError(absl::StrCat("the spec wants dataset '",
+                                            ForeignName(DatasetNames(spec)), "', not '",
+                                            dataset->name(), "'"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec, OrderSpecOf(spec, RecordsOf(*dataset)));
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
+
+  const int64_t per_core_batch = order.split().per_core_batch();
+  std::vector<OutputPlan> outputs;
+  std::vector<SliceTensor> tensors = {
+      {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
+  std::vector<std::string> features;  // Each once, though several outputs may read it.
+  for (const v1::Output& output : spec.outputs()) {
+    SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileFor(output, *dataset));
+    if (output.feature() != kRecordIdFeature && output.feature() != kRecordFeature) {
+      auto at = std::find(features.begin(), features.end(), output.feature());
+      plan.feature = static_cast<int>(at - features.begin());
+      if (at == features.end()) features.push_back(output.feature());
+    }
+    tensors.push_back(TensorOf(output.name(), plan, per_core_batch));
+    if (plan.padded.has_value()) {
+      tensors.push_back({.spec = {.name = LengthTensor(output.name()),
+                                  .dtype = DType::kInt32,
+                                  .shape = {per_core_batch}}});
+    }
+    outputs.push_back(std::move(plan));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
+  // A spec that leaves a type out and one that names it are one feed, of one fingerprint.
+  v1::FeedSpec typed = spec;
+  for (int i = 0; i < spec.outputs_size(); ++i) {
+    OutputPlan& plan = outputs[static_cast<size_t>(i)];
+    typed.mutable_outputs(i)->set_dtype(static_cast<v1::DataType>(plan.dtype));
+    const std::string& name = spec.outputs(i).name();
+    plan.tensor = layout.IndexOf(name);
+    if (plan.padded.has_value()) plan.padded->length_tensor = layout.IndexOf(LengthTensor(name));
+  }
+  std::optional<MixPlan> mix;
+  if (spec.has_mix()) {
+    SYSTOLE_ASSIGN_OR_RETURN(mix, MixPlan::Create(spec, outputs, layout));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(ExampleParser parser, ExampleParser::Create(std::move(features)));
+  SYSTOLE_RETURN_IF_ERROR(CheckInterpreted(outputs));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      const int64_t example_elements,
+      CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
+  std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
+      new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
+                   std::move(parser), std::move(outputs), std::move(mix), example_elements));
+  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
+  // Now that making an example is known to be bounded.
+  int64_t pixels_left = kMaxDefaultPixels;
+  for (int i = 0; i < spec.outputs_size(); ++i) {
+    const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)], pixels_left);
+    if (fits.ok()) continue;
+    return absl::Status(fits.code(), absl::StrCat("output '", ForeignName(spec.outputs(i).name()),
+                                                  "': ", fits.message()));
+  }
+  return plan;
+}
+
+}  // namespace systole

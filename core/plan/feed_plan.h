@@ -1,0 +1,98 @@
+// A feed spec that was checked against a dataset and translated: what stands where in a slice, and
+// how one example is made.
+//
+// Thread-compatible; immutable, so any number of threads may use it.
+#ifndef SYSTOLE_CORE_PLAN_FEED_PLAN_H_
+#define SYSTOLE_CORE_PLAN_FEED_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "core/batch/slice_layout.h"
+#include "core/dataset/dataset.h"
+#include "core/example/example_parser.h"
+#include "core/order/order.h"
+#include "core/plan/mix_plan.h"
+#include "core/plan/output_plan.h"
+#include "core/spec/order_spec.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Every release that changes a byte of any feed raises this version. It includes the version of the
+// running libjpeg, because releases of libjpeg may change pixels.
+std::string ContentVersion();
+
+// Most elements that the reference implementations of core/operations may make of one example, over
+// all outputs: some seconds of a thread's time.
+inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
+
+// The dataset that `spec` wants: the one it names, or its members, joined. `find` finds one by its
+// name.
+//   InvalidArgument  names the field.
+// Also the errors of `find`.
+using FindDataset =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Dataset>>(const std::string& name)>;
+absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
+                                                         FindDataset find);
+
+class FeedPlan {
+ public:
+  // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
+  // compared with what the outputs want.
+  //   InvalidArgument  names the field of the spec, what was seen and what was wanted.
+  //   NotFound         the spec names another dataset, or other members than `dataset` was joined of.
+  static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
+      const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
+
+  const v1::FeedSpec& spec() const { return spec_; }
+  const Dataset& dataset() const { return *dataset_; }
+  const Order& order() const { return order_; }
+  const SliceLayout& layout() const { return layout_; }
+  const ExampleParser& parser() const { return parser_; }
+  const std::vector<OutputPlan>& outputs() const { return outputs_; }
+  // How examples are mixed with their neighbours; nullopt: not at all.
+  const std::optional<MixPlan>& mix() const { return mix_; }
+  // Neighbouring examples of a slice that one thread has to make: a group that is mixed, else 1.
+  // It divides the per-core batch.
+  int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
+  int num_cores() const { return NumCoresOf(spec_); }
+  // What an example costs, in values computed (example_cost.h).
+  int64_t example_elements() const { return example_elements_; }
+  // Whether some output needs the record parsed as tf.train.Example.
+  bool parses_examples() const { return !parser_.names().empty(); }
+  // Whether some output is made by the image stages. They look at a record's bytes more than once,
+  // so the bytes must not change.
+  bool decodes_images() const;
+  // Whether some output is decoded from a JPEG: an example may then wait for another.
+  bool decodes_jpegs() const;
+
+  // SpecFingerprint (core/operations/canonical_spec.h).
+  uint64_t fingerprint() const { return fingerprint_; }
+  // See Order::Fingerprint.
+  uint64_t order_fingerprint() const { return order_.Fingerprint(dataset_->fingerprint()); }
+
+ private:
+  FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
+           SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
+           std::optional<MixPlan> mix, int64_t example_elements);
+
+  const v1::FeedSpec spec_;
+  const std::shared_ptr<const Dataset> dataset_;
+  const Order order_;
+  const SliceLayout layout_;
+  const ExampleParser parser_;
+  const std::vector<OutputPlan> outputs_;
+  const std::optional<MixPlan> mix_;
+  const int64_t example_elements_;
+  const uint64_t fingerprint_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_FEED_PLAN_H_

@@ -1,0 +1,48 @@
+// A feed's `mix`, checked against its outputs: which tensors are mixed, and how an example of each
+// stands in memory.
+//
+// Thread-compatible; a value, immutable once made.
+#ifndef SYSTOLE_CORE_PLAN_MIX_PLAN_H_
+#define SYSTOLE_CORE_PLAN_MIX_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/batch/slice_layout.h"
+#include "core/operations/ops/mix_draws.h"
+#include "core/plan/output_plan.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// A tensor whose values, of a type of floats, are mixed. The elements of an example, in the order
+// of its pieces (SliceTensor::PiecesOf), are `rows` rows of `row_elements`.
+struct MixedTensor {
+  int tensor = 0;  // Index into the layout's tensors.
+  bool is_image = false;
+  int64_t rows = 1;
+  int64_t row_elements = 1;
+  // Of an image: row r is of pixel row r mod image_height, and that many elements of it belong to
+  // a pixel. In NCHW a pixel of a row is one element, else its channels.
+  int64_t image_height = 1;
+  int64_t pixel_elements = 1;
+};
+
+struct MixPlan {
+  // Checks spec.mix(). `outputs` are those of the spec, in its order, with their tensors' indexes
+  // in `layout`.
+  //   InvalidArgument  names the field of `mix`, what was seen and what was wanted.
+  static absl::StatusOr<MixPlan> Create(const v1::FeedSpec& spec,
+                                        absl::Span<const OutputPlan> outputs,
+                                        const SliceLayout& layout);
+
+  int64_t group = 0;  // It divides the per-core batch.
+  MixDraws draws;
+  std::vector<MixedTensor> tensors;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_MIX_PLAN_H_

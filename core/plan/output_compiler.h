@@ -1,0 +1,28 @@
+// Translates one output of a feed spec: checks it against the dataset, and makes a program of its
+// transforms.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_OUTPUT_COMPILER_H_
+#define SYSTOLE_CORE_PLAN_OUTPUT_COMPILER_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/dataset/dataset.h"
+#include "core/plan/output_plan.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Fills in all of the plan but `feature` and `tensor`, which depend on the other outputs.
+//   InvalidArgument  names the output, the transform's place and field, what was seen and wanted.
+absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
+
+// Whether the records of another dataset can be fed by a plan that CompileOutput() made of
+// `output`.
+//   InvalidArgument  as CompileOutput(); or the feature is of another kind there.
+absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
+                               const Dataset& dataset);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_OUTPUT_COMPILER_H_

@@ -1,0 +1,86 @@
+// Where the values of one output come from and how they are made.
+//
+// Thread-compatible; a value, immutable once made.
+#ifndef SYSTOLE_CORE_PLAN_OUTPUT_PLAN_H_
+#define SYSTOLE_CORE_PLAN_OUTPUT_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cache/value_cache.h"
+#include "core/operations/lowered_program.h"
+#include "core/tensor/dtype.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// The virtual features.
+inline constexpr char kRecordIdFeature[] = "record_id";
+inline constexpr char kRecordFeature[] = "record";
+
+// What v1::Padded asks for.
+struct PaddedPlan {
+  int64_t length = 0;         // Items.
+  int64_t item_elements = 1;  // Elements of an item.
+  double value = 0;
+  bool truncate = false;
+  int length_tensor = 0;  // Index into the layout's tensors.
+};
+
+// The values for records that lack the feature, as the spec has them: one for all, or as many as a
+// record would have. Of the holders only the one of the feature's kind is used.
+struct DefaultValues {
+  std::vector<int64_t> int64s;
+  std::vector<float> floats;
+  std::string bytes;
+};
+
+// What the transform `cache` asks for.
+struct CachePlan {
+  CacheStore store = CacheStore::kMemory;
+  // Hash of all that decides the kept value of a record: feature, transforms before, content
+  // version.
+  uint64_t made_by = 0;
+  uint64_t user = 0;    // Who asks: the feeds of this dataset that keep this.
+  size_t step = 0;      // The program's steps before this one make the value.
+  LoweredProgram rest;  // Those from it on, from the value.
+};
+
+struct OutputPlan {
+  enum class Source {
+    kRecordId,   // The record's number.
+    kInt64List,  // An int64 feature.
+    kFloatList,  // A float feature.
+    kBytes,      // A bytes feature, or the record itself.
+  };
+
+  // Whether it is made by stages that look at the record's bytes more than once.
+  bool is_image() const {
+    return source == Source::kBytes && !padded.has_value() &&
+           program.way != LoweredProgram::Way::kValues;
+  }
+
+  Source source = Source::kRecordId;
+  // Index into FeedPlan::parser().names(), or -1: the whole record.
+  int feature = -1;
+  std::vector<int64_t> stored_shape;  // Output.shape.
+  int64_t stored_elements = 1;        // Values that a record has, or at most has if padded.
+  // Of kFloatList and kBytes, and of the others if they have transforms; else, or if padded, it
+  // holds no program.
+  LoweredProgram program;
+  std::optional<DefaultValues> default_values;
+  std::optional<PaddedPlan> padded;
+  std::optional<CachePlan> cache;
+
+  v1::Layout layout = v1::NHWC;
+  std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.
+  DType dtype = DType::kUint8;
+  int tensor = 0;  // Index into the layout's tensors.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_OUTPUT_PLAN_H_

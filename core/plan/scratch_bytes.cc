@@ -1,0 +1,75 @@
+#include "core/plan/scratch_bytes.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/batch/slice_layout.h"
+#include "core/image/paired_decoding.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+namespace {
+
+// Of a resizer, for each value of an output row: tables of 28 bytes, and lines of 16.
+constexpr int64_t kBytesPerRowValue = 48;
+// For each output row.
+constexpr int64_t kBytesPerRow = 16;
+// What a JPEG's coefficients run ahead (JpegDecoderOptions.huffman_decoder), with its lookups.
+constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
+
+}  // namespace
+
+ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
+  using Source = OutputPlan::Source;
+  using Way = LoweredProgram::Way;
+  ScratchBytes bytes;
+  // Of each kind as much as the output that needs most of it.
+  int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0, known_rest = 0;
+  for (const OutputPlan& output : plan.outputs()) {
+    const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
+    if (output.layout != v1::NHWC) {
+      layout = std::max(layout, tensor.example_bytes());
+    }
+    if (output.source == Source::kInt64List) {
+      ints = std::max(ints, output.stored_elements * int64_t{sizeof(int64_t)});
+    }
+    if (output.source == Source::kFloatList) {
+      floats = std::max(floats, output.stored_elements * int64_t{sizeof(float)});
+    }
+    rounded = std::max(rounded, output.program.rounded_bytes);
+    rest = std::max(rest, output.program.rest_bytes);
+    known_rest = std::max(known_rest, output.program.known_rest_bytes);
+    if (output.cache.has_value()) {
+      known_rest = std::max(known_rest, output.cache->rest.known_rest_bytes);
+    }
+    if (!output.is_image()) continue;
+    // An interpreted program has no tables, and a decoder while it runs.
+    const BilinearResizerOptions& image = output.program.image.output;
+    bytes.tables +=
+        PairedDecoding::kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
+                                  int64_t{image.height} * kBytesPerRow);
+    if (output.program.way == Way::kJpeg) {
+      const auto kept =
+          static_cast<int64_t>(output.program.image.scaled ? JpegDecoder::kMaxKeptBytes : 0);
+      bytes.decoders += PairedDecoding::kLanes * (kBytesPerJpeg + kept);
+    }
+    if (output.program.way == Way::kInterpreter) bytes.decoders += kBytesPerJpeg;
+  }
+  bytes.example = layout + ints + floats + rounded + rest;
+  bytes.known_example = layout + ints + floats + rounded + known_rest;
+  return bytes;
+}
+
+absl::Status CheckScratchBytes(const FeedPlan& plan) {
+  const ScratchBytes bytes = ScratchBytesOf(plan);
+  if (bytes.sum() <= kMaxScratchBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("to make an example a thread needs about ", bytes.sum(),
+                   " bytes beside it, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
+                   " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
+                   " for an example on its way to its place (a layout other than NHWC, lists, "
+                   "round_to_uint8, transforms that are not done in one pass); "
+                   "ask for fewer or smaller outputs"));
+}
+
+}  // namespace systole

@@ -1,0 +1,37 @@
+// An estimate of what a thread needs beside the slice to make examples of a feed, as far as the
+// spec decides it. It is limited, because many wide outputs would take gigabytes on every thread.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_
+#define SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+class FeedPlan;
+
+struct ScratchBytes {
+  int64_t tables = 0;    // Tables of the resizers.
+  int64_t decoders = 0;  // For the JPEGs of an example; the thread's other feeds use them, too.
+  int64_t example = 0;   // An example that is not made in its place but copied there.
+  // The part of `example` that takes so much whatever is in the record. The rest, images between
+  // transforms, is counted when their size is known.
+  int64_t known_example = 0;
+
+  int64_t sum() const { return tables + decoders + example; }
+};
+
+ScratchBytes ScratchBytesOf(const FeedPlan& plan);
+
+// Most bytes that a feed may take on a thread.
+inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
+
+// InvalidArgument, with the remedy, if the feed takes more.
+absl::Status CheckScratchBytes(const FeedPlan& plan);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_

@@ -1,0 +1,225 @@
+#include "core/spec/order_spec.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/order/mixture.h"
+#include "core/order/selection.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
+
+// What `select` asks for. A step of policy OFF asks for nothing.
+absl::StatusOr<std::vector<SelectionStep>> StepsOf(const Selects& selects) {
+  std::vector<SelectionStep> steps;
+  for (int i = 0; i < selects.size(); ++i) {
+    const v1::Select& select = selects[i];
+    switch (select.step_case()) {
+      case v1::Select::kSkip:
+        steps.emplace_back(SkipRecords{select.skip()});
+        break;
+      case v1::Select::kTake:
+        steps.emplace_back(TakeRecords{select.take()});
+        break;
+      case v1::Select::kShard:
+        steps.emplace_back(ShardRecords{select.shard().count(), select.shard().index()});
+        break;
+      case v1::Select::kInterleave: {
+        const v1::Interleave& interleave = select.interleave();
+        steps.emplace_back(
+            InterleaveFiles{interleave.cycle_length(),
+                            interleave.block_length() == 0 ? 1 : interleave.block_length()});
+        break;
+      }
+      case v1::Select::kAutoShard: {
+        const v1::AutoShard& part = select.auto_shard();
+        if (part.policy() == v1::AutoShard::DATA) {
+          steps.emplace_back(ShardRecords{part.count(), part.index()});
+        } else if (part.policy() != v1::AutoShard::OFF) {
+          steps.emplace_back(ShardFiles{part.count(), part.index()});
+        }
+        break;
+      }
+      case v1::Select::STEP_NOT_SET:
+        return absl::InvalidArgumentError(
+            absl::StrCat("select[", i,
+                         "] names no step; want skip, take, shard, interleave or "
+                         "auto_shard"));
+    }
+  }
+  return steps;
+}
+
+bool NeedShards(const Selects& selects) {
+  const absl::StatusOr<std::vector<SelectionStep>> steps = StepsOf(selects);
+  return steps.ok() && Selection::NeedsShards(*steps);
+}
+
+// What `selects` leave of one dataset; null if it is all.
+absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(
+    const Selects& selects, const DatasetRecords& dataset,
+    NoRecords no_records = NoRecords::kRefused) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(selects));
+  if (steps.empty()) return nullptr;
+  absl::Span<const int64_t> per_shard = dataset.per_shard;
+  if (!Selection::NeedsShards(steps)) per_shard = {&dataset.num_records, 1};
+  SYSTOLE_ASSIGN_OR_RETURN(Selection selection, Selection::Create(per_shard, steps, no_records));
+  return std::make_shared<const Selection>(std::move(selection));
+}
+
+std::string MemberField(const v1::FeedSpec& spec, int member) {
+  return absl::StrCat(spec.mixture().empty() ? "concatenation[" : "mixture[", member, "]");
+}
+
+// What each member contributes.
+absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
+    const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets) {
+  std::vector<SelectedRecords> records;
+  int64_t begin = 0;
+  const NoRecords no_records = spec.mixture().empty() ? NoRecords::kAllowed : NoRecords::kRefused;
+  for (int i = 0; i < MembersOf(spec).size(); ++i) {
+    const DatasetRecords& dataset = datasets[static_cast<size_t>(i)];
+    absl::StatusOr<std::shared_ptr<const Selection>> selection =
+        SelectionOf(MembersOf(spec)[i].select(), dataset, no_records);
+    if (!selection.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(MemberField(spec, i), ".", selection.status().message()));
+    }
+    records.push_back(
+        {.begin = begin, .num_records = dataset.num_records, .selection = *std::move(selection)});
+    begin += dataset.num_records;
+  }
+  return records;
+}
+
+absl::Status SetMixture(const v1::FeedSpec& spec, std::vector<SelectedRecords> records,
+                        OrderSpec& order) {
+  if (!spec.select().empty()) {
+    return absl::InvalidArgumentError(
+        "select stands beside mixture; put it into each member, as in mixture[0].select");
+  }
+  std::vector<MixtureMember> members;
+  for (size_t i = 0; i < records.size(); ++i) {
+    members.push_back(
+        {.weight = spec.mixture(static_cast<int>(i)).weight(), .records = std::move(records[i])});
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(Mixture mixture, Mixture::Create(std::move(members)));
+  order.num_records = mixture.num_records();
+  order.mixture = std::make_shared<const Mixture>(std::move(mixture));
+  return absl::OkStatus();
+}
+
+absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets,
+                              std::vector<SelectedRecords> records, OrderSpec& order) {
+  const bool whole = std::all_of(records.begin(), records.end(), [](const SelectedRecords& one) {
+    return one.selection == nullptr;
+  });
+  if (!whole) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(spec.select()));
+    SYSTOLE_ASSIGN_OR_RETURN(Selection selection,
+                             Selection::Concatenate(std::move(records), steps));
+    order.selection = std::make_shared<const Selection>(std::move(selection));
+  } else {
+    // As one dataset of all shards.
+    std::vector<int64_t> per_shard;
+    DatasetRecords all;
+    for (const DatasetRecords& dataset : datasets) {
+      all.num_records += dataset.num_records;
+      per_shard.insert(per_shard.end(), dataset.per_shard.begin(), dataset.per_shard.end());
+    }
+    all.per_shard = per_shard;
+    SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(spec.select(), all));
+    order.num_records = all.num_records;
+  }
+  if (order.selection != nullptr) order.num_records = order.selection->num_records();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec) {
+  return spec.mixture().empty() ? spec.concatenation() : spec.mixture();
+}
+
+absl::Status CheckMembers(const v1::FeedSpec& spec) {
+  const int ways = (spec.dataset().empty() ? 0 : 1) + (spec.mixture().empty() ? 0 : 1) +
+                   (spec.concatenation().empty() ? 0 : 1);
+  if (ways != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the spec has ", ways, " of dataset, mixture and concatenation, want exactly one"));
+  }
+  const auto& members = MembersOf(spec);
+  if (members.size() > kMaxMembers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.mixture().empty() ? "concatenation" : "mixture", " has ", members.size(),
+                     " members, want at most ", kMaxMembers));
+  }
+  for (int i = 0; i < members.size(); ++i) {
+    if (members[i].dataset().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(MemberField(spec, i), ".dataset names no dataset"));
+    }
+    if (spec.mixture().empty() && members[i].weight() != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(MemberField(spec, i), ".weight is ", members[i].weight(),
+                       ", want none: only members of a mixture have a weight"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string DatasetNames(const v1::FeedSpec& spec) {
+  return absl::StrJoin(DatasetsOf(spec), " + ");
+}
+
+std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec) {
+  if (MembersOf(spec).empty()) return {spec.dataset()};
+  std::vector<std::string> names;
+  for (const v1::Member& member : MembersOf(spec)) names.push_back(member.dataset());
+  return names;
+}
+
+int NumCoresOf(const v1::FeedSpec& spec) { return spec.num_cores() == 0 ? 1 : spec.num_cores(); }
+
+bool SelectsByShards(const v1::FeedSpec& spec, int member) {
+  const auto& members = MembersOf(spec);
+  if (!members.empty() && NeedShards(members[member].select())) return true;
+  return NeedShards(spec.select());
+}
+
+absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
+                                      absl::Span<const DatasetRecords> datasets) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  ShuffleMode mode = ShuffleMode::kNone;
+  if (spec.shuffle().mode() == v1::Shuffle::GLOBAL) mode = ShuffleMode::kGlobal;
+  if (spec.shuffle().mode() == v1::Shuffle::WINDOW) mode = ShuffleMode::kWindow;
+  OrderSpec order = {.seed = spec.seed(),
+                     .mode = mode,
+                     .block_records = spec.shuffle().block_records(),
+                     .window_records = spec.shuffle().window_records(),
+                     .global_batch = spec.global_batch(),
+                     .tail = spec.tail() == v1::PAD ? Tail::kPad : Tail::kDrop,
+                     .epochs = spec.epochs(),
+                     .num_cores = NumCoresOf(spec),
+                     .split = spec.split() == v1::FILL ? SplitRule::kFill : SplitRule::kBalanced};
+  if (MembersOf(spec).empty()) {
+    SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(spec.select(), datasets[0]));
+    order.num_records =
+        order.selection == nullptr ? datasets[0].num_records : order.selection->num_records();
+    return order;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<SelectedRecords> records, RecordsOfMembers(spec, datasets));
+  SYSTOLE_RETURN_IF_ERROR(spec.mixture().empty()
+                              ? SetConcatenation(spec, datasets, std::move(records), order)
+                              : SetMixture(spec, std::move(records), order));
+  return order;
+}
+
+}  // namespace systole

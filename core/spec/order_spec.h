@@ -1,0 +1,57 @@
+// Converts the part of a feed spec that says which record stands where to core/order's form. The
+// server serves by it. The client uses it to name the records that a server has masked.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
+#define SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/order/order.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// How many records a dataset has.
+struct DatasetRecords {
+  int64_t num_records = 0;
+  // Of each shard, in order. Looked at only if SelectsByShards().
+  absl::Span<const int64_t> per_shard;
+};
+
+// The members of the spec's mixture or concatenation; empty if it names one dataset.
+const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec);
+
+// Checks what names the spec's datasets: one of `dataset`, `mixture` and `concatenation`, and no
+// more than kMaxMembers members.
+//   InvalidArgument  names the field.
+absl::Status CheckMembers(const v1::FeedSpec& spec);
+
+// The spec's datasets, for people: "flowers", or "flowers + leaves".
+std::string DatasetNames(const v1::FeedSpec& spec);
+// The same as a list.
+std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
+
+// The cores that share a step: 1 if the spec does not say.
+int NumCoresOf(const v1::FeedSpec& spec);
+
+// Whether the order depends on how many records each shard has of the dataset, or of member
+// `member`.
+bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
+
+// For datasets of so many records: one, or one for each of MembersOf(spec). Order::Create() checks
+// the other numbers. REQUIRES: the values of the spec's enumerations are known.
+//   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
+//                    applied; or a mixture cannot be made. Names the field.
+absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
+                                      absl::Span<const DatasetRecords> datasets);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_SPEC_ORDER_SPEC_H_

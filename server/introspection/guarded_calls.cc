@@ -1,0 +1,80 @@
+#include "server/introspection/guarded_calls.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/status/status_macros.h"
+#include "server/access/call_credentials.h"
+#include "server/streams/trouble.h"
+
+namespace systole {
+namespace {
+
+// A client that takes nothing for so long loses its call.
+constexpr absl::Duration kStalled = absl::Minutes(2);
+
+}  // namespace
+
+absl::StatusOr<Asker> GuardedCalls::Permitted(absl::StatusOr<Asker> asker) const {
+  if (asker.ok() && !((*asker).*method_.may)()) {
+    return NotPermitted(asker->caller, method_.name, method_.permission);
+  }
+  return asker;
+}
+
+absl::Status GuardedCalls::Check(const grpc::CallbackServerContext& context) const {
+  const absl::StatusOr<Asker> asker = WhoAsks(access_.get(), context);
+  absl::Status status = Permitted(asker).status();
+  if (!status.ok()) {
+    refusals_.Add(context, method_.name, status, {.identity = IdentityOf(asker)});
+  }
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::Admit(
+    grpc::CallbackServerContext& context) {
+  SYSTOLE_RETURN_IF_ERROR(Check(context));
+  SYSTOLE_ASSIGN_OR_RETURN(Asker asker, WhoAsks(access_.get(), context));
+  const std::string identity = asker.caller.identity;
+  absl::StatusOr<std::shared_ptr<StreamHandle>> handle = TakePlace(context, std::move(asker));
+  if (!handle.ok()) {
+    refusals_.Add(context, method_.name, handle.status(), {.identity = identity});
+  }
+  return handle;
+}
+
+absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
+    grpc::CallbackServerContext& context, Asker asker) {
+  auto handle = std::make_shared<StreamHandle>(context.c_call(), clock_);
+  if (!calls_.Add({.peer = asker.caller.anonymous()
+                               ? HostOfPeer(context.peer())
+                               : absl::StrCat("identity '", asker.caller.identity, "'"),
+                   .credentials = std::move(asker.credentials),
+                   .datasets = {},
+                   .handle = handle})) {
+    return MarkedAs(Trouble::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+                                           method_.max_calls, " calls of ", method_.name,
+                                           " are open, the most there may be; ask later")));
+  }
+  // After it has its place: either this is seen here, or End() finds the call.
+  if (draining_) {
+    calls_.Remove(*handle);
+    return MarkedAs(Trouble::kDraining, absl::UnavailableError("this server is draining"));
+  }
+  return handle;
+}
+
+void GuardedCalls::Tick() {
+  calls_.StopUnless([this](const RunningStream& call) {
+    return Permitted(WhoAsks(access_.get(), call.credentials)).status();
+  });
+  calls_.StopStalled(kStalled);
+}
+
+void GuardedCalls::End() {
+  calls_.StopUnless(
+      [](const RunningStream&) { return absl::UnavailableError("this server is draining"); });
+}
+
+}  // namespace systole

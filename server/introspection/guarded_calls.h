@@ -1,0 +1,77 @@
+// The calls of one method that needs a permission and stays open: lets them in, bounds their
+// number, and ends those that must end.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_
+#define SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "grpcpp/server_context.h"
+#include "server/access/access_control.h"
+#include "server/access/asker.h"
+#include "server/streams/refusal_log.h"
+#include "server/streams/running_streams.h"
+#include "server/streams/stream_handle.h"
+
+namespace systole {
+
+struct GuardedMethod {
+  const char* name;
+  // As the config has it, for errors.
+  const char* permission;
+  bool (Asker::*may)() const;
+  // Most calls at once, shared like the places of streams (server/streams/running_streams.h).
+  int max_calls;
+};
+
+class GuardedCalls {
+ public:
+  // `access` is null where everybody may everything. `clock` measures stalls. `refusals` must
+  // outlive it.
+  GuardedCalls(const GuardedMethod& method, std::shared_ptr<AccessControl> access,
+               RefusalLog& refusals, MonotonicClock clock)
+      : method_(method),
+        access_(std::move(access)),
+        refusals_(refusals),
+        clock_(std::move(clock)),
+        calls_(method.max_calls) {}
+
+  // Whether the call may be answered at all. Refusals are logged and counted.
+  //   Unauthenticated, PermissionDenied  it is not permitted.
+  absl::Status Check(const grpc::CallbackServerContext& context) const;
+  // The same for a call that stays open: it has a place until Remove(). Also
+  //   Unavailable        the server is draining.
+  //   ResourceExhausted  all places are taken.
+  absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);
+  void Remove(const StreamHandle& handle) { calls_.Remove(handle); }
+
+  // Ends calls that are not permitted any more, or whose clients take nothing. To be called each
+  // second or so.
+  void Tick();
+  // From now on no call is admitted.
+  void StartDraining() { draining_ = true; }
+  // Ends all calls.
+  void End();
+
+ private:
+  absl::StatusOr<Asker> Permitted(absl::StatusOr<Asker> asker) const;
+  absl::StatusOr<std::shared_ptr<StreamHandle>> TakePlace(grpc::CallbackServerContext& context,
+                                                          Asker asker);
+
+  const GuardedMethod method_;
+  const std::shared_ptr<AccessControl> access_;
+  RefusalLog& refusals_;
+  const MonotonicClock clock_;
+  std::atomic<bool> draining_ = false;
+  RunningStreams calls_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_

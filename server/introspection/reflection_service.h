@@ -1,0 +1,54 @@
+// gRPC's reflection: tells a tool, such as grpcurl, which services this server has and what their
+// messages look like. Under both of its names, grpc.reflection.v1 and v1alpha, which are the same
+// on the wire; gRPC's own plugin knows the older one alone, tells of no health service, and cannot
+// be asked who may use it.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
+#define SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
+
+#include <memory>
+
+#include "core/concurrency/monotonic_clock.h"
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/access/access_control.h"
+#include "server/introspection/guarded_calls.h"
+#include "server/introspection/served_schema.h"
+#include "server/streams/refusal_log.h"
+
+namespace systole {
+
+// Most calls at once, shared like the places of streams. A tool has one, for a moment.
+inline constexpr int kMaxReflectionCalls = 64;
+// Most requests of one call. A tool that walks through all that there is asks for some dozens.
+inline constexpr int kMaxReflectionRequests = 1000;
+
+class ReflectionService final : public grpc::Service {
+ public:
+  // As GuardedCalls.
+  ReflectionService(std::shared_ptr<AccessControl> access, RefusalLog& refusals,
+                    MonotonicClock clock);
+
+  // To be called each second or so.
+  void Tick() { calls_.Tick(); }
+  // Ends all calls, and refuses new ones.
+  void StartDraining();
+
+ private:
+  using Request = grpc::reflection::v1::ServerReflectionRequest;
+  using Response = grpc::reflection::v1::ServerReflectionResponse;
+
+  class Call;
+  class RefusedCall;
+
+  grpc::ServerBidiReactor<Request, Response>* Open(grpc::CallbackServerContext& context);
+
+  const ServedSchema schema_;
+  GuardedCalls calls_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_

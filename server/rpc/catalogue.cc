@@ -1,0 +1,126 @@
+#include "server/rpc/catalogue.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/compression/compression.h"
+#include "core/status/did_you_mean.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/list_shards.h"
+
+namespace systole {
+namespace {
+
+// Of a catalogue, in an error.
+constexpr size_t kMaxNamesListed = 20;
+
+bool IsDatasetName(absl::string_view name) {
+  return !name.empty() && name.size() <= 128 &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+             "0123456789_.-") == absl::string_view::npos;
+}
+
+absl::StatusOr<Compression> StatedCompression(const v1::DatasetConfig& entry) {
+  switch (entry.compression()) {
+    case v1::DatasetConfig::DETECT:
+      return Compression::kDetect;
+    case v1::DatasetConfig::NONE:
+      return Compression::kNone;
+    case v1::DatasetConfig::GZIP:
+      return Compression::kGzip;
+    case v1::DatasetConfig::ZLIB:
+      return Compression::kZlib;
+    case v1::DatasetConfig::ZSTD:
+      return Compression::kZstd;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset '", entry.name(), "': compression is ",
+                       static_cast<int>(entry.compression()), ", which this server does not know"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
+                                          const ShardOptions& options) {
+  if (config.datasets().empty()) {
+    return absl::InvalidArgumentError(
+        "no dataset to serve; say --dataset NAME=GLOB or name some in --config");
+  }
+  Catalogue catalogue;
+  for (const v1::DatasetConfig& entry : config.datasets()) {
+    if (!IsDatasetName(entry.name())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset name '", ForeignName(entry.name()),
+                       "': want 1 to 128 letters, digits, '_', '-' or '.'"));
+    }
+    if (catalogue.datasets_.contains(entry.name()) || catalogue.refused_.contains(entry.name())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
+    }
+    const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
+    const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
+    if (!paths.ok()) {
+      catalogue.refused_.emplace(
+          entry.name(),
+          Refusal{.status = paths.status(),
+                  .reason = absl::IsNotFound(paths.status()) ? "no file matches its pattern"
+                                                             : "its files cannot be listed"});
+      continue;
+    }
+    ShardOptions own = options;
+    SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+        Dataset::Open(entry.name(), patterns, own,
+                      {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
+    if (!dataset.ok()) {
+      const std::string reason(dataset.status().message());
+      catalogue.refused_.emplace(
+          entry.name(),
+          Refusal{.status = absl::Status(dataset.status().code(),
+                                         absl::StrCat(reason, " (--dataset ", entry.name(), "=",
+                                                      absl::StrJoin(entry.shards(), ", "), ")")),
+                  .reason = reason});
+      continue;
+    }
+    catalogue.datasets_.emplace(entry.name(), *std::move(dataset));
+  }
+  return catalogue;
+}
+
+absl::Status Catalogue::CheckServes() const {
+  if (!datasets_.empty() || refused_.empty()) return absl::OkStatus();
+  const auto& [name, refusal] = *refused_.begin();
+  const std::string others =
+      refused_.size() == 1 ? "" : absl::StrCat(", nor any of ", refused_.size() - 1, " others");
+  return absl::Status(refusal.status.code(), absl::StrCat("dataset '", name, "' cannot be served",
+                                                          others, ": ", refusal.status.message()));
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Catalogue::Find(absl::string_view name,
+                                                               IsPermitted is_permitted) const {
+  if (is_permitted(name)) {
+    if (const auto found = datasets_.find(name); found != datasets_.end()) return found->second;
+    if (const auto found = refused_.find(name); found != refused_.end()) {
+      return absl::FailedPreconditionError(absl::StrCat("this server does not serve the dataset '",
+                                                        name, "': ", found->second.reason));
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [known, dataset] : datasets_) {
+    if (is_permitted(known)) names.push_back(known);
+  }
+  const std::string meant = DidYouMean(name, names);
+  const size_t more = names.size() > kMaxNamesListed ? names.size() - kMaxNamesListed : 0;
+  names.resize(names.size() - more);
+  return absl::NotFoundError(absl::StrCat(
+      "no dataset '", ForeignName(name), "'; this server has ",
+      names.empty() ? "none for this caller" : absl::StrCat("'", absl::StrJoin(names, "', '"), "'"),
+      more > 0 ? absl::StrCat(" and ", more, " more") : "", meant));
+}
+
+}  // namespace systole

@@ -1,0 +1,64 @@
+// The datasets a server serves, by name. A client names a dataset; it can never name a path.
+//
+// Thread-compatible; immutable once made.
+#ifndef SYSTOLE_SERVER_RPC_CATALOGUE_H_
+#define SYSTOLE_SERVER_RPC_CATALOGUE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/dataset/dataset.h"
+#include "core/record/shard.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+// Why a dataset is not served.
+struct Refusal {
+  // For the person who runs the server: names patterns as they are configured.
+  absl::Status status;
+  // For a client, who must not learn folders: names files by their base names.
+  std::string reason;
+};
+
+class Catalogue {
+ public:
+  // Opens every dataset of `config`. One that cannot be served (a glob that matches nothing, shards
+  // without records, files that are no shards, ..) is refused, and the others are served.
+  //   InvalidArgument  no dataset, or a bad or repeated name.
+  static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
+                                        const ShardOptions& options);
+
+  // OK if at least one dataset is served. Otherwise the error of the first refused one, by name.
+  absl::Status CheckServes() const;
+
+  // Which datasets somebody may know of.
+  using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
+
+  // Datasets for which `is_permitted` is false are not there, whatever is asked for.
+  //   NotFound            no dataset has this name; lists some of the names there are.
+  //   FailedPrecondition  the dataset was refused; says why.
+  absl::StatusOr<std::shared_ptr<const Dataset>> Find(
+      absl::string_view name,
+      IsPermitted is_permitted = [](absl::string_view) { return true; }) const;
+
+  // By name.
+  const std::map<std::string, std::shared_ptr<const Dataset>, std::less<>>& datasets() const {
+    return datasets_;
+  }
+  // By name.
+  const std::map<std::string, Refusal, std::less<>>& refused() const { return refused_; }
+
+ private:
+  std::map<std::string, std::shared_ptr<const Dataset>, std::less<>> datasets_;
+  std::map<std::string, Refusal, std::less<>> refused_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_RPC_CATALOGUE_H_

@@ -1,0 +1,521 @@
+#include "server/rpc/feed_service.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/concurrency/processors.h"
+#include "core/example/feature_view.h"
+#include "core/image/jpeg/jpeg_check.h"
+#include "core/program/allocator.h"
+#include "core/spec/order_spec.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "proto/framing/guarded_message.h"
+#include "proto/framing/layout_description.h"
+#include "proto/framing/status_bridge.h"
+#include "server/access/call_credentials.h"
+#include "server/streams/step_writer.h"
+#include "server/streams/stream_handle.h"
+#include "server/streams/trouble.h"
+
+namespace systole {
+namespace {
+
+// Plans kept: more feeds than this at once only cost the making of a plan now and then.
+constexpr size_t kMaxPlans = 64;
+
+// Smaller slices travel as bytes. For each slot there are a descriptor and two mappings, of which a
+// process has some thousands, and a packet each way; that outweighs the copying of so few bytes.
+constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
+
+// What a client may hold in slots before it has given one back: about what HTTP/2's windows and the
+// socket's buffers let a stream of bytes run ahead, and a few slices of the usual size.
+constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
+
+// gRPC's own name for when to ask again, and what a client without a place is told. Streams come
+// and go within seconds.
+constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
+constexpr const char* kPushbackMs = "1000";
+
+// Features that DescribeDataset lists; a record may have any number.
+constexpr int kMaxFeaturesListed = 1000;
+
+// Of this process, user and system.
+double CpuSeconds() {
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A call that ends at once with a status.
+class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+void DescribeCache(const ValueCache& cache, v1::CacheStatus* status) {
+  const ValueCacheStats stats = cache.stats();
+  status->set_memory_hits(stats.memory_hits);
+  status->set_disk_hits(stats.disk_hits);
+  status->set_misses(stats.misses);
+  status->set_memory_bytes(stats.memory_bytes);
+  status->set_memory_budget_bytes(stats.memory_budget_bytes);
+  status->set_disk_bytes(stats.disk_bytes);
+  status->set_disk_budget_bytes(stats.disk_budget_bytes);
+  status->set_damaged_entries(stats.damaged_entries);
+}
+
+void DescribeRefusals(const TroubleCounters& refused, v1::Refusals& refusals) {
+  refusals.set_unauthenticated(refused.of(Trouble::kUnauthenticated));
+  refusals.set_not_permitted(refused.of(Trouble::kNotPermitted));
+  refusals.set_no_place(refused.of(Trouble::kNoPlace));
+  refusals.set_bad_request(refused.of(Trouble::kBadRequest));
+  refusals.set_draining(refused.of(Trouble::kDraining));
+  refusals.set_other(refused.of(Trouble::kFailed));
+}
+
+void DescribeStreamEnds(const TroubleCounters& ended, v1::StreamEnds& ends) {
+  ends.set_complete(ended.of(Trouble::kNone));
+  ends.set_drained(ended.of(Trouble::kDraining));
+  ends.set_client_gone(ended.of(Trouble::kClientGone));
+  ends.set_gave_place(ended.of(Trouble::kGavePlace));
+  ends.set_stalled(ended.of(Trouble::kStalled));
+  ends.set_not_permitted(ended.of(Trouble::kNotPermitted) + ended.of(Trouble::kUnauthenticated));
+  // By its code an error of a stream may look like that of a request.
+  ends.set_failed(ended.of(Trouble::kFailed) + ended.of(Trouble::kBadRequest));
+}
+
+void DescribeConnections(const DoorCounters& counted, v1::Connections& connections) {
+  connections.set_open(counted.open);
+  connections.set_accepted(counted.let_in);
+  connections.set_over_total(counted.over_total);
+  connections.set_over_peer(counted.over_peer);
+  connections.set_no_descriptor(counted.no_descriptor);
+  connections.set_no_call(counted.no_call);
+  connections.set_sent_too_much(counted.sent_too_much);
+  connections.set_cost_most(counted.cost_most);
+}
+
+absl::Status Draining() {
+  return MarkedAs(Trouble::kDraining,
+                  absl::UnavailableError("this server is draining; ask another"));
+}
+
+void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {
+  summary.set_name(dataset.name());
+  summary.set_num_shards(static_cast<int64_t>(dataset.shards().size()));
+  summary.set_num_records(dataset.num_records());
+  summary.set_fingerprint(dataset.fingerprint());
+  summary.set_num_damaged_records(dataset.num_damaged_records());
+}
+
+void DescribeDamage(const DamageLog::Entry& entry, v1::DamagedRecord& record) {
+  record.set_shard(ForeignName(entry.shard));
+  record.set_record(entry.record);
+  record.set_offset(entry.offset);
+  record.set_cause(ForeignText(entry.cause));
+}
+
+// The datasets that a feed reads, as one text.
+std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
+
+v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
+  v1::FeedIdentity identity;
+  identity.set_dataset_fingerprint(plan.dataset().fingerprint());
+  identity.set_order_fingerprint(plan.order_fingerprint());
+  identity.set_content_version(ContentVersion());
+  identity.set_spec_fingerprint(plan.fingerprint());
+  return identity;
+}
+
+// Reads what a client asks.
+//   Aborted          it was damaged on the way.
+//   InvalidArgument  it is no such message.
+absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
+                         google::protobuf::MessageLite& request) {
+  const absl::Status status = DecodeGuarded(bytes, context.client_metadata(), request);
+  if (!absl::IsDataLoss(status)) return status;
+  // DATA_LOSS is for records; this is worth another attempt.
+  return absl::AbortedError(
+      absl::StrCat("the request is no good: ", status.message(), "; send it again"));
+}
+
+// FailedPrecondition unless a client that began with `expected` can go on with `own`.
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
+  if (expected.spec_fingerprint() != 0 && expected.spec_fingerprint() != own.spec_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the spec is not the one expected: its fingerprint is %016x here, %016x was expected; "
+        "either it was damaged on the way, or `expected` is ResolveFeed's answer to another spec",
+        own.spec_fingerprint(), expected.spec_fingerprint()));
+  }
+  if (expected.dataset_fingerprint() != own.dataset_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the dataset is not the one this feed began with: its fingerprint is %016x here, %016x was "
+        "expected; serve the same shards, or start the feed anew",
+        own.dataset_fingerprint(), expected.dataset_fingerprint()));
+  }
+  if (expected.order_fingerprint() != own.order_fingerprint()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
+                        "expected): seed, shuffle, "
+                        "global_batch and tail must stay the same",
+                        own.order_fingerprint(), expected.order_fingerprint()));
+  }
+  // Empty: the client was told to accept any.
+  if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the content version is ", own.content_version(), " here, ",
+                     ForeignName(expected.content_version()),
+                     " was expected: the bytes may differ; run one version on all servers"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
+                         std::unique_ptr<SlotServer> slots)
+    : catalogue_(std::move(catalogue)),
+      options_(options),
+      nobody_(nullptr),
+      events_(options.events != nullptr ? *options.events : nobody_),
+      refusals_(events_, counters_.refused),
+      not_shared_(events_),
+      running_(options.max_streams),
+      engine_(options.engine),
+      slots_(std::move(slots)) {
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    dataset->damage().Observe([this, name = name](const DamageLog::Entry& entry) {
+      events_.Add(
+          LogCause::kDamage, LogLevel::kWarn,
+          absl::StrCat("dataset '", name, "': record ", entry.record, " is masked: ", entry.cause),
+          {.dataset = name, .shard = entry.shard, .record = entry.record});
+    });
+  }
+}
+
+grpc::ServerUnaryReactor* FeedService::Answer(grpc::CallbackServerContext* context,
+                                              const char* method, const absl::Status& status,
+                                              LogFields about) {
+  if (!status.ok()) refusals_.Add(*context, method, status, std::move(about));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+absl::Status FeedService::CheckMayRead(const Asker& asker,
+                                       const std::vector<std::string>& datasets) const {
+  const auto may_read = [&asker](absl::string_view name) { return asker.MayRead(name); };
+  for (const std::string& name : datasets) {
+    if (may_read(name)) continue;
+    if (asker.caller.anonymous()) return CredentialWanted();
+    // The log alone says why.
+    events_.Add(LogCause::kRefused, LogLevel::kInfo,
+                absl::StrCat("identity '", asker.caller.identity, "' may not read '",
+                             ForeignName(name), "'"),
+                {.identity = asker.caller.identity, .dataset = name});
+    return MarkedAs(Trouble::kNotPermitted, catalogue_.Find(name, may_read).status());
+  }
+  return absl::OkStatus();
+}
+
+void FeedService::Tick() {
+  if (options_.access != nullptr) {
+    if (const absl::Status status = options_.access->Reload(); !status.ok()) {
+      events_.Add(LogCause::kProgram, LogLevel::kError,
+                  absl::StrCat(status.message(), "; the tokens read before stay good"));
+    }
+    running_.StopUnless([this](const RunningStream& stream) {
+      const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), stream.credentials);
+      return asker.ok() ? CheckMayRead(*asker, stream.datasets) : asker.status();
+    });
+  }
+  // In this order: a stream whose client was hung up on must not go on as bytes.
+  if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
+  running_.StopStalled(options_.stalled_stream_timeout);
+}
+
+grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
+                                                    const v1::ListDatasetsRequest*,
+                                                    v1::ListDatasetsResponse* response) {
+  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  return Answer(context, "ListDatasets", asker.ok() ? List(*asker, *response) : asker.status(),
+                {.identity = IdentityOf(asker)});
+}
+
+absl::Status FeedService::List(const Asker& asker, v1::ListDatasetsResponse& response) const {
+  if (asker.policy != nullptr && asker.caller.anonymous() &&
+      !asker.policy->MayListAny(asker.caller)) {
+    return CredentialWanted();
+  }
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    if (asker.MayList(name)) Summarize(*dataset, *response.add_datasets());
+  }
+  for (const auto& [name, refusal] : catalogue_.refused()) {
+    if (!asker.MayList(name)) continue;
+    v1::RefusedDataset& refused = *response.add_refused();
+    refused.set_name(name);
+    refused.set_reason(ForeignText(refusal.reason));
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerContext* context,
+                                                       const v1::DescribeDatasetRequest* request,
+                                                       v1::DescribeDatasetResponse* response) {
+  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  return Answer(context, "DescribeDataset",
+                asker.ok() ? Describe(*asker, *request, *response) : asker.status(),
+                {.identity = IdentityOf(asker), .dataset = request->dataset()});
+}
+
+absl::Status FeedService::Describe(const Asker& asker, const v1::DescribeDatasetRequest& request,
+                                   v1::DescribeDatasetResponse& response) const {
+  const auto may_list = [&asker](absl::string_view name) { return asker.MayList(name); };
+  if (asker.caller.anonymous() && !may_list(request.dataset())) return CredentialWanted();
+  absl::StatusOr<std::shared_ptr<const Dataset>> found =
+      catalogue_.Find(request.dataset(), may_list);
+  if (!may_list(request.dataset())) return MarkedAs(Trouble::kNotPermitted, found.status());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset, std::move(found));
+  Summarize(*dataset, *response.mutable_summary());
+  for (const std::shared_ptr<const Shard>& shard : dataset->shards()) {
+    v1::ShardSummary& summary = *response.add_shards();
+    summary.set_name(ForeignName(shard->base_name()));
+    summary.set_bytes(static_cast<int64_t>(shard->size_bytes()));
+    summary.set_num_records(shard->num_records());
+    summary.set_num_damaged_records(shard->index().num_damaged());
+  }
+  for (const DamageLog::Entry& entry : dataset->DamagedRecords(DamageLog::kMaxEntries)) {
+    DescribeDamage(entry, *response.add_damaged_records());
+  }
+  for (const FeatureDescription& feature : dataset->features()) {
+    if (response.features_size() >= kMaxFeaturesListed) break;
+    v1::FeatureSummary& summary = *response.add_features();
+    summary.set_name(ForeignName(feature.name));
+    summary.set_kind(std::string(FeatureKindName(feature.kind)));
+    summary.set_num_values(feature.count);
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  v1::ResolveFeedRequest parsed;
+  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
+    return Answer(context, "ResolveFeed", status, {});
+  }
+  v1::ResolveFeedResponse answer;
+  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  const absl::Status status = asker.ok() ? Resolve(*asker, parsed, answer) : asker.status();
+  if (status.ok()) {
+    GuardedMessage guarded = EncodeGuarded(answer);
+    context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
+    response->Swap(&guarded.bytes);
+  }
+  return Answer(context, "ResolveFeed", status,
+                {.identity = IdentityOf(asker), .dataset = NamesOf(parsed.spec())});
+}
+
+absl::Status FeedService::Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
+                                  v1::ResolveFeedResponse& response) {
+  if (counters_.draining) return Draining();
+  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
+  DescribeLayout(plan->layout(), response);
+  response.set_steps_per_epoch(plan->order().steps_per_epoch());
+  response.set_total_steps(plan->order().total_steps().value_or(0));
+  response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
+  *response.mutable_identity() = IdentityOf(*plan);
+  response.set_num_records(plan->dataset().num_records());
+  const auto add = [](absl::Span<const int64_t> records,
+                      google::protobuf::RepeatedField<int64_t>* to) {
+    to->Add(records.begin(), records.end());
+  };
+  const absl::Span<const std::shared_ptr<const Dataset>> members = plan->dataset().members();
+  if (members.empty() && SelectsByShards(plan->spec())) {
+    add(plan->dataset().records_per_shard(), response.mutable_records_per_shard());
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    v1::MemberRecords& member = *response.add_members();
+    member.set_num_records(members[i]->num_records());
+    if (!SelectsByShards(plan->spec(), static_cast<int>(i))) continue;
+    add(members[i]->records_per_shard(), member.mutable_records_per_shard());
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext* context,
+                                                    const v1::ServerStatusRequest*,
+                                                    v1::ServerStatusResponse* response) {
+  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  return Answer(context, "ServerStatus", asker.ok() ? Tell(*asker, *response) : asker.status(),
+                {.identity = IdentityOf(asker)});
+}
+
+absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& response) const {
+  if (!asker.MaySeeStatus()) return NotPermitted(asker.caller, "ServerStatus", "status");
+  const StepEngine::Stats stats = engine_.GetStats();
+  response.set_version(SYSTOLE_VERSION);
+  response.set_content_version(ContentVersion());
+  response.set_draining(counters_.draining);
+  response.set_active_streams(counters_.active_streams);
+  response.set_steps_served(counters_.steps_served);
+  response.set_examples_made(stats.examples_made);
+  response.set_payload_bytes_sent(counters_.payload_bytes_sent);
+  response.set_payload_bytes_shared(counters_.payload_bytes_shared);
+  response.set_memory_budget_bytes(stats.memory_budget_bytes);
+  response.set_memory_used_bytes(stats.memory_used_bytes);
+  response.set_slices_shared(stats.slices_shared);
+  DescribeRefusals(counters_.refused, *response.mutable_refusals());
+  if (const Door* const door = door_; door != nullptr) {
+    DescribeConnections(door->counters(), *response.mutable_connections());
+  }
+  response.set_streams_opened(counters_.streams_opened);
+  DescribeStreamEnds(counters_.ended, *response.mutable_stream_ends());
+  response.set_threads(stats.threads);
+  response.set_threads_stuck(stats.threads_stuck);
+  response.set_reads_timed_out(stats.reads_timed_out);
+  if (options_.cache != nullptr) DescribeCache(*options_.cache, response.mutable_cache());
+  response.set_cpu_seconds(CpuSeconds());
+  response.set_cpus(UsableProcessors());
+  response.set_resident_bytes(OwnResidentBytes());
+  response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
+  int64_t masked = 0;
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    masked += dataset->damage().masked_examples();
+    if (!asker.MayList(name)) continue;
+    v1::DatasetStatus& status = *response.add_datasets();
+    status.set_name(name);
+    status.set_masked_examples(dataset->damage().masked_examples());
+    for (const DamageLog::Entry& entry : dataset->damage().entries()) {
+      DescribeDamage(entry, *status.add_damaged_records());
+    }
+  }
+  response.set_masked_examples(masked);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::FeedSpec& spec) {
+  const std::string key = spec.SerializeAsString();
+  {
+    MutexLock lock(mu_);
+    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+      if (it->first != key) continue;
+      plans_.splice(plans_.begin(), plans_, it);
+      return plans_.front().second;
+    }
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> dataset,
+      DatasetOf(spec, [this](const std::string& name) { return catalogue_.Find(name); }));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
+                           FeedPlan::Create(spec, std::move(dataset)));
+  MutexLock lock(mu_);
+  plans_.emplace_front(key, plan);
+  if (plans_.size() > kMaxPlans) plans_.pop_back();
+  return plan;
+}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanStream(
+    const v1::StreamStepsRequest& request, const Asker& asker) {
+  if (counters_.draining) return Draining();
+  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
+  if (request.has_expected()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*plan)));
+  }
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
+    const v1::StreamStepsRequest& request, std::shared_ptr<const FeedPlan> plan, std::string peer,
+    StepRange& range, StreamSlots& slots) {
+  const bool all_cores = request.core_begin() == 0 && request.core_end() == 0;
+  range = {.first_step = request.first_step(),
+           .count = request.count(),
+           .stride = request.stride() == 0 ? 1 : request.stride(),
+           .core_begin = request.core_begin(),
+           .core_end = all_cores ? plan->num_cores() : request.core_end()};
+  if (slots_ != nullptr && request.slot_session().empty()) slots_->LetIn();
+  if (slots_ != nullptr && !request.slot_session().empty()) {
+    slots = slots_->Claim(request.slot_session());
+  }
+  if (slots.session != nullptr && plan->layout().slice_bytes() < kMinSlotBytes) {
+    slots = {.not_shared = v1::SLICES_TOO_SMALL};
+  }
+  StreamMemory memory;
+  if (slots.session != nullptr) {
+    memory = {.kind = BufferKind::kSealed, .window_bytes = kSlotWindowBytes};
+  }
+  return engine_.Open(std::move(plan), range, memory, std::move(peer), options_.cache);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
+    const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about) {
+  refusals_.Add(context, "StreamSteps", status, std::move(about));
+  // Its client has connected too.
+  if (slots_ != nullptr) slots_->LetIn();
+  return new RefusedStream(status);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  v1::StreamStepsRequest parsed;
+  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
+    return Refuse(*context, status, {});
+  }
+  absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  LogFields about = {.client = context->peer(),
+                     .identity = IdentityOf(asker),
+                     .dataset = NamesOf(parsed.spec()),
+                     .step = parsed.first_step()};
+  if (!asker.ok()) return Refuse(*context, asker.status(), about);
+  // Before a place is taken: a request that cannot be served must not end another peer's stream.
+  const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = PlanStream(parsed, *asker);
+  if (!plan.ok()) return Refuse(*context, plan.status(), about);
+  about.feed = (*plan)->fingerprint();
+  // The place is taken first and given back if the stream cannot begin: requests that come at once
+  // must not all find the last place free.
+  const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
+  const bool anonymous = asker->caller.anonymous();
+  const std::string peer = anonymous ? std::string(HostOfPeer(context->peer()))
+                                     : absl::StrCat("identity '", asker->caller.identity, "'");
+  if (!running_.Add({.peer = peer,
+                     .credentials = std::move(asker->credentials),
+                     .datasets = DatasetsOf(parsed.spec()),
+                     .handle = handle})) {
+    context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
+    return Refuse(
+        *context,
+        MarkedAs(Trouble::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+                                        "this server serves ", options_.max_streams,
+                                        " streams, the most it may; ask another, or later"))),
+        about);
+  }
+  ++counters_.active_streams;
+  StepRange range;
+  StreamSlots slots;
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      OpenStream(parsed, *plan, peer, range, slots);
+  if (!stream.ok()) {
+    running_.Remove(*handle);
+    --counters_.active_streams;
+    return Refuse(*context, stream.status(), about);
+  }
+  handle->SharesThrough(slots.session);
+  return StepWriter::Start(
+      *std::move(stream), range, std::move(slots), handle, running_, counters_, not_shared_,
+      StreamLog(events_, ++counters_.streams_opened, std::move(about), **plan, range));
+}
+
+}  // namespace systole

@@ -1,0 +1,149 @@
+// The gRPC service: translates messages into calls of core/plan and core/engine and back. No logic of its own
+// beyond counting, admission and the drain notice.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
+#define SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/cache/value_cache.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/engine/step_engine.h"
+#include "core/log/event_log.h"
+#include "core/plan/feed_plan.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/access/access_control.h"
+#include "server/access/asker.h"
+#include "server/door/door.h"
+#include "server/rpc/catalogue.h"
+#include "server/slots/not_shared_log.h"
+#include "server/slots/slot_server.h"
+#include "server/streams/refusal_log.h"
+#include "server/streams/running_streams.h"
+#include "server/streams/service_counters.h"
+#include "systole/v1/service.grpc.pb.h"
+
+namespace systole {
+
+struct FeedServiceOptions {
+  StepEngineOptions engine;
+  // Where feeds keep what their transforms `cache` ask for. Null: nowhere.
+  std::shared_ptr<ValueCache> cache = nullptr;
+  // Most streams served at once; a further one is told to come back later. Stops a flood of
+  // requests from dividing the memory budget until no stream moves.
+  int max_streams = 256;
+  // A stream whose client takes nothing for so long ends, and its place and memory go to others.
+  absl::Duration stalled_stream_timeout = absl::Seconds(120);
+  // Who may what. Null: everybody may everything.
+  std::shared_ptr<AccessControl> access;
+  // For stalls.
+  MonotonicClock clock = SteadyClock();
+  // Gets lines about streams, refused requests and damage, from any thread. Null: no log.
+  EventLog* events = nullptr;
+};
+
+class FeedService final
+    : public v1::Systole::WithCallbackMethod_ListDatasets<
+          v1::Systole::WithCallbackMethod_DescribeDataset<
+              v1::Systole::WithRawCallbackMethod_ResolveFeed<
+                  v1::Systole::WithCallbackMethod_ServerStatus<
+                      v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>>>>> {
+ public:
+  // `slots` are for clients of this machine; null: everything is sent as bytes.
+  FeedService(Catalogue catalogue, const FeedServiceOptions& options,
+              std::unique_ptr<SlotServer> slots);
+
+  // Looks whether tokens have changed, and ends streams that are not permitted any more or whose
+  // clients take nothing. To be called each second or so, by one thread.
+  void Tick();
+
+  // From now on streams end at the next step with a notice, and new ones get Unavailable.
+  void StartDraining() { counters_.draining = true; }
+
+  // ServerStatus reports connections from now on. `door` must outlive all calls.
+  void TellOfConnections(const Door& door) { door_ = &door; }
+
+  // Of this service and of others on the same server.
+  RefusalLog& refusals() { return refusals_; }
+
+  // See StepEngine.
+  bool StopWork(absl::Duration patience) { return engine_.CancelAll(patience); }
+
+  grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
+                                         const v1::ListDatasetsRequest* request,
+                                         v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* DescribeDataset(grpc::CallbackServerContext* context,
+                                            const v1::DescribeDatasetRequest* request,
+                                            v1::DescribeDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* ResolveFeed(grpc::CallbackServerContext* context,
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ServerStatus(grpc::CallbackServerContext* context,
+                                         const v1::ServerStatusRequest* request,
+                                         v1::ServerStatusResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* request) override;
+
+ private:
+  //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
+  //   NotFound         it is not there, or not for this caller.
+  // Also the errors of Catalogue::Find.
+  absl::Status CheckMayRead(const Asker& asker, const std::vector<std::string>& datasets) const;
+
+  // Plans by spec: opening a stream of a known spec costs a look-up, and streams of one feed share
+  // one plan.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The plan of a stream that may begin as soon as it has a place.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanStream(const v1::StreamStepsRequest& request,
+                                                             const Asker& asker);
+  // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
+  absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
+                                                         std::shared_ptr<const FeedPlan> plan,
+                                                         std::string peer, StepRange& range,
+                                                         StreamSlots& slots);
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
+                                                     const absl::Status& status, LogFields about);
+  // Ends a call that has one answer. `about` is for the log; the client is added.
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
+                                   const absl::Status& status, LogFields about);
+  absl::Status List(const Asker& asker, v1::ListDatasetsResponse& response) const;
+  absl::Status Describe(const Asker& asker, const v1::DescribeDatasetRequest& request,
+                        v1::DescribeDatasetResponse& response) const;
+  absl::Status Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
+                       v1::ResolveFeedResponse& response);
+  absl::Status Tell(const Asker& asker, v1::ServerStatusResponse& response) const;
+
+  const Catalogue catalogue_;
+  const FeedServiceOptions options_;
+  EventLog nobody_;  // Used if the options name no log.
+  EventLog& events_;
+  ServiceCounters counters_;
+  RefusalLog refusals_;
+  std::atomic<const Door*> door_ = nullptr;
+  NotSharedLog not_shared_;
+  RunningStreams running_;
+  StepEngine engine_;
+  const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
+  Mutex mu_;
+  // Most recently used first; the key is the spec's serialised form.
+  std::list<std::pair<std::string, std::shared_ptr<const FeedPlan>>> plans_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_RPC_FEED_SERVICE_H_

@@ -1,0 +1,28 @@
+// Tells the log why slices were sent to clients of this machine and not shared, each reason once.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_SLOTS_NOT_SHARED_LOG_H_
+#define SYSTOLE_SERVER_SLOTS_NOT_SHARED_LOG_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/log/event_log.h"
+#include "systole/v1/slots.pb.h"
+
+namespace systole {
+
+class NotSharedLog {
+ public:
+  explicit NotSharedLog(EventLog& events) : events_(events) {}
+  // NO_REASON is ignored.
+  void Add(v1::NotShared reason);
+
+ private:
+  EventLog& events_;
+  std::atomic<uint32_t> told_ = 0;  // A bit for each reason.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SLOTS_NOT_SHARED_LOG_H_

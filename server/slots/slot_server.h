@@ -1,0 +1,98 @@
+// Shares memory with clients of the same machine: listens beside the server's own Unix socket
+// (proto/slots), finds the connection that belongs to a stream, and hears what clients give back.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_SLOTS_SLOT_SERVER_H_
+#define SYSTOLE_SERVER_SLOTS_SLOT_SERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/descriptor_poller.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "proto/slots/slot_socket.h"
+#include "server/slots/slot_session.h"
+
+namespace systole {
+
+// How many slots a process should have if it may open `open_files` descriptors (RLIMIT_NOFILE): at
+// most kMaxSlots, and no more than a quarter of the descriptors. A server without any
+// descriptor left cannot accept a connection.
+int MaxSlotsFor(uint64_t open_files);
+
+// Most clients that have connected and not yet asked for a stream. More than may ask at one moment.
+// Beyond this number the client that has waited longest is hung up on.
+inline constexpr size_t kMaxGuests = 256;
+
+struct SlotServerOptions {
+  // Most sessions at once: each costs a descriptor and what its client holds. Further clients get
+  // bytes.
+  int max_sessions = 256;
+  // See SlotAccount.
+  int64_t max_lent_bytes = int64_t{1} << 29;
+  MonotonicClock clock = SteadyClock();
+};
+
+class SlotServer {
+ public:
+  // Listens at `path`. Errors of SlotListener::Listen(), or of starting a thread.
+  static absl::StatusOr<std::unique_ptr<SlotServer>> Listen(const std::string& path,
+                                                            const SlotServerOptions& options);
+  // Hangs up on every client whose session no stream holds any more.
+  ~SlotServer();
+  SlotServer(const SlotServer&) = delete;
+  SlotServer& operator=(const SlotServer&) = delete;
+
+  // The session whose client has said hello as `session` and now asks for a stream. Each is given
+  // once. A second request, a wrong guess, or a client for which there is no room gets none. Never
+  // waits, because the client has connected before it asked.
+  StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Takes in clients that have connected, as Claim() does, and forgets those that have gone. For
+  // requests without a session: their clients may have found the socket's queue full.
+  void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not
+  // a stream uses their sessions still.
+  void HangUpOnStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int64_t sessions() const { return account_->sessions; }
+  int64_t lent_bytes() const { return account_->lent_bytes; }
+
+ private:
+  // A client that has connected and not yet asked for its stream.
+  struct Guest {
+    SlotSocket socket;
+    std::optional<std::string> session;  // Once it has said hello.
+  };
+
+  SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
+             const SlotServerOptions& options);
+  // False: a client may still wait, because there were no descriptors to let it in.
+  bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: the guest is gone, or is no client of ours.
+  static bool Hear(Guest& guest);
+
+  const SlotServerOptions options_;
+  const std::shared_ptr<SlotAccount> account_;
+  Mutex mu_;
+  const SlotListener listener_;
+  std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
+  // Given to streams; some may be over.
+  std::list<std::weak_ptr<SlotSession>> claimed_ ABSL_GUARDED_BY(mu_);
+  // Last: its handlers hold sessions, and use what is above.
+  std::unique_ptr<DescriptorPoller> poller_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SLOTS_SLOT_SERVER_H_

@@ -1,0 +1,100 @@
+// The connection over which one client shares memory with this server. Slots are lent to the
+// client. They come back by its messages, and all at once when the connection ends.
+//
+//   memory of the pool --Lend()--> the client's --SlotReturn--> of the pool again
+//                                       \_____ the connection ends _____/
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_SLOTS_SLOT_SESSION_H_
+#define SYSTOLE_SERVER_SLOTS_SLOT_SESSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/memory/sealed_memory.h"
+#include "proto/slots/slot_socket.h"
+#include "systole/v1/slots.pb.h"
+
+namespace systole {
+
+// What all sessions of a server have in common.
+struct SlotAccount {
+  // Bound on what clients hold at a time, in bytes. A client that gives nothing back holds its part
+  // until HangUpIfStalled(), but cannot take the rest of the memory budget.
+  int64_t max_lent_bytes = 0;
+  // For stalls.
+  MonotonicClock clock = SteadyClock();
+  std::atomic<int64_t> lent_bytes = 0;
+  std::atomic<int64_t> sessions = 0;
+};
+
+class SlotSession {
+ public:
+  SlotSession(SlotSocket socket, std::shared_ptr<SlotAccount> account);
+  // Hangs up.
+  ~SlotSession();
+  SlotSession(const SlotSession&) = delete;
+  SlotSession& operator=(const SlotSession&) = delete;
+
+  // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
+  // has given the memory back or is gone, and drops it without a lock. NO_REASON if it is lent. Any
+  // other value: the client cannot have it, so its bytes must be sent. REQUIRES: it is not lent
+  // already.
+  v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
+                     std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Takes one message of the client, if there is one. False: the session is over, because the
+  // client is gone or broke the protocol (most of all, it returned a slot that it does not hold).
+  bool TakeMessage() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How long the client has held slots and given none back; zero if it holds none. Infinite for
+  // good once HangUpIfStalled() has hung up.
+  absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Hangs up if stalled() is `timeout` or more: all that the client holds comes back.
+  void HangUpIfStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int fd() const { return socket_.fd(); }
+
+ private:
+  struct Lent {
+    std::shared_ptr<const void> owner;
+    int64_t bytes = 0;
+  };
+  // Tells the client what it must know before it hears of the slice: the memory's descriptor, if it
+  // does not have that yet, and what it may unmap. NO_REASON if it has the memory.
+  v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Close() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Duration StalledLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
+  const SlotSocket socket_;
+  const std::shared_ptr<SlotAccount> account_;
+  mutable Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool hung_up_on_stall_ ABSL_GUARDED_BY(mu_) = false;
+  // When the client last gave a slot back or, if that is later, got one while it held none.
+  absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
+  // By the slot's number.
+  std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
+  // What the client has mapped. The pool may have freed some of it since.
+  std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
+};
+
+// How a stream's slices are shared: through `session`, or not at all if that is null.
+struct StreamSlots {
+  std::shared_ptr<SlotSession> session;
+  // Why not, if the client asked for it.
+  v1::NotShared not_shared = v1::NO_REASON;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SLOTS_SLOT_SESSION_H_

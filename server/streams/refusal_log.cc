@@ -1,0 +1,18 @@
+#include "server/streams/refusal_log.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status/foreign_text.h"
+
+namespace systole {
+
+void RefusalLog::Add(const grpc::CallbackServerContext& context, const char* method,
+                     const absl::Status& status, LogFields about) {
+  refused_.Count(TroubleOf(status));
+  about.client = context.peer();
+  events_.Add(LogCause::kRefused, LogLevel::kInfo,
+              absl::StrCat(method, " for ", ForeignName(about.client), " refused: ",
+                           absl::StatusCodeToString(status.code()), ": ", status.message()),
+              about);
+}
+
+}  // namespace systole

@@ -1,0 +1,31 @@
+// What the log and the counters are told of requests that are refused.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_STREAMS_REFUSAL_LOG_H_
+#define SYSTOLE_SERVER_STREAMS_REFUSAL_LOG_H_
+
+#include "absl/status/status.h"
+#include "core/log/event_log.h"
+#include "grpcpp/server_context.h"
+#include "server/streams/service_counters.h"
+
+namespace systole {
+
+class RefusalLog {
+ public:
+  // Both must outlive it.
+  RefusalLog(EventLog& events, TroubleCounters& refused) : events_(events), refused_(refused) {}
+
+  // `status` is the error that the call of `method` ends with. Of `about` the client is looked up
+  // here.
+  void Add(const grpc::CallbackServerContext& context, const char* method,
+           const absl::Status& status, LogFields about);
+
+ private:
+  EventLog& events_;
+  TroubleCounters& refused_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STREAMS_REFUSAL_LOG_H_

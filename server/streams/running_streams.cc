@@ -1,0 +1,75 @@
+#include "server/streams/running_streams.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/streams/trouble.h"
+
+namespace systole {
+
+bool RunningStreams::Add(RunningStream stream) {
+  std::shared_ptr<StreamHandle> ended;
+  {
+    MutexLock lock(mu_);
+    if (static_cast<int>(streams_.size()) >= max_streams_) {
+      std::map<std::string, int> places;
+      for (const RunningStream& running : streams_) ++places[running.peer];
+      const auto most =
+          std::max_element(places.begin(), places.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto own = places.find(stream.peer);
+      const int has = own == places.end() ? 0 : own->second;
+      if (most == places.end() || most->second < has + 2) return false;
+      const auto newest =
+          std::find_if(streams_.rbegin(), streams_.rend(),
+                       [&](const RunningStream& running) { return running.peer == most->first; });
+      ended = std::move(newest->handle);
+      streams_.erase(std::next(newest).base());
+    }
+    streams_.push_back(std::move(stream));
+  }
+  if (ended != nullptr) {
+    ended->Stop(MarkedAs(
+        Trouble::kGavePlace,
+        absl::UnavailableError("this server is full, and another peer with fewer streams has asked "
+                               "for one; ask another server, or later")));
+  }
+  return true;
+}
+
+void RunningStreams::Remove(const StreamHandle& handle) {
+  MutexLock lock(mu_);
+  streams_.remove_if([&](const RunningStream& stream) { return stream.handle.get() == &handle; });
+}
+
+void RunningStreams::StopStalled(absl::Duration timeout) {
+  StopUnless([timeout](const RunningStream& stream) {
+    if (stream.handle->stalled() < timeout) return absl::OkStatus();
+    return MarkedAs(Trouble::kStalled,
+                    absl::UnavailableError(absl::StrCat(
+                        "the client has taken nothing for ", absl::FormatDuration(timeout),
+                        ", so the stream's place and memory go to others; ask again")));
+  });
+}
+
+void RunningStreams::StopUnless(absl::FunctionRef<absl::Status(const RunningStream&)> check) {
+  std::vector<std::pair<std::shared_ptr<StreamHandle>, absl::Status>> ended;
+  {
+    MutexLock lock(mu_);
+    for (auto it = streams_.begin(); it != streams_.end();) {
+      absl::Status status = check(*it);
+      if (status.ok()) {
+        ++it;
+        continue;
+      }
+      ended.emplace_back(std::move(it->handle), std::move(status));
+      it = streams_.erase(it);
+    }
+  }
+  for (const auto& [handle, status] : ended) handle->Stop(status);
+}
+
+}  // namespace systole

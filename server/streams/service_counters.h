@@ -1,0 +1,39 @@
+// What a server counts since its start. Streams write the counters, ServerStatus reports them.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_STREAMS_SERVICE_COUNTERS_H_
+#define SYSTOLE_SERVER_STREAMS_SERVICE_COUNTERS_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "server/streams/trouble.h"
+
+namespace systole {
+
+// A number for each cause.
+class TroubleCounters {
+ public:
+  void Count(Trouble trouble) { ++counts_[static_cast<size_t>(trouble)]; }
+  int64_t of(Trouble trouble) const { return counts_[static_cast<size_t>(trouble)]; }
+
+ private:
+  std::array<std::atomic<int64_t>, kNumTroubles> counts_ = {};
+};
+
+struct ServiceCounters {
+  std::atomic<int64_t> active_streams = 0;
+  std::atomic<int64_t> streams_opened = 0;
+  std::atomic<int64_t> steps_served = 0;
+  std::atomic<int64_t> payload_bytes_sent = 0;
+  std::atomic<int64_t> payload_bytes_shared = 0;  // Of payload_bytes_sent, through shared memory.
+  std::atomic<bool> draining = false;
+  TroubleCounters refused;  // Requests of all methods.
+  TroubleCounters ended;    // Streams. kNone: all was sent.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STREAMS_SERVICE_COUNTERS_H_

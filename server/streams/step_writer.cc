@@ -1,0 +1,160 @@
+#include "server/streams/step_writer.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "proto/framing/chunk.h"
+#include "proto/framing/status_bridge.h"
+#include "server/streams/trouble.h"
+
+namespace systole {
+namespace {
+
+// What gRPC keeps back at most when told that more follows (GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE).
+constexpr int64_t kSmallChunkBytes = 64 << 10;
+
+}  // namespace
+
+StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
+                              StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                              RunningStreams& running, ServiceCounters& counters,
+                              NotSharedLog& not_shared, StreamLog log) {
+  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), std::move(handle),
+                                running, counters, not_shared, std::move(log));
+  // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
+  // sent, until something else is.
+  writer->StartSendInitialMetadata();
+  writer->AskForSlice();
+  return writer;
+}
+
+StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
+                       StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                       RunningStreams& running, ServiceCounters& counters, NotSharedLog& not_shared,
+                       StreamLog log)
+    : stream_(std::move(stream)),
+      range_(range),
+      slots_(std::move(slots)),
+      handle_(std::move(handle)),
+      running_(running),
+      counters_(counters),
+      not_shared_(not_shared),
+      log_(std::move(log)) {}
+
+void StepWriter::Write(grpc::WriteOptions options) {
+  handle_->Offered();
+  StartWrite(&message_, options);
+}
+
+void StepWriter::AskForSlice() {
+  asked_at_ = clock_();
+  stream_->Next([this](StepStream::Result result) { OnSlice(std::move(result)); });
+}
+
+void StepWriter::OnSlice(StepStream::Result result) {
+  if (!result.ok()) {
+    End(result.status());
+    return;
+  }
+  if (!result->has_value()) {
+    End(absl::OkStatus(), "all sent");
+    return;
+  }
+  const SlicePtr slice = **std::move(result);
+  core_ = slice->core();
+  if (counters_.draining && core_ == range_.core_begin) {
+    // Between two steps: what the client has is whole, the rest another server will send.
+    notice_sent_ = true;
+    message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
+    Write();
+    return;
+  }
+  const v1::NotShared not_shared = Lend(slice);
+  if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
+    given_at_.reset();  // The next slice sent as bytes has none right before it.
+    const SliceLayout& layout = slice->layout();
+    counters_.payload_bytes_sent += layout.payload_bytes();
+    counters_.payload_bytes_shared += layout.payload_bytes();
+    log_.CountBytes(layout.payload_bytes());
+    message_ = EncodeChunk({.step = slice->step(),
+                            .core = core_,
+                            .slot = slice->sealed()->id(),
+                            .slot_bytes = layout.slice_bytes()},
+                           {}, nullptr);
+    Write();
+    return;
+  }
+  const absl::Duration now = clock_();
+  not_shared_.Add(not_shared);
+  const SliceRemarks remarks = {.waited_us = absl::ToInt64Microseconds(now - asked_at_),
+                                .sent_us = given_at_.has_value()
+                                               ? absl::ToInt64Microseconds(asked_at_ - *given_at_)
+                                               : int64_t{0},
+                                .not_shared = not_shared};
+  given_at_ = now;
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, remarks);
+  WriteChunk();
+}
+
+v1::NotShared StepWriter::Lend(const SlicePtr& slice) {
+  if (slots_.session == nullptr) return slots_.not_shared;
+  if (slice->sealed() == nullptr) return v1::NO_SLOT_LEFT;
+  return slots_.session->Lend(slice->sealed(), slice);
+}
+
+void StepWriter::WriteChunk() {
+  int64_t payload_bytes = 0;
+  message_ = chunks_.Next(payload_bytes);
+  counters_.payload_bytes_sent += payload_bytes;
+  log_.CountBytes(payload_bytes);
+  grpc::WriteOptions options;
+  // Labels and the like wait for what follows them and go in one call of the kernel's.
+  if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
+  Write(options);
+}
+
+void StepWriter::OnWriteDone(bool ok) {
+  handle_->Taken();
+  message_.Clear();
+  if (!ok) {
+    End(absl::CancelledError("the client is gone"));
+    return;
+  }
+  if (notice_sent_) {
+    End(absl::OkStatus(), "this server is draining");
+    return;
+  }
+  if (!chunks_.done()) {
+    WriteChunk();
+    return;
+  }
+  if (core_ == range_.core_end - 1) {
+    ++counters_.steps_served;
+    log_.CountStep();
+  }
+  chunks_ = SliceChunks();  // Gives the slice back before the next one is asked for.
+  AskForSlice();
+}
+
+void StepWriter::End(const absl::Status& given, absl::string_view why) {
+  // What was stopped looks cancelled from here.
+  const absl::Status stopped = handle_->stopped();
+  const absl::Status& status = stopped.ok() ? given : stopped;
+  const bool drained = status.ok() && notice_sent_;
+  counters_.ended.Count(drained ? Trouble::kDraining : TroubleOf(status));
+  const bool expected = status.ok() || absl::IsCancelled(status);
+  log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn,
+           stopped.ok() && !why.empty() ? why : status.message());
+  Finish(ToGrpcStatus(status));
+}
+
+void StepWriter::OnCancel() { stream_->Cancel(); }
+
+void StepWriter::OnDone() {
+  running_.Remove(*handle_);
+  --counters_.active_streams;
+  delete this;
+}
+
+}  // namespace systole

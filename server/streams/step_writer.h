@@ -1,0 +1,89 @@
+// Sends the slices of one StepStream: as chunks that refer to their memory or, if the client shares
+// memory, as messages that say where they lie. One write is outstanding at a time. With HTTP/2's
+// windows, or the stream's own (StreamMemory), that is the backpressure.
+//
+//   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
+//
+// Apart from the call's metadata, exactly one thing is pending at any moment: a Next() or a write.
+// The thread that completes it goes on, so no lock is needed. A cancelled call cancels the stream,
+// which completes the pending Next().
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
+#define SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/engine/step_engine.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "proto/framing/slice_chunks.h"
+#include "server/slots/not_shared_log.h"
+#include "server/slots/slot_session.h"
+#include "server/streams/running_streams.h"
+#include "server/streams/service_counters.h"
+#include "server/streams/stream_handle.h"
+#include "server/streams/stream_log.h"
+#include "systole/v1/slots.pb.h"
+
+namespace systole {
+
+// Owned by gRPC: deletes itself when the call is over.
+class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  // Begins to send. Slices in sealed memory go through the session of `slots`, as far as it takes
+  // them. Others go as bytes, with the reason. `running`, `counters` and `not_shared` must outlive
+  // the call. The stream is in `running` and counted in active_streams already; it is taken out of
+  // both, and `log` told, when it is over.
+  static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
+                           StreamSlots slots, std::shared_ptr<StreamHandle> handle,
+                           RunningStreams& running, ServiceCounters& counters,
+                           NotSharedLog& not_shared, StreamLog log);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
+             std::shared_ptr<StreamHandle> handle, RunningStreams& running,
+             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
+
+  // Begins to write message_. The stream counts as stalled from now on, until it is written.
+  void Write(grpc::WriteOptions options = {});
+  void AskForSlice();
+  void OnSlice(StepStream::Result result);
+  // Lends the slice to the client. NO_REASON if that is done, or if the client did not ask for it.
+  v1::NotShared Lend(const SlicePtr& slice);
+  void WriteChunk();
+  // Ends the call. `why` is for the log; empty: what the status says.
+  void End(const absl::Status& given, absl::string_view why = "");
+
+  const std::unique_ptr<StepStream> stream_;
+  const StepRange range_;
+  const StreamSlots slots_;  // The session is shared with the thread that hears the client.
+  const std::shared_ptr<StreamHandle> handle_;  // Shared with the threads that may end the stream.
+  RunningStreams& running_;
+  ServiceCounters& counters_;
+  NotSharedLog& not_shared_;
+  StreamLog log_;
+
+  const MonotonicClock clock_ = SteadyClock();
+  // When this slice was asked for, and when the one before it came: the stream's pace.
+  absl::Duration asked_at_ = absl::ZeroDuration();
+  std::optional<absl::Duration> given_at_;
+  SliceChunks chunks_;  // Of the slice being sent.
+  int core_ = 0;        // Its core.
+  bool notice_sent_ = false;
+  // Of the write under way: gRPC reads it until OnWriteDone.
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_

@@ -1,0 +1,66 @@
+#include "client/cli/shards/image_tree.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ImageTreeTest, ClassesAndFilesAreSortedByBytesAndHiddenOnesLeftOut) {
+  const TempFolder folder;
+  for (const char* name : {"b", "a", "Z", ".git"}) std::filesystem::create_directory(folder / name);
+  for (const char* name :
+       {"LICENSE.txt", "a/2.jpg", "a/10.jpg", "a/.DS_Store", "b/x.JPG", "Z/y.jpeg", ".git/z.jpg"}) {
+    folder.Write(name, "bytes");
+  }
+  const absl::StatusOr<ImageTree> tree = ListImageTree(folder.path());
+  ASSERT_THAT(tree, IsOk());
+  EXPECT_THAT(tree->classes, ElementsAre("Z", "a", "b"));
+  ASSERT_EQ(tree->files.size(), 4u);
+  EXPECT_EQ(tree->files[0].path, folder / "Z/y.jpeg");
+  EXPECT_EQ(tree->files[1].path, folder / "a/10.jpg");
+  EXPECT_EQ(tree->files[2].path, folder / "a/2.jpg");
+  EXPECT_EQ(tree->files[3].path, folder / "b/x.JPG");
+  EXPECT_EQ(tree->files[0].label, 0);
+  EXPECT_EQ(tree->files[2].label, 1);
+  EXPECT_EQ(tree->files[3].label, 2);
+}
+
+TEST(ImageTreeTest, EmptyClassFolderKeepsItsNumber) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "a");
+  std::filesystem::create_directory(folder / "b");
+  folder.Write("b/x.jpg", "bytes");
+  const absl::StatusOr<ImageTree> tree = ListImageTree(folder.path());
+  ASSERT_THAT(tree, IsOk());
+  EXPECT_THAT(tree->classes, ElementsAre("a", "b"));
+  EXPECT_EQ(tree->files[0].label, 1);
+}
+
+TEST(ImageTreeTest, NothingThereIsNotFound) {
+  const TempFolder folder;
+  EXPECT_THAT(ListImageTree(folder / "none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+  EXPECT_THAT(ListImageTree(folder.Write("file", "x")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("file")));
+  std::filesystem::create_directory(folder / "a");
+  EXPECT_THAT(ListImageTree(folder.path()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("1 class folders")));
+}
+
+TEST(ImageTreeTest, DeeperTreeIsRefused) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "train/daisy");
+  EXPECT_THAT(ListImageTree(folder.path()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("daisy")));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,341 @@
+#include "client/cli/shards/packer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/checksum/xxh3.h"
+#include "core/example/example_parser.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/image_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// One packed record, taken apart.
+struct Packed {
+  std::string image;
+  std::string class_name;
+  int64_t label = -1;
+  std::vector<int64_t> size;
+};
+
+Packed TakeApart(const std::string& payload) {
+  const absl::StatusOr<ExampleView> example = ExampleView::Parse(payload);
+  SYSTOLE_CHECK(example.ok());
+  Packed packed;
+  packed.image = std::string(*example->Find("image").BytesAt(0));
+  packed.class_name = std::string(*example->Find("class").BytesAt(0));
+  packed.size.resize(example->Find("size").count());
+  SYSTOLE_CHECK(example->Find("size").CopyInt64s(absl::MakeSpan(packed.size)).ok());
+  SYSTOLE_CHECK(example->Find("label").CopyInt64s(absl::MakeSpan(&packed.label, 1)).ok());
+  return packed;
+}
+
+std::vector<Packed> ReadAll(const PackReport& report) {
+  std::vector<Packed> all;
+  for (const ShardCount& shard : report.shards) {
+    for (const std::string& payload : ReadPayloads(shard.path)) all.push_back(TakeApart(payload));
+  }
+  return all;
+}
+
+TEST(PackerTest, RecordsHoldTheFilesAsTheyAre) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"rose", "daisy"}, 6);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "sub/flowers", {.plan = {.shards = 3, .validation = 0.5}});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(report->classes, ElementsAre("daisy", "rose"));
+  EXPECT_EQ(report->train_images, 6);
+  EXPECT_EQ(report->validation_images, 6);
+  ASSERT_THAT(report->shards, SizeIs(6));
+  EXPECT_EQ(report->shards[0].path, out / "sub/flowers-train-00000-of-00003.tfrecord");
+  EXPECT_EQ(report->shards[5].path, out / "sub/flowers-validation-00002-of-00003.tfrecord");
+  EXPECT_EQ(report->shards[0].records, 2);
+  EXPECT_EQ(report->shards[0].bytes, std::filesystem::file_size(report->shards[0].path));
+
+  std::map<std::string, int> seen;
+  for (const Packed& packed : ReadAll(*report)) {
+    EXPECT_EQ(packed.label, packed.class_name == "daisy" ? 0 : 1);
+    EXPECT_THAT(packed.size, ElementsAre(30, 40, 3));
+    ++seen[packed.class_name + packed.image];
+  }
+  EXPECT_THAT(seen, SizeIs(12));
+  for (int k = 0; k < 6; ++k) {
+    EXPECT_EQ(seen["daisy" + TestJpeg(40, 30, 3, k)], 1);
+    EXPECT_EQ(seen["rose" + TestJpeg(40, 30, 3, k)], 1);
+  }
+}
+
+TEST(PackerTest, BytesDependOnFilesAndOptionsAlone) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b", "c"}, 9);
+  const auto digests = [&](const std::string& prefix, int threads, uint64_t seed) {
+    PackOptions options = {.plan = {.shards = 4, .validation = 0.2, .seed = seed},
+                           .resize_short = 20,
+                           .threads = threads};
+    const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / prefix, options);
+    SYSTOLE_CHECK(report.ok());
+    std::vector<uint64_t> digests;
+    for (const ShardCount& shard : report->shards) {
+      digests.push_back(Xxh3(ReadWholeFile(shard.path)));
+    }
+    return digests;
+  };
+  const std::vector<uint64_t> once = digests("first", /*threads=*/1, /*seed=*/3);
+  EXPECT_EQ(digests("second", /*threads=*/4, /*seed=*/3), once);
+  EXPECT_EQ(digests("first", /*threads=*/2, /*seed=*/3), once);  // Over the old shards.
+  EXPECT_NE(digests("third", /*threads=*/1, /*seed=*/4), once);
+}
+
+TEST(PackerTest, ResizeShrinksAndLeavesSmallImagesAlone) {
+  const TempFolder images, out;
+  std::filesystem::create_directory(images / "a");
+  const std::string large = TestJpeg(120, 90, 3, 1);
+  const std::string small = TestJpeg(40, 30, 3, 1);
+  images.Write("a/large.jpg", large);
+  images.Write("a/small.jpg", small);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}, .resize_short = 30});
+  ASSERT_THAT(report, IsOk());
+  std::vector<Packed> all = ReadAll(*report);
+  std::sort(all.begin(), all.end(), [&](const Packed& a, const Packed& b) {
+    return (a.image == small) > (b.image == small);
+  });
+  EXPECT_EQ(all[0].image, small);
+  EXPECT_NE(all[1].image, large);
+  EXPECT_THAT(all[1].size, ElementsAre(30, 40, 3));
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  const absl::StatusOr<ImageInfo> info = decoder->ReadHeader(all[1].image);
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->width, 40);
+  EXPECT_EQ(info->height, 30);
+}
+
+TEST(PackerTest, QualityEncodesEveryImageAnew) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 2);
+  const absl::StatusOr<PackReport> low =
+      PackQuietly(images.path(), out / "low", {.plan = {.shards = 1}, .quality = 10});
+  const absl::StatusOr<PackReport> high =
+      PackQuietly(images.path(), out / "high", {.plan = {.shards = 1}, .quality = 95});
+  ASSERT_THAT(low, IsOk());
+  ASSERT_THAT(high, IsOk());
+  EXPECT_LT(low->shards[0].bytes, high->shards[0].bytes);
+}
+
+TEST(PackerTest, RawStoresPixelsAndGreyBecomesRgb) {
+  const TempFolder images, out;
+  std::filesystem::create_directory(images / "a");
+  images.Write("a/grey.jpg", TestJpeg(40, 30, 1, 1));
+  const absl::StatusOr<PackReport> kept =
+      PackQuietly(images.path(), out / "kept", {.plan = {.shards = 1}});
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_THAT(ReadAll(*kept)[0].size, ElementsAre(30, 40, 1));
+  const absl::StatusOr<PackReport> raw =
+      PackQuietly(images.path(), out / "raw", {.plan = {.shards = 1}, .raw = true});
+  ASSERT_THAT(raw, IsOk());
+  const Packed packed = ReadAll(*raw)[0];
+  EXPECT_THAT(packed.size, ElementsAre(30, 40, 3));
+  ASSERT_THAT(packed.image, SizeIs(30 * 40 * 3));
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  const std::string jpeg = TestJpeg(40, 30, 1, 1);
+  ASSERT_THAT(decoder->ReadHeader(jpeg), IsOk());
+  std::vector<uint8_t> pixels(packed.image.size());
+  ASSERT_THAT(decoder->Decode(WholeImage(30, 40), absl::MakeSpan(pixels)), IsOk());
+  EXPECT_EQ(packed.image, std::string(pixels.begin(), pixels.end()));
+}
+
+TEST(PackerTest, BrokenFileIsAnErrorThatNamesItAndWritesNothing) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b"}, 3);
+  const std::string jpeg = TestJpeg(40, 30, 3, 1);
+  images.Write("b/cut.jpg", jpeg.substr(0, jpeg.size() / 2));
+  EXPECT_THAT(
+      PackQuietly(images.path(), out / "p", {.plan = {.shards = 2}}),
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr("1 of 7"), HasSubstr("b/cut.jpg"), HasSubstr("--skip-bad"))));
+  EXPECT_THAT(out.List(), IsEmpty());
+}
+
+TEST(PackerTest, SkipBadLeavesFilesOutAndListsThem) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b"}, 3);
+  images.Write("a/notes.txt", "no picture");
+  images.Write("b/empty.jpg", "");
+  const absl::StatusOr<PackReport> report = PackQuietly(
+      images.path(), out / "p", {.plan = {.shards = 2}, .skip_bad = true, .threads = 2});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->train_images, 6);
+  ASSERT_THAT(report->skipped, SizeIs(2));
+  EXPECT_EQ(report->skipped[0].path, images / "a/notes.txt");
+  EXPECT_EQ(report->skipped[1].path, images / "b/empty.jpg");
+  EXPECT_NE(report->skipped[1].cause, "");
+}
+
+TEST(PackerTest, NothingButBadFilesIsAnErrorEvenWithSkipBad) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 0);
+  images.Write("a/notes.txt", "no picture");
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}, .skip_bad = true}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 1")));
+}
+
+TEST(PackerTest, ShardsOfAnotherPackingAreNotLeftAmongTheNewOnes) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 4);
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 4}}), IsOk());
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 2}}),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("-of-00004.tfrecord")));
+  EXPECT_THAT(PackQuietly(images.path(), out / "other", {.plan = {.shards = 2}}), IsOk());
+}
+
+TEST(PackerTest, CountsEachFileOnceInEachPass) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 4);
+  std::vector<std::string> passes;
+  std::vector<int64_t> totals, done;
+  ASSERT_THAT(Pack(images.path(), out / "p", {.plan = {.shards = 1}},
+                   {.begins =
+                        [&](absl::string_view pass, int64_t files) {
+                          passes.emplace_back(pass);
+                          totals.push_back(files);
+                          done.push_back(0);
+                        },
+                    .done =
+                        [&](int64_t files) {
+                          done.back() += files;
+                          return true;
+                        }}),
+              IsOk());
+  EXPECT_THAT(passes, ElementsAre("checking", "packing"));
+  EXPECT_THAT(totals, ElementsAre(4, 4));
+  EXPECT_THAT(done, ElementsAre(4, 4));
+}
+
+// Stops in the given pass once so many files are done in it.
+absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
+                         int64_t after) {
+  std::string pass;
+  std::atomic<int64_t> done = 0;
+  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
+              {.begins =
+                   [&](absl::string_view name, int64_t) {
+                     pass = std::string(name);
+                     done = 0;
+                   },
+               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
+      .status();
+}
+
+TEST(PackerTest, StoppedItLeavesNothing) {
+  for (const char* pass : {"checking", "packing"}) {
+    const TempFolder images, out;
+    FillImageFolder(images, {"a"}, 12);
+    EXPECT_THAT(PackAndStop(images.path(), out / "p", pass, 8),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
+    EXPECT_THAT(out.List(), IsEmpty()) << pass;
+  }
+}
+
+TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 2);
+  // No system has a process of this number.
+  out.Write(".p-train-00000-of-00001.tfrecord.2147483646.0.tmp", "half a shard");
+  out.Write(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "of another set");
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(out.List(),
+              ElementsAre(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "labels.txt",
+                          "p-train-00000-of-00001.tfrecord", "p.manifest"));
+}
+
+TEST(PackerTest, LabelsAreNamedInAFileByLine) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"tulip", "daisy", "rose"}, 1);
+  const absl::StatusOr<PackReport> report =
+      PackQuietly(images.path(), out / "new/p", {.plan = {.shards = 1}});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->labels_path, out / "new/labels.txt");
+  EXPECT_EQ(ReadWholeFile(out / "new/labels.txt"), "daisy\nrose\ntulip\n");
+  for (const Packed& packed : ReadAll(*report)) {
+    EXPECT_EQ(packed.class_name, report->classes[packed.label]);
+  }
+}
+
+TEST(PackerTest, TheManifestSaysWhatEachShardHas) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 5);
+  const PackOptions options = {.plan = {.shards = 2, .validation = 0.2}};
+  const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / "p", options);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->manifest_path, out / "p.manifest");
+  const absl::StatusOr<std::vector<ListedShard>> listed =
+      ParseManifest(ReadWholeFile(out / "p.manifest"), "p.manifest");
+  ASSERT_THAT(listed, IsOk());
+  ASSERT_THAT(*listed, SizeIs(report->shards.size()));
+  for (size_t i = 0; i < listed->size(); ++i) {
+    EXPECT_EQ(out / (*listed)[i].name, report->shards[i].path);
+    EXPECT_EQ((*listed)[i].records, report->shards[i].records);
+    EXPECT_EQ((*listed)[i].bytes,
+              static_cast<int64_t>(std::filesystem::file_size(report->shards[i].path)));
+  }
+  EXPECT_THAT(CompareWithManifests({out / "p-*"}, report->shards), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(PackerTest, LabelsOfAnotherDataSetAreNotReplaced) {
+  const TempFolder images, others, out;
+  FillImageFolder(images, {"a", "b"}, 1);
+  FillImageFolder(others, {"x"}, 1);
+  ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(PackQuietly(images.path(), out / "q", {.plan = {.shards = 1}}), IsOk());
+  EXPECT_THAT(
+      PackQuietly(others.path(), out / "x", {.plan = {.shards = 1}}),
+      StatusIs(absl::StatusCode::kAlreadyExists, AllOf(HasSubstr("labels.txt names other classes"),
+                                                       HasSubstr("a folder of its own"))));
+  EXPECT_EQ(ReadWholeFile(out / "labels.txt"), "a\nb\n");
+}
+
+TEST(PackerTest, AClassNameWithALineBreakIsRefused) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a\nb"}, 1);
+  EXPECT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a\\nb has a line break")));
+}
+
+TEST(PackerTest, OptionsOutOfRangeAreRefused) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a"}, 1);
+  const struct {
+    PackOptions options;
+    std::string message;
+  } cases[] = {
+      {{.plan = {.shards = 1}, .resize_short = 0}, "--resize-short is 0"},
+      {{.plan = {.shards = 1}, .resize_short = 16385}, "--resize-short is 16385"},
+      {{.plan = {.shards = 1}, .quality = 0}, "--quality is 0"},
+      {{.plan = {.shards = 1}, .quality = 101}, "--quality is 101"},
+      {{.plan = {.shards = 1}, .quality = 90, .raw = true}, "--raw"},
+      {{.plan = {.shards = 2}}, "only 1 train images"},
+      {{.plan = {.shards = 1}, .threads = 0}, "thread"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(PackQuietly(images.path(), out / "p", c.options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.message)));
+  }
+}
+
+}  // namespace
+}  // namespace systole

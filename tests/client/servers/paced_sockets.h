@@ -1,0 +1,22 @@
+// Servers of gRPC that send slowly, so that what a test sees is not how late a busy machine looks
+// at what came.
+#ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
+#define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "grpcpp/impl/server_builder_option.h"
+
+namespace systole {
+
+// Slow enough for that, and fast enough for a test.
+inline constexpr uint32_t kPacedBytesPerSecond = 200'000'000;
+
+// For ServerBuilder::SetOption(): the kernel sends no more than kPacedBytesPerSecond on each
+// connection over TCP.
+std::unique_ptr<grpc::ServerBuilderOption> PacedSockets();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_

@@ -1,0 +1,275 @@
+#include "client/servers/receive_meter.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "client/servers/socket_observer.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "tests/loopback_socket.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// A connection whose near end is metered.
+class Connection {
+ public:
+  explicit Connection(ReceiveMeter& meter) {
+    int port = 0;
+    const OwnedFd listener = ListenOnLoopback(port);
+    near_ = OwnedFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    meter.AddSocket(near_.get());  // Before it is connected, as gRPC shows it.
+    const sockaddr_in to = LoopbackAddress(port);
+    EXPECT_EQ(::connect(near_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    far_ = AcceptOnLoopback(listener);
+  }
+
+  // The far end sends so much, and the near end reads it. False if that has been cut off.
+  bool Send(int64_t bytes) {
+    constexpr int64_t kBlock = 32 << 10;  // Fits into what the kernel keeps of a connection.
+    const std::string block(kBlock, 'x');
+    std::string taken(kBlock, '\0');
+    for (int64_t left = bytes; left > 0;) {
+      const auto now = static_cast<size_t>(std::min(left, kBlock));
+      if (::send(far_.get(), block.data(), now, MSG_NOSIGNAL) != static_cast<ssize_t>(now) ||
+          ::recv(near_.get(), taken.data(), now, MSG_WAITALL) != static_cast<ssize_t>(now)) {
+        return false;
+      }
+      left -= static_cast<int64_t>(now);
+    }
+    return true;
+  }
+  // The near end was shut down.
+  bool is_closed() const {
+    char byte;
+    const ssize_t got = ::recv(near_.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  void Close() { near_ = OwnedFd(); }
+
+ private:
+  OwnedFd near_;
+  OwnedFd far_;
+};
+
+TEST(ReceiveMeterTest, AConnectionMaySendSoMuchThatNobodyAskedFor) {
+  ReceiveMeter meter;
+  Connection connection(meter);
+  ASSERT_TRUE(connection.Send(kUnaskedBytes));
+  meter.Look();
+  EXPECT_FALSE(connection.is_closed());
+  ASSERT_TRUE(connection.Send(1000));
+  meter.Look();
+  EXPECT_TRUE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  Connection connection(*meter);
+  {
+    MeteredCall call(meter, 8 * kMiB);
+    ASSERT_TRUE(connection.Send(kUnaskedBytes + 8 * kMiB));
+    meter->Look();
+    EXPECT_FALSE(connection.is_closed());
+    EXPECT_THAT(call.End(absl::UnavailableError("gone")),
+                StatusIs(absl::StatusCode::kUnavailable, "gone"));
+  }
+  MeteredCall next(meter, kMiB);
+  ASSERT_TRUE(
+      connection.Send(2 * kMiB));  // What was sent ahead went with the call, and is not owed again.
+  meter->Look();
+  EXPECT_TRUE(connection.is_closed());
+  EXPECT_THAT(next.End(absl::UnavailableError("gone")),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("16 MiB more than was asked for")));
+}
+
+TEST(ReceiveMeterTest, ACallThatWasAnsweredIsNotExplainedAway) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  Connection connection(*meter);
+  MeteredCall call(meter, kMiB);
+  ASSERT_TRUE(connection.Send(kUnaskedBytes + 2 * kMiB));
+  meter->Look();
+  EXPECT_TRUE(connection.is_closed());
+  EXPECT_THAT(call.End(absl::OkStatus()), IsOk());
+}
+
+// Looks come late on a busy machine, and much may have come and been taken since the last one.
+TEST(ReceiveMeterTest, HowOftenItLooksDoesNotMatter) {
+  for (const int looks : {1, 3, 50}) {
+    const auto meter = std::make_shared<ReceiveMeter>();
+    MeteredCall call(meter, kMiB);
+    Connection connection(*meter);
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_TRUE(connection.Send(kMiB));
+      call.Took(kMiB);
+      if (i % (50 / looks) == 0) meter->Look();
+    }
+    meter->Look();
+    EXPECT_FALSE(connection.is_closed()) << looks;
+    ASSERT_TRUE(connection.Send(kUnaskedBytes + 2 * kMiB));
+    meter->Look();
+    EXPECT_TRUE(connection.is_closed()) << looks;
+  }
+}
+
+TEST(ReceiveMeterTest, ACallThatWasGivenUpMayBeSentTheRestUntilALaterOneIsAnswered) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  Connection connection(*meter);
+  {
+    MeteredCall call(meter, 20 * kMiB);
+    EXPECT_THAT(call.End(absl::CancelledError("by us")),
+                StatusIs(absl::StatusCode::kCancelled, "by us"));
+  }
+  MeteredCall later(meter, kMiB);
+  meter->Look();
+  ASSERT_TRUE(connection.Send(kUnaskedBytes + 20 * kMiB));
+  meter->Look();
+  EXPECT_FALSE(connection.is_closed());
+  later.Took(0);
+  meter->Look();
+  ASSERT_TRUE(connection.Send(4 * kMiB));
+  meter->Look();
+  EXPECT_TRUE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, ACallThatBeganBeforeAnotherWasGivenUpSaysNothingOfThat) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  Connection connection(*meter);
+  MeteredCall earlier(meter, kMiB);
+  EXPECT_FALSE(MeteredCall(meter, 20 * kMiB).End(absl::CancelledError("by us")).ok());
+  earlier.Took(0);
+  meter->Look();
+  ASSERT_TRUE(connection.Send(kUnaskedBytes + 20 * kMiB));
+  meter->Look();
+  EXPECT_FALSE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, AServerThatNeverAnswersGetsTwoCallsWorthForThoseGivenUp) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  Connection connection(*meter);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(MeteredCall(meter, kMiB).End(absl::DeadlineExceededError("late")).ok());
+  }
+  meter->Look();
+  ASSERT_TRUE(connection.Send(kUnaskedBytes + 2 * kMiB));
+  meter->Look();
+  EXPECT_FALSE(connection.is_closed());
+  ASSERT_TRUE(connection.Send(kMiB));
+  meter->Look();
+  EXPECT_TRUE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  MeteredCall call(meter, kMiB);
+  Connection connection(*meter);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(
+        connection.Send(kMiB + kMiB / 8));  // In frames so small that they are an eighth of it.
+    meter->Look();
+    call.Took(kMiB);
+  }
+  EXPECT_FALSE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, NothingIsSavedUp) {
+  const auto meter = std::make_shared<ReceiveMeter>();
+  MeteredCall call(meter, kMiB);
+  Connection connection(*meter);
+  call.Took(100 * kMiB);
+  meter->Look();
+  ASSERT_TRUE(connection.Send(kUnaskedBytes + 2 * kMiB));
+  meter->Look();
+  EXPECT_TRUE(connection.is_closed());
+}
+
+TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
+  ReceiveMeter meter;
+  Connection a(meter), b(meter);
+  ASSERT_TRUE(a.Send(kUnaskedBytes - kMiB));
+  meter.Look();
+  a.Close();
+  ASSERT_TRUE(b.Send(kMiB / 2));
+  meter.Look();
+  EXPECT_FALSE(b.is_closed());
+  b.Close();
+  meter.Look();
+  Connection c(meter);
+  ASSERT_TRUE(c.Send(kUnaskedBytes));  // The memory that the others took went with them.
+  meter.Look();
+  EXPECT_FALSE(c.is_closed());
+  ASSERT_TRUE(c.Send(kMiB));
+  meter.Look();
+  EXPECT_TRUE(c.is_closed());
+}
+
+TEST(ReceiveMeterTest, ADescriptorThatIsSomebodyElsesByNowIsLeftAlone) {
+  ReceiveMeter meter;
+  ReceiveMeter other;
+  auto first = std::make_unique<Connection>(meter);
+  ASSERT_TRUE(first->Send(kMiB));
+  meter.Look();
+  first.reset();
+  Connection second(other);  // Has the same numbers.
+  ASSERT_TRUE(second.Send(kUnaskedBytes + kMiB));
+  meter.Look();
+  EXPECT_FALSE(second.is_closed());
+  other.Look();
+  EXPECT_TRUE(second.is_closed());
+}
+
+TEST(ReceiveMeterTest, WhatIsNoTcpSocketIsNotWatched) {
+  ReceiveMeter meter;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const OwnedFd near(ends[0]), far(ends[1]);
+  meter.AddSocket(near.get());
+  meter.AddSocket(-1);
+  meter.Look();
+  EXPECT_EQ(::send(far.get(), "x", 1, MSG_NOSIGNAL), 1);
+}
+
+TEST(ReceiveWatchTest, LooksByItself) {
+  ReceiveWatch watch;
+  const auto meter = std::make_shared<ReceiveMeter>();
+  watch.Add(meter);
+  watch.Add(std::make_shared<ReceiveMeter>());  // Is gone at once.
+  Connection connection(*meter);
+  ASSERT_TRUE(connection.Send(kUnaskedBytes));
+  EXPECT_FALSE(connection.is_closed());
+  // A few bytes are forgiven from look to look, so more is sent than must be.
+  EXPECT_TRUE(WaitUntil([&] { return !connection.Send(kMiB); }));
+  EXPECT_TRUE(connection.is_closed());
+}
+
+TEST(SocketObserverTest, SeesTheSocketsOfAChannel) {
+  int port = 0;
+  const OwnedFd listener = ListenOnLoopback(port);
+  std::atomic<int> seen = -1;
+  {
+    grpc::ChannelArguments args;
+    ObserveSockets(args, [&seen](int fd) { seen = fd; });
+    const auto channel = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
+                                                   grpc::InsecureChannelCredentials(), args);
+    channel->GetState(/*try_to_connect=*/true);
+    const OwnedFd accepted = AcceptOnLoopback(listener);
+    ASSERT_TRUE(accepted.ok());
+    EXPECT_GE(seen, 0);
+  }
+}
+
+}  // namespace
+}  // namespace systole

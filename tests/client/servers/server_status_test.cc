@@ -1,0 +1,42 @@
+#include "client/servers/server_status.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/feed/fake_server.h"
+#include "tests/dead_address.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ServerStatusTest, ReturnsWhatTheServerSays) {
+  const FakeServer server({.status = [](v1::ServerStatusResponse& answer) {
+    answer.set_cpu_seconds(12.5);
+    answer.set_cpus(3);
+    return absl::OkStatus();
+  }});
+  const absl::StatusOr<v1::ServerStatusResponse> status =
+      AskServerStatus(server.address(), absl::FromChrono(kLongestWait));
+  ASSERT_THAT(status, IsOk());
+  EXPECT_EQ(status->cpu_seconds(), 12.5);
+  EXPECT_EQ(status->cpus(), 3);
+}
+
+TEST(ServerStatusTest, AnErrorNamesTheServer) {
+  const FakeServer server(
+      {.status = [](v1::ServerStatusResponse&) { return absl::PermissionDeniedError("not you"); }});
+  EXPECT_THAT(AskServerStatus(server.address(), absl::FromChrono(kLongestWait)).status(),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr(server.address() + ", asked for its status: not you")));
+  const std::string nobody = DeadAddress();
+  EXPECT_THAT(AskServerStatus(nobody, absl::Milliseconds(200)).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr(nobody)));
+  EXPECT_THAT(AskServerStatus("nowhere", absl::Seconds(1)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nowhere")));
+}
+
+}  // namespace
+}  // namespace systole

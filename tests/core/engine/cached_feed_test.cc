@@ -1,0 +1,196 @@
+// Feeds whose transforms ask for a cache: the same bytes as without, and less work.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/batch/slice_layout.h"
+#include "core/cache/value_cache.h"
+#include "core/engine/step_engine.h"
+#include "core/plan/feed_plan.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+constexpr int kRecords = 24;
+
+// An image with draws, one that is resized before it is kept, and one that is interpreted. CACHE
+// stands where the transform goes.
+std::string SpecText(const std::string& more = "") {
+  return absl::StrCat(
+      "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 6 "
+      "num_cores: 2 epochs: 3 ",
+      more, R"pb(
+        outputs {
+          name: "random"
+          feature: "image"
+          transforms { decode_jpeg {} } CACHE
+          transforms { random_resized_crop { height: 16 width: 16 } }
+          transforms { random_flip {} }
+          transforms { normalize { mean: 120 stddev: 64 } }
+          dtype: BFLOAT16
+        }
+        outputs {
+          name: "grey"
+          feature: "image"
+          transforms { decode_jpeg { channels: 1 } }
+          transforms { resize { height: 12 width: 14 } }
+          transforms { round_to_uint8 {} } CACHE
+          transforms { random_crop { height: 8 width: 8 } }
+          dtype: UINT8
+          layout: NCHW
+        }
+        outputs {
+          name: "other"
+          feature: "image"
+          transforms { decode_image {} } CACHE
+          transforms { central_crop { fraction: 0.5 } }
+          transforms { resize { height: 6 width: 6 method: BICUBIC antialias: true } }
+          dtype: FLOAT32
+        }
+        outputs { name: "id" feature: "record_id" dtype: INT64 }
+      )pb");
+}
+
+std::shared_ptr<const FeedPlan> PlanOf(const std::string& text, const std::string& cache,
+                                       const std::shared_ptr<Dataset>& dataset) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+      FeedPlan::Create(SpecFromText(absl::StrReplaceAll(text, {{"CACHE", cache}})), dataset);
+  EXPECT_THAT(plan, IsOk());
+  return *plan;
+}
+
+constexpr char kMemory[] = "transforms { cache {} }";
+constexpr char kDisk[] = "transforms { cache { store: DISK } }";
+
+std::shared_ptr<ValueCache> MakeCache(const ValueCacheOptions& options) {
+  absl::StatusOr<std::unique_ptr<ValueCache>> cache = ValueCache::Create(options);
+  EXPECT_THAT(cache, IsOk());
+  return *std::move(cache);
+}
+
+std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
+                                 std::shared_ptr<ValueCache> cache, int threads = 1) {
+  StepEngine engine({.threads = threads});
+  const auto stream =
+      engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()}, {}, "", std::move(cache));
+  EXPECT_THAT(stream, IsOk());
+  std::vector<std::string> digests;
+  while (true) {
+    const StepStream::Result slice = (*stream)->Next();
+    if (!slice.ok()) digests.push_back(slice.status().ToString());
+    if (!slice.ok() || !slice->has_value()) return digests;
+    digests.push_back(SliceDigest((**slice)->layout(), (**slice)->data()));
+  }
+}
+
+TEST(CachedFeedTest, ASecondEpochDecodesNothingAndTheBytesAreTheSame) {
+  const auto dataset = OpenTestDataset(TestShards({10, 14}));
+  const auto plain = PlanOf(SpecText(), "", dataset);
+  const auto cached = PlanOf(SpecText(), kMemory, dataset);
+  EXPECT_EQ(cached->fingerprint(), plain->fingerprint());
+  const std::vector<std::string> wanted = Digests(plain, nullptr);
+  EXPECT_EQ(Digests(cached, nullptr), wanted);
+  const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+  EXPECT_EQ(Digests(cached, cache), wanted);
+  EXPECT_EQ(cache->stats().misses, 3 * kRecords);
+  EXPECT_EQ(cache->stats().memory_hits, 2 * 3 * kRecords);
+  // Another feed of the same decodes and other draws finds them all.
+  const auto other =
+      PlanOf(absl::StrReplaceAll(SpecText(), {{"seed: 3", "seed: 4"}}), kMemory, dataset);
+  EXPECT_NE(Digests(other, cache), wanted);
+  EXPECT_EQ(cache->stats().misses, 3 * kRecords);
+}
+
+TEST(CachedFeedTest, ACacheThatIsTooSmallChangesNoByte) {
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  const std::vector<std::string> wanted = Digests(PlanOf(SpecText(), "", dataset), nullptr);
+  for (const int64_t bytes : {0, 1, 40'000, 150'000}) {
+    const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = bytes});
+    EXPECT_EQ(Digests(PlanOf(SpecText(), kMemory, dataset), cache, 3), wanted) << bytes;
+    EXPECT_LE(cache->stats().memory_bytes, bytes);
+  }
+}
+
+TEST(CachedFeedTest, WhatIsOnDiskOutlivesTheServer) {
+  const TempFolder folder;
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  const std::vector<std::string> wanted = Digests(PlanOf(SpecText(), "", dataset), nullptr);
+  const auto plan = PlanOf(SpecText(), kDisk, dataset);
+  const ValueCacheOptions options = {.disk_folder = folder / "kept", .disk_bytes = 64 << 20};
+  EXPECT_EQ(Digests(plan, MakeCache(options)), wanted);
+  const std::shared_ptr<ValueCache> again = MakeCache(options);
+  EXPECT_EQ(Digests(plan, again), wanted);
+  EXPECT_EQ(again->stats().misses, 0);
+  EXPECT_EQ(again->stats().disk_hits, 3 * 3 * kRecords);
+}
+
+TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
+  const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+  Digests(PlanOf(SpecText(), kMemory, OpenTestDataset(TestShards({24}))), cache);
+  ShardBuilder builder;
+  for (int64_t i = 0; i < kRecords; ++i) builder.Add(TestRecord(i + 1));
+  const auto other = OpenTestDataset({builder.Build()});
+  EXPECT_EQ(Digests(PlanOf(SpecText(), kMemory, other), cache),
+            Digests(PlanOf(SpecText(), "", other), nullptr));
+  EXPECT_EQ(cache->stats().misses, 2 * 3 * kRecords);
+}
+
+// Cut off within the image, and damaged below what most crops need.
+std::string DamagedShard() {
+  ShardBuilder builder;
+  for (int64_t i = 0; i < kRecords; ++i) {
+    std::string jpeg = TestJpeg(i);
+    if (i % 5 == 1) jpeg.resize(jpeg.size() * 9 / 10);
+    if (i % 5 == 2) jpeg[jpeg.size() - 40] ^= 0x55;
+    if (i % 5 == 3) jpeg.resize(20);
+    builder.Add(ExampleBuilder().AddBytes("image", jpeg).Serialize());
+  }
+  return builder.Build();
+}
+
+TEST(CachedFeedTest, TheSameRecordsAreDamagedWithAndWithoutACache) {
+  const auto dataset = OpenTestDataset({DamagedShard()});
+  for (const std::string policy : {"on_corrupt: MASK ", "", "on_corrupt: MASK warnings"}) {
+    std::string text = SpecText(policy);
+    if (policy == "on_corrupt: MASK warnings") {
+      text = absl::StrReplaceAll(SpecText("on_corrupt: MASK "),
+                                 {{"decode_jpeg {}", "decode_jpeg { allow_warnings: true }"}});
+    }
+    const std::vector<std::string> wanted = Digests(PlanOf(text, "", dataset), nullptr, 1);
+    const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+    EXPECT_EQ(Digests(PlanOf(text, kMemory, dataset), cache, 1), wanted) << policy;
+    EXPECT_EQ(Digests(PlanOf(text, kMemory, dataset), cache, 1), wanted) << policy;
+  }
+}
+
+TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
+  ShardBuilder builder;
+  for (int64_t i = 0; i < 4; ++i) builder.Add(ExampleBuilder().AddInt64s("label", {i}).Serialize());
+  const auto dataset = OpenTestDataset({builder.Build()});
+  const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+  const auto digests = [&](const std::string& value, const std::string& transform) {
+    return Digests(
+        PlanOf(
+            absl::StrCat("dataset: 'test' global_batch: 2 num_cores: 1 epochs: 1 outputs { name: "
+                         "'image' feature: 'image' dtype: UINT8 shape: [1, 2, 1] "
+                         "transforms { decode_raw {} } CACHE default_value { bytes: '",
+                         value, "' } }"),
+            transform, dataset),
+        cache);
+  };
+  EXPECT_EQ(digests("ab", kMemory), digests("ab", ""));
+  EXPECT_EQ(digests("cd", kMemory), digests("cd", ""));
+  EXPECT_EQ(cache->stats().misses, 0);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,242 @@
+#include "core/engine/fair_clock.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/random/counter_rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using ::testing::Each;
+
+// A stream that always wants, and whose pieces of work all cost the same.
+struct Party {
+  Party(FairClock& clock, const std::string& peer, double cost, double guess = 1)
+      : peer(peer), account(clock.Open(peer, guess)), cost(cost) {
+    clock.SetWants(account, true);
+  }
+
+  std::string peer;
+  FairClock::Account account;
+  double cost;
+  double had = 0;
+};
+
+Party& First(const std::vector<Party*>& parties) {
+  Party* next = parties[0];
+  for (Party* party : parties) {
+    if (party->account.GoesBefore(next->account)) next = party;
+  }
+  return *next;
+}
+
+// Serves whoever goes first until `total` is spent.
+void Serve(FairClock& clock, const std::vector<Party*>& parties, double total) {
+  for (double spent = 0; spent < total;) {
+    Party& next = First(parties);
+    const double charged = clock.Take(next.account, 1);
+    FairClock::Finish(next.account, 1, charged, next.cost);
+    next.had += next.cost;
+    spent += next.cost;
+  }
+}
+
+// Once for streams of different peers, and once for streams of one.
+class FairClockTest : public testing::TestWithParam<bool> {
+ protected:
+  std::string Peer(int number) const { return GetParam() ? absl::StrCat(number) : "one"; }
+
+  FairClock clock_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, FairClockTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Peers" : "Streams"; });
+
+TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
+  Party cheap(clock_, Peer(0), 1);
+  Party dear(clock_, Peer(1), 100);
+  Serve(clock_, {&cheap, &dear}, 10'000);
+  EXPECT_NEAR(cheap.had, 5'000, 101);
+  EXPECT_NEAR(dear.had, 5'000, 101);
+}
+
+TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
+  Party modest(clock_, Peer(0), 1, /*guess=*/1'000);
+  Party greedy(clock_, Peer(1), 1, /*guess=*/0.001);
+  Serve(clock_, {&modest, &greedy}, 1'000);
+  EXPECT_NEAR(modest.had, 500, 2);
+  EXPECT_NEAR(greedy.had, 500, 2);
+}
+
+TEST_P(FairClockTest, WorkUnderWayIsCharged) {
+  std::vector<Party> parties;
+  for (int i = 0; i < 3; ++i) parties.emplace_back(clock_, Peer(i), 5, /*guess=*/5);
+  // Nothing is finished, as with many threads: they take turns all the same.
+  std::vector<int> taken(3, 0);
+  for (int i = 0; i < 30; ++i) {
+    Party& next = First({&parties[0], &parties[1], &parties[2]});
+    clock_.Take(next.account, 8);
+    ++taken[static_cast<size_t>(&next - parties.data())];
+  }
+  EXPECT_THAT(taken, Each(10));
+}
+
+TEST_P(FairClockTest, WhoWantedNothingForLongHasNoCredit) {
+  Party old(clock_, Peer(0), 1);
+  Party back(clock_, Peer(1), 1);
+  clock_.SetWants(back.account, false);
+  Serve(clock_, {&old}, 1'000);
+  clock_.SetWants(back.account, true);
+  old.had = 0;
+  Serve(clock_, {&old, &back}, 100);
+  EXPECT_NEAR(old.had, 50, 2);
+  EXPECT_NEAR(back.had, 50, 2);
+}
+
+TEST_P(FairClockTest, WhoHadMoreThanOthersStillOwesItAfterAPause) {
+  Party spender(clock_, Peer(0), 100);
+  Party other(clock_, Peer(1), 1);
+  Serve(clock_, {&spender}, 100);
+  clock_.SetWants(spender.account, false);
+  clock_.SetWants(spender.account, true);
+  Serve(clock_, {&other, &spender}, 99);
+  EXPECT_EQ(spender.had, 100);
+}
+
+TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
+  FairClock clock;
+  std::vector<Party> crowd;
+  crowd.reserve(200);
+  for (int i = 0; i < 200; ++i) crowd.emplace_back(clock, "crowd", 1 + i % 7);
+  Party alone(clock, "alone", 3);
+  std::vector<Party*> all = {&alone};
+  for (Party& party : crowd) all.push_back(&party);
+  Serve(clock, all, 20'000);
+  EXPECT_NEAR(alone.had, 10'000, 10);
+  // And inside the crowd each has its part.
+  for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
+}
+
+TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
+  FairClock clock;
+  Party honest(clock, "honest", 1);
+  double taken = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    // Each of its pieces costs a hundred times what a new stream is charged with.
+    Party fresh(clock, "closes", 100);
+    Serve(clock, {&honest, &fresh}, 1);
+    taken += fresh.had;
+    clock.Close(fresh.account);
+  }
+  EXPECT_NEAR(taken, honest.had, 200);
+}
+
+TEST(FairClockOfPeersTest, APieceThatEndsAfterItsStreamIsOwedToo) {
+  FairClock clock;
+  Party honest(clock, "honest", 1);
+  double taken = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    Party fresh(clock, "closes", 100);
+    Party& next = First({&honest, &fresh});
+    const double charged = clock.Take(next.account, 1);
+    clock.Close(fresh.account);
+    FairClock::Finish(next.account, 1, charged, next.cost);
+    (&next == &honest ? honest.had : taken) += next.cost;
+  }
+  EXPECT_NEAR(taken, honest.had, 200);
+}
+
+TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABound) {
+  FairClock clock;
+  for (int i = 0; i < 100; ++i) {
+    Party visitor(clock, absl::StrCat("visitor ", i), 1);
+    clock.Close(visitor.account);
+  }
+  EXPECT_EQ(clock.peers(), 0);
+  EXPECT_EQ(clock.peers_known(), 0u);
+  for (int i = 0; i < 5'000; ++i) {
+    Party debtor(clock, absl::StrCat("debtor ", i), 1);
+    const double charged = clock.Take(debtor.account, 1);
+    FairClock::Finish(debtor.account, 1, charged, 1'000 + i);
+    clock.Close(debtor.account);
+  }
+  EXPECT_EQ(clock.peers(), 0);
+  EXPECT_LE(clock.peers_known(), FairClock::kMaxDebtors);
+}
+
+// Each piece has units for a hundred turns, and is given back after one. Eight are under way.
+TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
+  FairClock clock(/*turn=*/1);
+  Party old(clock, Peer(0), 1);
+  Party fresh(clock, Peer(1), 1);
+  clock.SetWants(fresh.account, false);
+  std::deque<std::pair<Party*, double>> under_way;
+  const auto serve = [&](const std::vector<Party*>& parties, int pieces) {
+    for (int i = 0; i < pieces; ++i) {
+      Party& next = First(parties);
+      under_way.emplace_back(&next, clock.Take(next.account, 100));
+      if (under_way.size() < 8) continue;
+      const auto [party, charged] = under_way.front();
+      under_way.pop_front();
+      FairClock::Finish(party->account, 1, charged, party->cost);
+      party->had += party->cost;
+    }
+  };
+  serve({&old}, 100);
+  clock.SetWants(fresh.account, true);
+  old.had = 0;
+  serve({&old, &fresh}, 200);
+  EXPECT_NEAR(old.had, 100, 18);
+  EXPECT_NEAR(fresh.had, 100, 18);
+}
+
+// What the header promises: peers that want all the time are never further apart than two pieces,
+// with one thread, whatever their pieces cost and whoever comes and goes beside them.
+TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces) {
+  constexpr double kLargest = 50;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    CounterRng random(seed, 0, 0, 0);
+    FairClock clock;
+    std::vector<Party> parties;
+    parties.reserve(40);
+    for (int i = 0; i < 40; ++i) {
+      parties.emplace_back(clock, absl::StrCat("peer ", i % 5), 1, kLargest / 2);
+    }
+    std::map<std::string, double> had;
+    double least_difference = 0, most_difference = 0;
+    for (int i = 0; i < 5'000; ++i) {
+      // Streams of the other peers come and go; of peers 0 and 1 one at least always wants.
+      Party& moody = parties[static_cast<size_t>(random.UniformInt(0, 40))];
+      if (moody.peer != "peer 0" && moody.peer != "peer 1") {
+        clock.SetWants(moody.account, random.UniformInt(0, 2) == 0);
+      }
+      std::vector<Party*> wanting;
+      for (Party& party : parties) {
+        if (party.account.wants()) wanting.push_back(&party);
+      }
+      Party& next = First(wanting);
+      const double cost = 1 + static_cast<double>(random.UniformInt(0, 50));
+      FairClock::Finish(next.account, 1, clock.Take(next.account, 1), cost);
+      had[next.peer] += cost;
+      const double difference = had["peer 0"] - had["peer 1"];
+      least_difference = std::min(least_difference, difference);
+      most_difference = std::max(most_difference, difference);
+    }
+    EXPECT_LE(most_difference - least_difference, 2 * kLargest);
+    EXPECT_GT(had["peer 0"], 10'000);
+  }
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,139 @@
+#include "core/engine/pending_slice.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/memory/aligned_buffer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr TaskSize kSize = {.records = 8, .padding = 100};
+
+PendingSlice MakeSlice(int64_t examples, int64_t records) {
+  absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(examples);
+  EXPECT_THAT(buffer, IsOk());
+  return PendingSlice(/*step=*/3, /*core=*/1, examples, records, *std::move(buffer));
+}
+
+ExampleRun Failed(ExampleRun run, absl::Status error) {
+  run.error.Add(run.examples.begin, std::move(error));
+  return run;
+}
+
+TEST(PendingSliceTest, TasksCoverEachExampleOnceInOrder) {
+  PendingSlice slice = MakeSlice(20, 20);
+  std::vector<ExampleRange> tasks;
+  while (slice.has_more()) tasks.push_back(slice.Take(kSize).examples);
+  EXPECT_THAT(tasks, ElementsAre(ExampleRange{0, 8}, ExampleRange{8, 16}, ExampleRange{16, 20}));
+}
+
+TEST(PendingSliceTest, PaddingComesInLargerTasksThanRecords) {
+  PendingSlice slice = MakeSlice(250, 10);
+  std::vector<ExampleRange> tasks;
+  while (slice.has_more()) tasks.push_back(slice.Take(kSize).examples);
+  EXPECT_THAT(tasks, ElementsAre(ExampleRange{0, 8}, ExampleRange{8, 10}, ExampleRange{10, 110},
+                                 ExampleRange{110, 210}, ExampleRange{210, 250}));
+}
+
+TEST(PendingSliceTest, IsDoneWhenAllThatWasTakenIs) {
+  PendingSlice slice = MakeSlice(16, 16);
+  const ExampleRun first = slice.Take(kSize);
+  const ExampleRun second = slice.Take(kSize);
+  slice.Finish(second);
+  EXPECT_FALSE(slice.is_done());
+  slice.Finish(first);
+  EXPECT_TRUE(slice.is_done());
+  EXPECT_THAT(slice.error(), IsOk());
+  EXPECT_EQ(slice.TakeBuffer().size(), 16);
+}
+
+TEST(PendingSliceTest, TheLowestErrorStaysAndNothingMoreIsHandedOut) {
+  PendingSlice slice = MakeSlice(100, 100);
+  const ExampleRun first = slice.Take(kSize);
+  const ExampleRun second = slice.Take(kSize);
+  slice.Finish(Failed(second, absl::DataLossError("second")));
+  EXPECT_FALSE(slice.has_more());
+  EXPECT_FALSE(slice.is_done());  // The first may still fail.
+  slice.Finish(Failed(first, absl::DataLossError("first")));
+  EXPECT_TRUE(slice.is_done());
+  EXPECT_THAT(slice.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("first")));
+}
+
+TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsTasksAre) {
+  PendingSlice slice = MakeSlice(100, 100);
+  const ExampleRun task = slice.Take(kSize);
+  slice.Drop();
+  EXPECT_TRUE(slice.is_dropped());
+  EXPECT_FALSE(slice.has_more());
+  EXPECT_FALSE(slice.is_done());  // A thread writes to its memory.
+  slice.Finish(task);
+  EXPECT_TRUE(slice.is_done());
+}
+
+TEST(PendingSliceTest, WhatIsGivenBackComesFirstAndWhereItStood) {
+  PendingSlice slice = MakeSlice(100, 100);
+  const ExampleRun first = slice.Take(kSize);
+  ExampleRun second = slice.Take(kSize);
+  second.done = 3;
+  slice.Return(second);
+  slice.Return(first);
+  EXPECT_EQ(slice.num_returned(), 2);
+  EXPECT_EQ(slice.Take(kSize).examples, (ExampleRange{0, 8}));
+  const ExampleRun again = slice.Take(kSize);
+  EXPECT_EQ(again.examples, (ExampleRange{8, 16}));
+  EXPECT_EQ(again.done, 3);
+  EXPECT_EQ(slice.Take(kSize).examples, (ExampleRange{16, 24}));
+}
+
+TEST(PendingSliceTest, ASliceIsNotDoneWhileSomethingIsGivenBack) {
+  PendingSlice slice = MakeSlice(8, 8);
+  const ExampleRun run = slice.Take(kSize);
+  EXPECT_FALSE(slice.has_more());
+  slice.Return(run);
+  EXPECT_TRUE(slice.has_more());
+  EXPECT_FALSE(slice.is_done());
+  slice.Finish(slice.Take(kSize));
+  EXPECT_TRUE(slice.is_done());
+}
+
+TEST(PendingSliceTest, BehindAnErrorNothingThatWasGivenBackIsMade) {
+  PendingSlice slice = MakeSlice(24, 24);
+  const ExampleRun first = slice.Take(kSize);
+  const ExampleRun second = slice.Take(kSize);
+  const ExampleRun third = slice.Take(kSize);
+  slice.Return(first);
+  slice.Return(third);
+  slice.Finish(Failed(second, absl::DataLossError("second")));
+  // What stands before it may have a lower error.
+  EXPECT_EQ(slice.num_returned(), 1);
+  const ExampleRun again = slice.Take(kSize);
+  EXPECT_EQ(again.examples, (ExampleRange{0, 8}));
+  slice.Finish(Failed(again, absl::DataLossError("first")));
+  EXPECT_TRUE(slice.is_done());
+  EXPECT_THAT(slice.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("first")));
+}
+
+TEST(PendingSliceTest, ADroppedSliceTellsItsThreadsAndTakesNothingBack) {
+  PendingSlice slice = MakeSlice(100, 100);
+  const ExampleRun running = slice.Take(kSize);
+  slice.Return(slice.Take(kSize));
+  EXPECT_FALSE(slice.unwanted().is_raised());
+  slice.Drop();
+  EXPECT_TRUE(slice.unwanted().is_raised());
+  EXPECT_FALSE(slice.has_more());
+  slice.Return(running);
+  EXPECT_FALSE(slice.has_more());
+  EXPECT_TRUE(slice.is_done());
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,159 @@
+// Storage that makes threads wait, and storage that never answers.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/engine/step_engine.h"
+#include "core/plan/feed_plan.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/storage/gated_source.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kSpec[] =
+    "global_batch: 16 num_cores: 1 outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
+const StepRange kEpoch = {.count = 1000, .core_end = 1};
+
+std::shared_ptr<Dataset> OpenGated(const std::string& name, const std::shared_ptr<Gate>& gate) {
+  std::vector<Shard> shards;
+  for (const std::string& bytes : TestShards(std::vector<int>(8, 16))) {
+    absl::StatusOr<Shard> shard = Shard::Create(
+        std::make_unique<GatedSource>(bytes, absl::StrCat("/data/", name, shards.size()), gate));
+    SYSTOLE_CHECK(shard.ok());
+    shards.push_back(*std::move(shard));
+  }
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create(name, std::move(shards));
+  SYSTOLE_CHECK(dataset.ok());
+  return *dataset;
+}
+
+std::shared_ptr<const FeedPlan> PlanOver(const std::shared_ptr<Dataset>& dataset) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText(absl::StrCat("dataset: '", dataset->name(), "' epochs: 1 ", kSpec)), dataset);
+  EXPECT_THAT(plan, IsOk());
+  return *plan;
+}
+
+// The number of slices, or the error.
+absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan) {
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, kEpoch);
+  if (!stream.ok()) return stream.status();
+  for (int slices = 0;; ++slices) {
+    StepStream::Result slice = (*stream)->Next();
+    if (!slice.ok()) return slice.status();
+    if (!slice->has_value()) return slices;
+  }
+}
+
+TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
+  const auto gate = std::make_shared<Gate>();
+  const auto plan = PlanOver(OpenGated("slow", gate));
+  // No read returns before six wait at a time.
+  gate->Shut(/*crowd=*/6);
+  StepEngine engine({.threads = 2});
+  EXPECT_THAT(Drain(engine, plan), IsOkAndHolds(8));
+}
+
+TEST(SlowStorageTest, AThreadOfACancelledStreamReadsNothingMore) {
+  const auto gate = std::make_shared<Gate>();
+  const auto dataset = OpenGated("slow", gate);
+  // One task: a read of each of the eight shards.
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText("dataset: 'slow' shuffle { mode: GLOBAL } global_batch: 128 num_cores: 1 "
+                   "outputs { name: 'path' feature: 'path' shape: 3 dtype: FLOAT32 }"),
+      dataset);
+  ASSERT_THAT(plan, IsOk());
+  const int reads_before = gate->reads();
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(*plan, kEpoch);
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return gate->waiting() == 1; }));
+  (*stream)->Cancel();
+  EXPECT_FALSE(engine.CancelAll(absl::ZeroDuration()));  // The thread still reads.
+  gate->Open();
+  EXPECT_TRUE(engine.CancelAll(absl::InfiniteDuration()));
+  EXPECT_EQ(gate->reads() - reads_before, 1);
+  EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+}
+
+TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlone) {
+  const auto gate = std::make_shared<Gate>();
+  const auto hung = PlanOver(OpenGated("hung", gate));
+  const auto healthy = PlanOver(OpenTestDataset(TestShards({16, 16}), "healthy"));
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = absl::Milliseconds(300)});
+  // Each is another trainer that tries its luck.
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(Drain(engine, hung),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("shard 'hung"), HasSubstr("has not returned for 300ms"),
+                               HasSubstr("look at its mount"))));
+    EXPECT_THAT(Drain(engine, healthy), IsOkAndHolds(2));
+  }
+  // However often it is tried, it costs no more than its share of the threads.
+  EXPECT_LE(gate->waiting(), 2);
+  EXPECT_GT(engine.GetStats().threads_stuck, 0);
+  EXPECT_GT(engine.GetStats().reads_timed_out, 0);
+  // What the hung reads would still write to is nobody else's memory.
+  EXPECT_GE(engine.GetStats().memory_used_bytes, gate->waiting() * hung->layout().slice_bytes());
+  gate->Open();
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck == 0; }));
+  EXPECT_THAT(Drain(engine, hung), IsOkAndHolds(8));
+  EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
+}
+
+TEST(SlowStorageTest, AMixtureWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot) {
+  const auto gate = std::make_shared<Gate>();
+  const std::shared_ptr<Dataset> hung = OpenGated("hung", gate);
+  const std::shared_ptr<Dataset> healthy = OpenTestDataset(TestShards({16, 16}), "healthy");
+  absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Join({healthy, hung});
+  ASSERT_THAT(joined, IsOk());
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> both = FeedPlan::Create(
+      SpecFromText(absl::StrCat(
+          "concatenation { dataset: 'healthy' } concatenation { dataset: 'hung' } epochs: 1 ",
+          kSpec)),
+      *joined);
+  ASSERT_THAT(both, IsOk());
+  const auto alone = PlanOver(healthy);
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = absl::Milliseconds(300)});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Drain(engine, *both),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shard 'hung")));
+    EXPECT_THAT(Drain(engine, alone), IsOkAndHolds(2));
+  }
+  gate->Open();
+}
+
+TEST(SlowStorageTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackLater) {
+  const auto gate = std::make_shared<Gate>();
+  const auto plan = PlanOver(OpenGated("hung", gate));
+  gate->Shut();
+  StepEngine engine({.threads = 1, .read_timeout = absl::Milliseconds(200)});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, kEpoch);
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck > 0; }));
+  stream->reset();
+  ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().reads_timed_out > 0; }));
+  EXPECT_GT(engine.GetStats().memory_used_bytes, 0);
+  gate->Open();
+  EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,73 @@
+// In a process whose libjpeg differs from the headers' on the inside (other_libjpeg.h).
+#include "core/image/jpeg/jpeg_check.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/image/jpeg/jpeg_fixture.h"
+#include "tests/core/image/jpeg/other_libjpeg.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The libjpeg of one test.
+class ScopedLibjpeg {
+ public:
+  explicit ScopedLibjpeg(OtherLibjpeg other) : before_(other_libjpeg) { other_libjpeg = other; }
+  ~ScopedLibjpeg() { other_libjpeg = before_; }
+
+ private:
+  const OtherLibjpeg before_;
+};
+
+TEST(JpegCheckTest, TheInstalledLibjpegIsFine) {
+  const ScopedLibjpeg libjpeg(OtherLibjpeg::kNone);
+  EXPECT_THAT(CheckJpegEntropyDecoding(), IsOk());
+}
+
+TEST(JpegCheckTest, OtherPixelsAreFound) {
+  const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherTables);
+  EXPECT_THAT(CheckJpegEntropyDecoding(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("gives other pixels for a 4:4:4 test image"),
+                             HasSubstr("libjpeg-turbo-2.1.5"))));
+}
+
+TEST(JpegCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
+  const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherEntropy);
+  EXPECT_THAT(CheckJpegEntropyDecoding(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("cannot take libjpeg's place for a 4:4:4 test image")));
+}
+
+// Without the check the pixels would be wrong: see OtherPixelsAreFound.
+TEST(JpegCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
+  ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);  // As when the first decoder was made.
+  JpegDecoder decoder = *JpegDecoder::Create();
+  EXPECT_THAT(OwnJpegEntropyDecoding(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("gives other pixels")));
+  for (const JpegKind& kind : AllJpegKinds()) {
+    if (kind.colour == JpegColour::kCmyk || kind.colour == JpegColour::kCmykNoAdobe ||
+        kind.colour == JpegColour::kYcck) {
+      continue;  // The oracle has no RGB of them.
+    }
+    const std::string jpeg = MakeJpeg(kind, 83, 45, /*seed=*/4);
+    ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
+    std::vector<uint8_t> pixels(30 * 40 * 3);
+    ASSERT_THAT(decoder.Decode({11, 21, 30, 40}, absl::MakeSpan(pixels)), IsOk());
+    const ScopedLibjpeg libjpeg(OtherLibjpeg::kNone);
+    EXPECT_EQ(pixels, Cut(DecodeWhole(jpeg, {}).pixels, 83, 3, 11, 21, 30, 40)) << kind.name;
+    EXPECT_TRUE(decoder.by_library()) << kind.name;
+  }
+}
+
+}  // namespace
+}  // namespace systole

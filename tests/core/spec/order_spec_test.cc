@@ -1,0 +1,194 @@
+#include "core/spec/order_spec.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/order/selection.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::FeedSpec OneDataset() {
+  v1::FeedSpec spec;
+  spec.set_dataset("flowers");
+  return spec;
+}
+
+v1::FeedSpec Parsed(const std::string& text) {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
+  return spec;
+}
+
+// The first records of the order that `text` asks for, shuffle and all.
+std::vector<int64_t> FirstRecords(const std::string& text,
+                                  const std::vector<DatasetRecords>& datasets, int64_t count) {
+  const absl::StatusOr<OrderSpec> spec = OrderSpecOf(Parsed(text), datasets);
+  EXPECT_THAT(spec, IsOk());
+  const absl::StatusOr<Order> order = Order::Create(*spec);
+  EXPECT_THAT(order, IsOk());
+  std::vector<int64_t> records;
+  for (int64_t i = 0; i < count; ++i) records.push_back(*order->PlaceOf(i, 0).record);
+  return records;
+}
+
+TEST(OrderSpecOfTest, TakesEveryFieldThatDecidesTheOrder) {
+  v1::FeedSpec spec = OneDataset();
+  spec.set_seed(7);
+  spec.set_epochs(3);
+  spec.set_global_batch(32);
+  spec.set_tail(v1::PAD);
+  spec.mutable_shuffle()->set_mode(v1::Shuffle::WINDOW);
+  spec.mutable_shuffle()->set_block_records(4);
+  spec.mutable_shuffle()->set_window_records(50);
+  const OrderSpec order = *OrderSpecOf(spec, {{.num_records = 1000}});
+  EXPECT_EQ(order.seed, 7u);
+  EXPECT_EQ(order.epochs, 3);
+  EXPECT_EQ(order.global_batch, 32);
+  EXPECT_EQ(order.tail, Tail::kPad);
+  EXPECT_EQ(order.mode, ShuffleMode::kWindow);
+  EXPECT_EQ(order.block_records, 4);
+  EXPECT_EQ(order.window_records, 50);
+  EXPECT_EQ(order.num_records, 1000);
+}
+
+TEST(OrderSpecOfTest, AnUnsetShuffleKeepsTheRecordsInOrder) {
+  EXPECT_EQ((*OrderSpecOf(OneDataset(), {{.num_records = 1}})).mode, ShuffleMode::kNone);
+  EXPECT_EQ((*OrderSpecOf(OneDataset(), {{.num_records = 1}})).tail, Tail::kDrop);
+  v1::FeedSpec global = OneDataset();
+  global.mutable_shuffle()->set_mode(v1::Shuffle::GLOBAL);
+  EXPECT_EQ((*OrderSpecOf(global, {{.num_records = 1}})).mode, ShuffleMode::kGlobal);
+}
+
+TEST(OrderSpecOfTest, SelectionsAreThoseOfTheMessage) {
+  const auto spec = [](const std::string& select) { return Parsed("dataset: 'a' " + select); };
+  const std::vector<int64_t> shards = {3, 4, 2};
+  const auto records = [&](const std::string& select) {
+    const absl::StatusOr<OrderSpec> order =
+        OrderSpecOf(spec(select), {{.num_records = 9, .per_shard = shards}});
+    EXPECT_THAT(order, IsOk());
+    std::vector<int64_t> records;
+    for (int64_t i = 0; i < order->num_records; ++i) {
+      records.push_back(order->selection == nullptr ? i : order->selection->RecordAt(i));
+    }
+    return records;
+  };
+  EXPECT_THAT(records("select { skip: 6 }"), ElementsAre(6, 7, 8));
+  EXPECT_THAT(records("select { take: 2 }"), ElementsAre(0, 1));
+  EXPECT_THAT(records("select { shard { count: 4 index: 1 } }"), ElementsAre(1, 5));
+  EXPECT_THAT(records("select { interleave { cycle_length: 3 } } select { take: 4 }"),
+              ElementsAre(0, 3, 7, 1));
+  EXPECT_THAT(records("select { auto_shard { policy: FILE count: 2 index: 1 } }"),
+              ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(records("select { auto_shard { policy: AUTO count: 2 index: 1 } }"),
+              ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(records("select { auto_shard { policy: DATA count: 4 index: 1 } }"),
+              ElementsAre(1, 5));
+  EXPECT_EQ(records("select { auto_shard { policy: OFF count: 2 } }").size(), 9u);
+  EXPECT_TRUE(SelectsByShards(spec("select { interleave { cycle_length: 3 } }")));
+  EXPECT_FALSE(SelectsByShards(spec("select { skip: 3 }")));
+  EXPECT_THAT(OrderSpecOf(spec("select {}"), {{.num_records = 9, .per_shard = shards}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("select[0] names no step")));
+}
+
+TEST(OrderSpecOfTest, AConcatenationIsOneDatasetOfAllShards) {
+  const std::vector<int64_t> a = {3, 1};
+  const std::vector<int64_t> b = {2};
+  const std::vector<DatasetRecords> datasets = {{4, a}, {2, b}};
+  const std::string ab =
+      "concatenation { dataset: 'a' } concatenation { dataset: 'b' } epochs: 1 "
+      "global_batch: 1 num_cores: 1 ";
+  EXPECT_THAT(FirstRecords(ab, datasets, 6), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(FirstRecords(ab + "select { interleave { cycle_length: 3 } }", datasets, 6),
+              ElementsAre(0, 3, 4, 1, 5, 2));
+  const std::vector<int64_t> all = {3, 1, 2};
+  const std::vector<DatasetRecords> one = {{6, all}};
+  const std::string shuffle = "shuffle { mode: GLOBAL } ";
+  EXPECT_EQ(
+      FirstRecords(ab + shuffle, datasets, 6),
+      FirstRecords("dataset: 'ab' epochs: 1 global_batch: 1 num_cores: 1 " + shuffle, one, 6));
+}
+
+TEST(OrderSpecOfTest, MembersSelectBeforeTheyAreConcatenated) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}};
+  const std::string some =
+      "concatenation { dataset: 'a' select { skip: 3 } } "
+      "concatenation { dataset: 'b' select { take: 2 } } epochs: 0 "
+      "global_batch: 1 num_cores: 1 ";
+  EXPECT_THAT(FirstRecords(some, datasets, 6), ElementsAre(3, 4, 5, 3, 4, 5));
+  EXPECT_THAT(FirstRecords(some + "select { skip: 1 }", datasets, 4), ElementsAre(4, 5, 4, 5));
+  EXPECT_THAT(OrderSpecOf(Parsed(some + "select { interleave { cycle_length: 2 } }"), datasets),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("select[0] takes whole shards, but a member has")));
+}
+
+TEST(OrderSpecOfTest, AMemberThatSelectsNoRecordIsSkippedInAConcatenation) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}, {2, {}}};
+  const auto members = [](const std::string& a, const std::string& b, const std::string& c) {
+    return absl::StrCat("concatenation { dataset: 'a' ", a, " } concatenation { dataset: 'b' ", b,
+                        " } concatenation { dataset: 'c' ", c,
+                        " } epochs: 0 global_batch: 1 num_cores: 1 ");
+  };
+  const std::string none = "select { skip: 9 }";
+  EXPECT_THAT(FirstRecords(members("select { take: 2 }", none, ""), datasets, 5),
+              ElementsAre(0, 1, 7, 8, 0));
+  EXPECT_THAT(FirstRecords(members(none, "", none), datasets, 4), ElementsAre(4, 5, 6, 4));
+  EXPECT_THAT(FirstRecords(members("", "", none + " select { take: 1 }"), datasets, 8),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 0));
+  const auto refused = [&](const std::string& spec, const std::string& what) {
+    EXPECT_THAT(OrderSpecOf(Parsed(spec), datasets),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  refused(members(none, none, none), "the members of concatenation select no record");
+  refused(members(none, "", "") + "select { skip: 5 }", "select[0] leaves no record");
+}
+
+TEST(OrderSpecOfTest, MembersOfAMixtureTakeTurnsByWeight) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}};
+  const std::string mixed =
+      "mixture { dataset: 'a' weight: 2 } "
+      "mixture { dataset: 'b' weight: 1 select { skip: 1 } } epochs: 0 "
+      "global_batch: 1 num_cores: 1";
+  EXPECT_THAT(FirstRecords(mixed, datasets, 9), ElementsAre(0, 5, 1, 2, 6, 3, 0, 5, 1));
+}
+
+TEST(OrderSpecOfTest, AnErrorNamesTheMember) {
+  const std::vector<int64_t> shards = {4};
+  const std::vector<DatasetRecords> datasets = {{4, shards}, {4, shards}};
+  const auto refusal = [&](const std::string& text) {
+    const absl::StatusOr<OrderSpec> order = OrderSpecOf(Parsed(text), datasets);
+    EXPECT_EQ(order.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(order.status().message());
+  };
+  EXPECT_THAT(refusal(""), HasSubstr("0 of dataset, mixture and concatenation, want exactly one"));
+  EXPECT_THAT(refusal("dataset: 'a' mixture { dataset: 'b' }"), HasSubstr("the spec has 2 of"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { weight: 1 }"),
+              HasSubstr("mixture[1].dataset names no dataset"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' }"),
+              HasSubstr("mixture[1].weight is 0, want 1 or more"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 65536 }"),
+              HasSubstr("mixture[1].weight is 65536, want 1 or more, and all weights together at "
+                        "most 65536"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 1 "
+                      "select { skip: 4 } }"),
+              HasSubstr("mixture[1].select[0] leaves no record"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 1 } "
+                      "select { skip: 4 }"),
+              HasSubstr("put it into each member"));
+  EXPECT_THAT(refusal("concatenation { dataset: 'a' } concatenation { dataset: 'b' weight: 2 }"),
+              HasSubstr("concatenation[1].weight is 2, want none"));
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += "mixture { dataset: 'a' weight: 1 } ";
+  EXPECT_THAT(refusal(many), HasSubstr("mixture has 65 members, want at most 64"));
+}
+
+}  // namespace
+}  // namespace systole

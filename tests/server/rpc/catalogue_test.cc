@@ -1,0 +1,160 @@
+#include "server/rpc/catalogue.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Not;
+
+std::string GoodShard() { return ShardBuilder().Add("abc").Add("defg").Build(); }
+
+Catalogue MustOpen(const std::string& text) {
+  v1::ServerConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
+  absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+  EXPECT_THAT(catalogue, IsOk());
+  return *std::move(catalogue);
+}
+
+std::string DatasetText(const std::string& name, const std::string& pattern) {
+  return absl::StrCat("datasets { name: '", name, "' shards: '", pattern, "' } ");
+}
+
+TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
+  const TempFolder folder;
+  folder.Write("good.tfrecord", GoodShard());
+  folder.Write("packed-0.tfrecord", GoodShard());
+  folder.Write("packed-1.tfrecord", "\x1f\x8b\x08 the rest of a gzip file");
+  folder.Write("daisy.jpg", "\xff\xd8\xff\xe0 the rest of a JPEG file");
+  folder.Write("cut.tfrecord", GoodShard().substr(0, 10));
+  const Catalogue catalogue = MustOpen(absl::StrCat(
+      DatasetText("good", folder / "good.tfrecord"), DatasetText("packed", folder / "packed-*"),
+      DatasetText("cut", folder / "cut*"), DatasetText("images", folder / "*.jpg"),
+      DatasetText("nothing", folder / "nothing*")));
+  EXPECT_THAT(catalogue.CheckServes(), IsOk());
+  EXPECT_THAT(catalogue.datasets(), ElementsAre(Key("good")));
+  EXPECT_THAT(catalogue.refused(),
+              ElementsAre(Key("cut"), Key("images"), Key("nothing"), Key("packed")));
+  EXPECT_THAT(catalogue.Find("good"), IsOk());
+  const auto refused = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr("does not serve"), HasSubstr(what), Not(HasSubstr("/"))));
+  };
+  EXPECT_THAT(catalogue.Find("packed"), refused("\"packed-1.tfrecord\""));
+  EXPECT_THAT(catalogue.Find("packed"), refused("does not begin as gzip does"));
+  EXPECT_THAT(catalogue.Find("images"), refused("`systole pack`"));
+  EXPECT_THAT(catalogue.Find("cut"), refused("cut short"));
+  EXPECT_THAT(catalogue.Find("nothing"), refused("no file matches"));
+  EXPECT_THAT(catalogue.refused().find("nothing")->second.status.message(),
+              HasSubstr(folder / "nothing*"))
+      << "whoever runs the server sees the pattern";
+}
+
+TEST(CatalogueTest, AFileThatCannotBeOpenedRefusesItsDatasetWithoutItsFolder) {
+  const TempFolder folder;
+  folder.Write("good.tfrecord", GoodShard());
+  ASSERT_EQ(symlink("/proc/self/mem", (folder / "odd.tfrecord").c_str()), 0);
+  std::filesystem::create_directories(folder / "deep/inner");
+  const Catalogue catalogue = MustOpen(absl::StrCat(DatasetText("good", folder / "good.tfrecord"),
+                                                    DatasetText("folder", folder / "deep"),
+                                                    DatasetText("missing", folder / "missing/*")));
+  for (const char* name : {"folder", "missing"}) {
+    EXPECT_THAT(catalogue.Find(name),
+                StatusIs(absl::StatusCode::kFailedPrecondition, Not(HasSubstr(folder.path()))));
+  }
+}
+
+TEST(CatalogueTest, WithoutADatasetLeftNothingIsServed) {
+  const TempFolder folder;
+  folder.Write("packed.tfrecord", "\xff\xd8\xff\xe0 and so on");
+  EXPECT_THAT(MustOpen(DatasetText("raw", folder / "packed.tfrecord")).CheckServes(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'raw'"), HasSubstr("JPEG"), HasSubstr(folder.path()))));
+  EXPECT_THAT(MustOpen(DatasetText("raw", folder / "none*")).CheckServes(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none*")));
+  EXPECT_THAT(MustOpen(absl::StrCat(DatasetText("b", folder / "none*"),
+                                    DatasetText("a", folder / "packed.tfrecord")))
+                  .CheckServes(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'a'"), HasSubstr("nor any of 1 others"))));
+}
+
+TEST(CatalogueTest, ADatasetThatLostSomethingIsRefusedAndSaysWhat) {
+  const TempFolder folder;
+  folder.Write("a-0.tfrecord", GoodShard());
+  folder.Write("a.manifest",
+               "shards { name: 'a-0.tfrecord' records: 2 bytes: 39 } "
+               "shards { name: 'a-1.tfrecord' records: 9 bytes: 90 }");
+  folder.Write("b-0.tfrecord", GoodShard());
+  const auto expecting = [&](const std::string& name, const std::string& what) {
+    return absl::StrCat("datasets { name: '", name, "' shards: '", folder / "b-*", "' ", what,
+                        "} ");
+  };
+  const Catalogue catalogue = MustOpen(absl::StrCat(
+      DatasetText("lost", folder / "a-*"), expecting("whole", "expect_records: 2 expect_bytes: 39"),
+      expecting("fewer", "expect_records: 3"), expecting("shorter", "expect_bytes: 40")));
+  EXPECT_THAT(catalogue.datasets(), ElementsAre(Key("whole")));
+  const auto refused = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr(what), Not(HasSubstr("/"))));
+  };
+  EXPECT_THAT(catalogue.Find("lost"), refused("shard \"a-1.tfrecord\" is missing"));
+  EXPECT_THAT(catalogue.Find("fewer"), refused("have 2 records, expect_records says 3"));
+  EXPECT_THAT(catalogue.Find("shorter"), refused("have 39 bytes, expect_bytes says 40"));
+}
+
+TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
+  const TempFolder folder;
+  folder.Write("a-0.tfrecord", "");
+  folder.Write("a-1.tfrecord", GoodShard().substr(0, 30));  // Cut in the second record.
+  folder.Write("a-2.tfrecord", WithFlippedBit(GoodShard(), 0));
+  const Catalogue catalogue = MustOpen(DatasetText("a", folder / "a-*.tfrecord"));
+  ASSERT_THAT(catalogue.Find("a"), IsOk());
+  const Dataset& dataset = **catalogue.Find("a");
+  EXPECT_EQ(dataset.num_damaged_records(), 2);
+  const std::vector<DamageLog::Entry> damaged = dataset.DamagedRecords(100);
+  ASSERT_EQ(damaged.size(), 2u);
+  EXPECT_EQ(damaged[0].shard, "a-1.tfrecord");
+  EXPECT_EQ(damaged[0].record, 1);
+  EXPECT_EQ(damaged[0].offset, 19);
+  EXPECT_EQ(damaged[1].shard, "a-2.tfrecord");
+  EXPECT_EQ(damaged[1].record, 2);
+  EXPECT_EQ(damaged[1].offset, 0);
+  EXPECT_EQ(dataset.DamagedRecords(1).size(), 1u);
+}
+
+TEST(CatalogueTest, AnUnknownNameIsToldWhatThereIs) {
+  const TempFolder folder;
+  folder.Write("a.tfrecord", GoodShard());
+  std::string config;
+  for (int i = 0; i < 25; ++i) {
+    config += DatasetText(absl::StrCat("flowers-", 10 + i), folder / "a.tfrecord");
+  }
+  const Catalogue catalogue = MustOpen(config);
+  EXPECT_THAT(
+      catalogue.Find("flower-30"),
+      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("'flowers-29' and 5 more"),
+                                                  HasSubstr("did you mean 'flowers-30'?"))));
+  EXPECT_THAT(catalogue.Find(std::string(3'000'000, '\n')),
+              StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("\n"))));
+  EXPECT_LT(catalogue.Find(std::string(3'000'000, 'x')).status().message().size(), 1000u);
+}
+
+}  // namespace
+}  // namespace systole

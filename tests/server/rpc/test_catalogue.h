@@ -1,0 +1,49 @@
+// What servers of tests are started with.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_SERVER_RPC_TEST_CATALOGUE_H_
+#define SYSTOLE_TESTS_SERVER_RPC_TEST_CATALOGUE_H_
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/text_format.h"
+#include "server/access/access_control.h"
+#include "server/rpc/catalogue.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+// A catalogue of these datasets, which all have the same shards.
+inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
+                                                   const std::set<std::string>& datasets = {
+                                                       "test"}) {
+  v1::ServerConfig config;
+  for (const std::string& name : datasets) {
+    v1::DatasetConfig& dataset = *config.add_datasets();
+    dataset.set_name(name);
+    dataset.add_shards(shards);
+  }
+  return Catalogue::Open(config, {});
+}
+
+// The block `access` of a config, as text; "": null, as without one. If it has a token file, that
+// is `tokens`.
+inline absl::StatusOr<std::shared_ptr<AccessControl>> TestAccess(
+    const std::string& access, const std::string& tokens,
+    const std::set<std::string>& datasets = {"test"}) {
+  if (access.empty()) return nullptr;
+  v1::AccessConfig config;
+  if (!google::protobuf::TextFormat::ParseFromString(access, &config)) {
+    return absl::InvalidArgumentError(access);
+  }
+  if (!config.token_file().empty()) config.set_token_file(tokens);
+  return AccessControl::Create(config, datasets);
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SERVER_RPC_TEST_CATALOGUE_H_
