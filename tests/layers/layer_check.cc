@@ -131,6 +131,42 @@ bool OpensLiteral(absl::string_view text, size_t at) {
   return text[at] == 'R' && !after_word && absl::StartsWith(text.substr(at), "R\"");
 }
 
+// A systole_room() of a CMakeLists.txt.
+struct LinkedRoom {
+  std::string folder;
+  std::set<std::string> files;   // Names, without the folder.
+  std::set<std::string> linked;  // CMake targets of ours.
+};
+
+std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
+  static const std::regex* const kComment = new std::regex("#[^\n]*");
+  static const std::regex* const kRoom = new std::regex(R"re(\bsystole_room\(([^)]*)\))re");
+  const std::string code = std::regex_replace(std::string(text), *kComment, "");
+  std::vector<LinkedRoom> rooms;
+  for (std::sregex_iterator hit(code.begin(), code.end(), *kRoom), end; hit != end; ++hit) {
+    LinkedRoom room;
+    absl::string_view part;
+    for (absl::string_view word :
+         absl::StrSplit((*hit)[1].str(), absl::ByAnyChar(" \n\t"), absl::SkipEmpty())) {
+      if (room.folder.empty()) {
+        room.folder = std::string(word);
+      } else if (word == "SOURCES" || word == "HEADERS" || word == "DEPS") {
+        part = word == "DEPS" ? "linked" : "files";
+      } else if (part == "files") {
+        room.files.emplace(word);
+      } else if (absl::StartsWith(word, "systole_")) {
+        room.linked.emplace(word);
+      }
+    }
+    rooms.push_back(std::move(room));
+  }
+  return rooms;
+}
+
+std::string TargetOf(absl::string_view folder) {
+  return absl::StrCat("systole_", absl::StrReplaceAll(folder, {{"/", "_"}}));
+}
+
 }  // namespace
 
 std::string BlankComments(absl::string_view text) {
@@ -188,11 +224,13 @@ absl::StatusOr<Tree> ReadTree(const std::string& root) {
       } else {
         tree.folders.push_back(path);
       }
-    } else if (BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"}) &&
-               (absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc"))) {
+    } else if (BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"})) {
+      const bool source = absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc");
+      if (!source && !absl::EndsWith(path, "/CMakeLists.txt")) continue;
       std::ifstream in(it->path(), std::ios::binary);
-      tree.sources.push_back({path, std::string(std::istreambuf_iterator<char>(in),
-                                                std::istreambuf_iterator<char>())});
+      (source ? tree.sources : tree.builds)
+          .push_back({path, std::string(std::istreambuf_iterator<char>(in),
+                                        std::istreambuf_iterator<char>())});
     }
   }
   std::sort(tree.folders.begin(), tree.folders.end());
@@ -216,6 +254,58 @@ std::vector<std::string> CheckIncludes(const LayerRules& rules,
         violations.push_back(absl::StrCat(file.path, ":", include.line, ": ", objection));
       }
     }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
+  std::map<std::string, std::string> room_of = rules.generated_targets;
+  std::set<std::string> unbuilt;
+  for (const Room& room : rules.rooms) {
+    room_of.emplace(TargetOf(room.folder), room.folder);
+    if (!Contains(rules.not_linked, room.folder)) unbuilt.insert(room.folder);
+  }
+  std::map<std::string, const SourceFile*> sources;
+  for (const SourceFile& file : tree.sources) sources.emplace(file.path, &file);
+
+  std::vector<std::string> violations;
+  for (const SourceFile& build : tree.builds) {
+    for (const LinkedRoom& room : ParseRooms(build.text)) {
+      const auto violate = [&](absl::string_view what) {
+        violations.push_back(absl::StrCat(build.path, ":1: ", room.folder, " ", what));
+      };
+      unbuilt.erase(room.folder);
+      std::set<std::string> included;
+      for (const std::string& name : room.files) {
+        const auto file = sources.find(absl::StrCat(room.folder, "/", name));
+        if (file == sources.end()) continue;  // Made by the build.
+        for (const Include& include : ParseIncludes(file->second->text)) {
+          const std::string folder = FolderOf(SourcePathOf(include.path));
+          if (folder != room.folder && FindRoom(rules, folder) != nullptr) included.insert(folder);
+        }
+      }
+      std::set<std::string> linked;
+      for (const std::string& target : room.linked) {
+        const auto found = room_of.find(target);
+        if (found == room_of.end()) {
+          violate(absl::StrCat("links ", target, ", which is no room of the table"));
+        } else if (!found->second.empty()) {
+          linked.insert(found->second);
+        }
+      }
+      for (const std::string& folder : included) {
+        if (!linked.contains(folder))
+          violate(absl::StrCat("includes ", folder, " without linking it"));
+      }
+      for (const std::string& folder : linked) {
+        if (!included.contains(folder))
+          violate(absl::StrCat("links ", folder, " without including it"));
+      }
+    }
+  }
+  for (const std::string& folder : unbuilt) {
+    violations.push_back(
+        absl::StrCat(folder, "/CMakeLists.txt:1: has no systole_room(", folder, ")"));
   }
   return violations;
 }

@@ -1,6 +1,6 @@
-// Holds a source tree against LayerRules: every include against the table of rooms, foreign headers
-// against their one fence, reserved words, folder names, the top level. Works on text, so a test
-// can hand it a tree that breaks a rule and see it say so.
+// Holds a source tree against LayerRules: every include and link against the table of rooms,
+// foreign headers against their one fence, reserved words, folder names, the top level. Works on
+// text, so a test can hand it a tree that breaks a rule and see it say so.
 //
 // Thread-safe: pure functions; only ReadTree touches the disk.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_CHECK_H_
@@ -24,6 +24,7 @@ struct Tree {
   std::vector<std::string> top_level;  // Names, dotfiles and `build` left out.
   std::vector<std::string> folders;    // From the top, dotfolders and `build` left out.
   std::vector<SourceFile> sources;     // Every .h and .cc below the four code folders.
+  std::vector<SourceFile> builds;      // Every CMakeLists.txt there.
 };
 
 struct Include {
@@ -44,6 +45,10 @@ absl::StatusOr<Tree> ReadTree(const std::string& root);
 // Each returns one line per violation, "path:line: what is wrong", and nothing for a good tree.
 std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
+// What each room links, the DEPS of its systole_room(), are just the rooms whose headers it
+// includes; and each room of the table is built so, but for those that are programs or made from
+// .proto files.
+std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
 // Header guards spell the path (two equal guards hide a header without a word), every header says

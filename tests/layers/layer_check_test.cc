@@ -64,7 +64,7 @@ TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
                                 "#include \"core/record/record_reader.h\"\n"
                                 "#include \"core/storage/byte_source.h\"\n"),
               IsEmpty());
-  EXPECT_THAT(IncludeViolations("core/pipeline/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
+  EXPECT_THAT(IncludeViolations("core/plan/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
               IsEmpty());
   EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
                                 "#include \"client/emulator/array/matrix_unit.h\"\n"
@@ -101,7 +101,7 @@ TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
 
 TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
   for (const char* file :
-       {"core/pipeline/x.cc", "core/concurrency/x.h", "client/emulator/array/x.cc"}) {
+       {"core/plan/x.cc", "core/concurrency/x.h", "client/emulator/array/x.cc"}) {
     EXPECT_THAT(IncludeViolations(file, "#include <grpcpp/grpcpp.h>\n"),
                 ElementsAre(HasSubstr("gRPC belongs behind its fence")));
     EXPECT_THAT(IncludeViolations(file, "#include \"systole/v1/service.grpc.pb.h\"\n"),
@@ -113,9 +113,9 @@ TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
 }
 
 TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
-  EXPECT_THAT(IncludeViolations("core/image/crop.cc", "#include <jpeglib.h>\n"),
+  EXPECT_THAT(IncludeViolations("core/image/window/crop.cc", "#include <jpeglib.h>\n"),
               ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
-  EXPECT_THAT(IncludeViolations("core/image/jpeg_decoder.h", "#include <jpeglib.h>\n"),
+  EXPECT_THAT(IncludeViolations("core/image/jpeg/jpeg_decoder.h", "#include <jpeglib.h>\n"),
               ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
   EXPECT_THAT(IncludeViolations("core/record/x.cc", "#include <isa-l/crc.h>\n"),
               ElementsAre(HasSubstr("ISA-L belongs behind its fence")));
@@ -123,7 +123,7 @@ TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
               ElementsAre(HasSubstr("xxHash belongs behind its fence")));
   EXPECT_THAT(IncludeViolations("server/service.cc", "#include <CLI/CLI.hpp>\n"),
               ElementsAre(HasSubstr("CLI11 belongs behind its fence")));
-  EXPECT_THAT(IncludeViolations("core/pipeline/x.cc", "#include \"hwy/highway.h\"\n"),
+  EXPECT_THAT(IncludeViolations("core/plan/x.cc", "#include \"hwy/highway.h\"\n"),
               ElementsAre(HasSubstr("Highway belongs behind its fence")));
 }
 
@@ -159,6 +159,35 @@ TEST(CheckIncludesTest, ShowsTheEmulatorNothingOfTheClientLibrary) {
               ElementsAre(HasSubstr("client/emulator/training may not use client")));
 }
 
+std::vector<std::string> LinkViolations(const std::string& cmake, const std::string& source) {
+  LayerRules rules = {.rooms = {{"core/a", 0, {}}, {"core/b", 1, {}}},
+                      .generated_targets = {{"systole_made", "proto/systole/v1"}}};
+  rules.rooms.push_back({"proto/systole/v1", 0, {}});
+  rules.not_linked = {"proto/systole/v1"};
+  return CheckLinks(rules,
+                    {.sources = {{"core/b/b.cc", source}},
+                     .builds = {{"core/a/CMakeLists.txt", "systole_room(core/a HEADERS a.h)"},
+                                {"core/b/CMakeLists.txt", cmake}}});
+}
+
+TEST(CheckLinksTest, ARoomLinksJustWhatItIncludes) {
+  EXPECT_THAT(LinkViolations("systole_room(core/b\n  SOURCES b.cc\n"
+                             "  DEPS systole_core_a systole_made absl::status)  # Why.\n",
+                             "#include \"core/a/a.h\"\n#include \"systole/v1/feed.pb.h\"\n"),
+              IsEmpty());
+  EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES b.cc DEPS systole_core_a)", ""),
+              ElementsAre(HasSubstr("core/b links core/a without including it")));
+  EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES b.cc)", "#include \"core/a/a.h\"\n"),
+              ElementsAre(HasSubstr("core/b includes core/a without linking it")));
+  EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES b.cc DEPS systole_core_c)", ""),
+              ElementsAre(HasSubstr("links systole_core_c, which is no room")));
+  // What is not part of the room's library does not count.
+  EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES c.cc)", "#include \"core/a/a.h\"\n"),
+              IsEmpty());
+  EXPECT_THAT(LinkViolations("# systole_room(core/b)\n", ""),
+              ElementsAre(HasSubstr("has no systole_room(core/b)")));
+}
+
 TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
   for (const char* code :
        {"std::thread t;", "std::jthread t;", "std::mutex mu;", "std::shared_mutex mu;",
@@ -166,8 +195,7 @@ TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
         "auto f = std::async(g);", "absl::Mutex mu;", "absl::Notification n;",
         "pthread_create(&t, 0, f, 0);", "#include <thread>", "#include <mutex>",
         "#include \"absl/synchronization/mutex.h\""}) {
-    for (const char* file :
-         {"core/pipeline/x.cc", "server/x.cc", "client/x.h", "proto/framing/x.h"}) {
+    for (const char* file : {"core/plan/x.cc", "server/x.cc", "client/x.h", "proto/framing/x.h"}) {
       EXPECT_THAT(WordViolations(file, code),
                   ElementsAre(AllOf(StartsWith(file), HasSubstr("lives in core/concurrency"))))
           << code;

@@ -324,6 +324,10 @@ std::vector<ReservedWord> ReservedWords() {
 LayerRules SystoleRules() {
   return {
       .rooms = SystoleRooms(),
+      .not_linked = {"proto/systole/v1", "client/cli", "client/python/extension"},
+      .generated_targets = {{"systole_proto_messages", "proto/systole/v1"},
+                            {"systole_proto_service", "proto/systole/v1"},
+                            {"systole_proto_grpc", ""}},  // gRPC's messages, not ours.
       .libraries = ForeignLibraries(),
       .reserved_words = ReservedWords(),
       .system_headers = {"arpa/",    "dirent.h",    "dlfcn.h", "fcntl.h", "fnmatch.h",

@@ -6,6 +6,7 @@
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_RULES_H_
 #define SYSTOLE_TESTS_LAYERS_LAYER_RULES_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ struct ReservedWord {
 
 struct LayerRules {
   std::vector<Room> rooms;
+  // Rooms without a systole_room(): programs, and what is made from .proto files.
+  std::vector<std::string> not_linked;
+  // CMake targets of what is made from .proto files, and the room that each stands for.
+  std::map<std::string, std::string> generated_targets;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
   // Headers of the C library and the kernel that any file may include, by prefix.
