@@ -11,6 +11,7 @@
 #include "client/look/place_kinds.h"
 #include "client/look/sheet_outputs.h"
 #include "client/look/sheet_style.h"
+#include "core/order/core_split.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "google/protobuf/text_format.h"
@@ -35,7 +36,7 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                                      " have different tensors: want one feed's"));
     }
     if (NumCoresOf(spec) < step.core_end() || spec.global_batch() < 1 ||
-        step.layout().per_core_batch() != (spec.global_batch() - 1) / NumCoresOf(spec) + 1) {
+        step.layout().per_core_batch() != PerCoreBatch(spec.global_batch(), NumCoresOf(spec))) {
       return absl::InvalidArgumentError(absl::StrCat(
           "step ", step.number(), " has cores up to ", step.core_end() - 1, " with ",
           step.layout().per_core_batch(), " places each, but the spec has global_batch: ",

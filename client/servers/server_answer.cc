@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "core/order/core_split.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
 #include "core/status/foreign_text.h"
@@ -192,7 +193,7 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
   if (!layout.ok()) return Refuse(layout.status().message());
   const int num_cores = NumCoresOf(spec);
   if (num_cores <= 0 || spec.global_batch() <= 0 ||
-      layout->per_core_batch() != (spec.global_batch() - 1) / num_cores + 1) {
+      layout->per_core_batch() != PerCoreBatch(spec.global_batch(), num_cores)) {
     return Refuse(absl::StrCat("it describes ", layout->per_core_batch(),
                                " examples per core, the spec asks for ", spec.global_batch(),
                                " over ", num_cores, " cores"));

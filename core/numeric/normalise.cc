@@ -224,7 +224,7 @@ absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double
   const size_t count = std::max({mean.size(), stddev.size(), size_t{1}});
   for (size_t c = 0; c < count; ++c) {
     const double divisor = at(stddev, c, 1);
-    const auto factor = static_cast<float>((scale == 0 ? 1 : scale) / divisor);
+    const auto factor = static_cast<float>(scale / divisor);
     const auto bias = static_cast<float>(-at(mean, c, 0) / divisor);
     if (!std::isfinite(factor) || !std::isfinite(bias) || factor == 0) {
       return absl::InvalidArgumentError(absl::StrCat("gives y = x * ", factor, " + ", bias,

@@ -76,7 +76,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
                      transforms.end());
     for (v1::Transform& transform : transforms) {
       const OperationRow* const row = FindOperation(transform.kind_case());
-      if (row != nullptr && row->write_defaults != nullptr) row->write_defaults(transform);
+      if (row != nullptr) transform = WithDefaults(*row, transform);
     }
   }
   return spec;

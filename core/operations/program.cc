@@ -56,9 +56,10 @@ absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
     return absl::InvalidArgumentError("has a key, but draws nothing; leave it out");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const Draws draws, DrawsOf(row, transform, before));
+  const v1::Transform complete = WithDefaults(row, transform);
   SYSTOLE_ASSIGN_OR_RETURN(
       std::unique_ptr<const Operation> operation,
-      row.create({.transform = transform, .draws = draws, .stored_shape = stored_shape}));
+      row.create({.transform = complete, .draws = draws, .stored_shape = stored_shape}));
   return std::shared_ptr<const Operation>(std::move(operation));
 }
 
@@ -67,10 +68,8 @@ std::string TextOf(const google::protobuf::RepeatedPtrField<v1::Transform>& tran
                    absl::Span<const int64_t> stored_shape) {
   std::string text = absl::StrCat("[", absl::StrJoin(stored_shape, ","), "]");
   for (int i = 0; i < count; ++i) {
-    v1::Transform transform = transforms[i];
-    const OperationRow& row = *FindOperation(transform.kind_case());
-    if (row.write_defaults != nullptr) row.write_defaults(transform);
-    absl::StrAppend(&text, "\n", transform.ShortDebugString());
+    const OperationRow& row = *FindOperation(transforms[i].kind_case());
+    absl::StrAppend(&text, "\n", WithDefaults(row, transforms[i]).ShortDebugString());
   }
   return text;
 }

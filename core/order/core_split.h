@@ -20,6 +20,12 @@ enum class SplitRule {
   kFill,
 };
 
+// The places that each core has: what a rule leaves empty is padding.
+// REQUIRES: global_batch >= 1, num_cores >= 1.
+constexpr int64_t PerCoreBatch(int64_t global_batch, int num_cores) {
+  return (global_batch - 1) / num_cores + 1;
+}
+
 class CoreSplit {
  public:
   // REQUIRES: global_batch >= 1, num_cores >= 1.
@@ -27,7 +33,7 @@ class CoreSplit {
       : global_batch_(global_batch), num_cores_(num_cores), rule_(rule) {}
 
   int num_cores() const { return num_cores_; }
-  int64_t per_core_batch() const { return (global_batch_ - 1) / num_cores_ + 1; }
+  int64_t per_core_batch() const { return PerCoreBatch(global_batch_, num_cores_); }
 
   // The first slot of the global batch that `core` has, and how many it has. They stand in its
   // first places. REQUIRES: 0 <= core < num_cores().

@@ -15,7 +15,7 @@ namespace systole {
 namespace {
 
 absl::StatusOr<SizedCrop::Rule> FractionRule(const v1::CenterCrop& crop) {
-  const float fraction = crop.fraction() == 0 ? 1 : crop.fraction();
+  const float fraction = crop.fraction();
   if (!(fraction > 0 && fraction <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("fraction is ", crop.fraction(), ", want 0 < fraction <= 1"));

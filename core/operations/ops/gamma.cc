@@ -52,8 +52,7 @@ OperationRow GammaRow() {
         if (gamma.gamma_max() == 0 && gamma.gamma_min() == 0) {
           return absl::InvalidArgumentError("makes all values equal; set gamma_min and gamma_max");
         }
-        const float gain = gamma.gain() == 0 ? 1 : gamma.gain();
-        if (!std::isfinite(gain)) {
+        if (!std::isfinite(gamma.gain())) {
           return absl::InvalidArgumentError(
               absl::StrCat("gain is ", gamma.gain(), ", want a finite number"));
         }
@@ -62,7 +61,7 @@ OperationRow GammaRow() {
             DrawnNumber::Create(
                 arguments.draws,
                 {.name = "gamma", .min = gamma.gamma_min(), .max = gamma.gamma_max(), .least = 0}));
-        return std::make_unique<Gamma>(drawn, gain);
+        return std::make_unique<Gamma>(drawn, gamma.gain());
       },
       .write_defaults =
           [](v1::Transform& transform) {

@@ -63,11 +63,11 @@ OperationRow GrayscaleRow() {
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const int channels = arguments.transform.grayscale().channels();
-        if (channels != 0 && channels != 1 && channels != 3) {
+        if (channels != 1 && channels != 3) {
           return absl::InvalidArgumentError(
               absl::StrCat("channels is ", channels, ", want 1 or 3"));
         }
-        return std::make_unique<Grayscale>(channels == 0 ? 1 : channels);
+        return std::make_unique<Grayscale>(channels);
       },
       .write_defaults =
           [](v1::Transform& transform) {

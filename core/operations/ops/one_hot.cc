@@ -73,13 +73,12 @@ OperationRow OneHotRow() {
           return absl::InvalidArgumentError(
               absl::StrCat("depth is ", one_hot.depth(), ", want 1 to ", kMaxDepth));
         }
-        const float on = one_hot.on_value() == 0 ? 1 : one_hot.on_value();
-        if (!std::isfinite(on) || !std::isfinite(one_hot.off_value())) {
-          return absl::InvalidArgumentError(absl::StrCat("has on_value: ", on,
+        if (!std::isfinite(one_hot.on_value()) || !std::isfinite(one_hot.off_value())) {
+          return absl::InvalidArgumentError(absl::StrCat("has on_value: ", one_hot.on_value(),
                                                          " and off_value: ", one_hot.off_value(),
                                                          ", want finite numbers"));
         }
-        return std::make_unique<OneHot>(one_hot.depth(), on, one_hot.off_value());
+        return std::make_unique<OneHot>(one_hot.depth(), one_hot.on_value(), one_hot.off_value());
       },
       .write_defaults =
           [](v1::Transform& transform) {

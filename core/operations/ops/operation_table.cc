@@ -54,6 +54,11 @@ const OperationRow* FindOperation(v1::Transform::KindCase kind) {
   return nullptr;
 }
 
+v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform) {
+  if (row.write_defaults != nullptr) row.write_defaults(transform);
+  return transform;
+}
+
 std::string OperationName(v1::Transform::KindCase kind) {
   return v1::Transform::descriptor()->FindFieldByNumber(static_cast<int>(kind))->name();
 }

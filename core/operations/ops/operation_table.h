@@ -20,7 +20,7 @@ namespace systole {
 
 // What an operation is made from.
 struct OperationArguments {
-  const v1::Transform& transform;
+  const v1::Transform& transform;  // WithDefaults().
   Draws draws;
   absl::Span<const int64_t> stored_shape;  // Output.shape.
 };
@@ -73,6 +73,9 @@ struct MixRow {
 };
 
 absl::Span<const MixRow> MixOperations();
+
+// `transform`, of this row's kind, with every default written out.
+v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform);
 
 // Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);

@@ -19,12 +19,12 @@ namespace {
 constexpr int kAttempts = 10;
 
 struct ErasingOptions {
-  float probability = 0.5f;
-  float min_area = 0.02f;
-  float max_area = 0.33f;
-  float min_aspect = 0.3f;  // Height / width.
-  float max_aspect = 3.3f;
-  std::vector<float> value = {0};
+  float probability;
+  float min_area;
+  float max_area;
+  float min_aspect;  // Height / width.
+  float max_aspect;
+  std::vector<float> value;
 };
 
 absl::Status CheckOptions(const ErasingOptions& options) {
@@ -144,27 +144,23 @@ OperationRow RandomErasingRow() {
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const v1::RandomErasing& erasing = arguments.transform.random_erasing();
-        ErasingOptions options;
-        if (erasing.probability() != 0) options.probability = erasing.probability();
-        if (erasing.area_min() != 0) options.min_area = erasing.area_min();
-        if (erasing.area_max() != 0) options.max_area = erasing.area_max();
-        if (erasing.aspect_min() != 0) options.min_aspect = erasing.aspect_min();
-        if (erasing.aspect_max() != 0) options.max_aspect = erasing.aspect_max();
-        if (!erasing.value().empty()) {
-          options.value.assign(erasing.value().begin(), erasing.value().end());
-        }
+        ErasingOptions options = {.probability = erasing.probability(),
+                                  .min_area = erasing.area_min(),
+                                  .max_area = erasing.area_max(),
+                                  .min_aspect = erasing.aspect_min(),
+                                  .max_aspect = erasing.aspect_max(),
+                                  .value = {erasing.value().begin(), erasing.value().end()}};
         SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
         return std::make_unique<RandomErasing>(arguments.draws, std::move(options));
       },
       .write_defaults =
           [](v1::Transform& transform) {
             v1::RandomErasing& erasing = *transform.mutable_random_erasing();
-            const ErasingOptions defaults;
-            if (erasing.probability() == 0) erasing.set_probability(defaults.probability);
-            if (erasing.area_min() == 0) erasing.set_area_min(defaults.min_area);
-            if (erasing.area_max() == 0) erasing.set_area_max(defaults.max_area);
-            if (erasing.aspect_min() == 0) erasing.set_aspect_min(defaults.min_aspect);
-            if (erasing.aspect_max() == 0) erasing.set_aspect_max(defaults.max_aspect);
+            if (erasing.probability() == 0) erasing.set_probability(0.5f);
+            if (erasing.area_min() == 0) erasing.set_area_min(0.02f);
+            if (erasing.area_max() == 0) erasing.set_area_max(0.33f);
+            if (erasing.aspect_min() == 0) erasing.set_aspect_min(0.3f);
+            if (erasing.aspect_max() == 0) erasing.set_aspect_max(3.3f);
             if (erasing.value().empty()) erasing.add_value(0);
           },
   };

@@ -52,12 +52,11 @@ absl::StatusOr<SizedCrop::Rule> RuleOf(const v1::RandomResizedCrop& crop, const 
         absl::StrCat("has rule ", static_cast<int>(crop.rule()),
                      ", want TORCHVISION, TF_DISTORTED_BOX or TPU_RESNET"));
   }
-  RandomResizedCropOptions ranges = RangesOf(crop.rule());
-  if (crop.area_min() != 0) ranges.min_area = crop.area_min();
-  if (crop.area_max() != 0) ranges.max_area = crop.area_max();
-  if (crop.aspect_min() != 0) ranges.min_aspect = crop.aspect_min();
-  if (crop.aspect_max() != 0) ranges.max_aspect = crop.aspect_max();
-  if (crop.attempts() != 0) ranges.attempts = crop.attempts();
+  const RandomResizedCropOptions ranges = {.min_area = crop.area_min(),
+                                           .max_area = crop.area_max(),
+                                           .min_aspect = crop.aspect_min(),
+                                           .max_aspect = crop.aspect_max(),
+                                           .attempts = crop.attempts()};
   if (crop.rule() == v1::RandomResizedCrop::TORCHVISION) {
     if (crop.min_object_covered() != 0) {
       return absl::InvalidArgumentError(
@@ -66,8 +65,8 @@ absl::StatusOr<SizedCrop::Rule> RuleOf(const v1::RandomResizedCrop& crop, const 
     }
     return TorchvisionRule(ranges, draws);
   }
-  DistortedBoxOptions options = {.ranges = ranges};
-  if (crop.min_object_covered() != 0) options.min_object_covered = crop.min_object_covered();
+  const DistortedBoxOptions options = {.ranges = ranges,
+                                       .min_object_covered = crop.min_object_covered()};
   if (crop.rule() == v1::RandomResizedCrop::TF_DISTORTED_BOX) {
     return DistortedBoxRule(options, 0, draws);
   }
@@ -113,10 +112,10 @@ OperationRow RandomResizedCropRow() {
             if (crop.area_max() == 0) crop.set_area_max(defaults.max_area);
             if (crop.aspect_min() == 0) crop.set_aspect_min(defaults.min_aspect);
             if (crop.aspect_max() == 0) crop.set_aspect_max(defaults.max_aspect);
-            // Cleared and not written: specs from before the field keep their fingerprint.
-            if (crop.attempts() == defaults.attempts) crop.clear_attempts();
-            if (crop.min_object_covered() == DistortedBoxOptions().min_object_covered) {
-              crop.clear_min_object_covered();
+            if (crop.attempts() == 0) crop.set_attempts(defaults.attempts);
+            if (crop.min_object_covered() == 0 &&
+                crop.rule() != v1::RandomResizedCrop::TORCHVISION) {
+              crop.set_min_object_covered(DistortedBoxOptions().min_object_covered);
             }
           },
   };

