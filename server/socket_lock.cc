@@ -71,7 +71,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
       return CannotLock(errno, lock_path);
     }
     SocketLock lock(std::move(fd), std::move(lock_path));
-    // A server of an older version, or another program, holds no lock.
+    // Another program holds no lock.
     SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
     return lock;
   }

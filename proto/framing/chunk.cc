@@ -229,8 +229,7 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
 absl::Status ReceivedChunk::CheckHeader() const {
   if (!guarded_bytes_.has_value()) {
     return absl::DataLossError(
-        "a chunk's header was damaged on the way: header_crc32c is not where it should be; or is "
-        "the server of an older version?");
+        "a chunk's header was damaged on the way: header_crc32c is not where it should be");
   }
   uint32_t crc = 0;
   int64_t left = *guarded_bytes_;

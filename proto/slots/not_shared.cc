@@ -8,7 +8,7 @@ namespace systole {
 std::string NotSharedText(int reason) {
   switch (reason) {
     case v1::NO_REASON:
-      return "the server does not say why; it may be of an older version";
+      return "the server does not say why";
     case v1::SLICES_TOO_SMALL:
       return "the slices are so small that to share them would cost more than to send them";
     case v1::SESSION_UNKNOWN:

@@ -48,8 +48,7 @@ absl::Status CannotConnect(const std::string& path, int error) {
     case ECONNREFUSED:
       return absl::UnavailableError(
           absl::StrCat("nobody shares memory at '", path,
-                       "': the server was told not to, cannot (its log says why at its start), or "
-                       "is of an older version"));
+                       "': the server was told not to, or cannot (its log says why at its start)"));
     case EACCES:
       return absl::PermissionDeniedError(
           absl::StrCat("'", path, "' belongs to another user; run client and server as one user"));

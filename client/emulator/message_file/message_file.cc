@@ -32,16 +32,6 @@ absl::Status CheckHeader(const FileFormat& format, const v1::FileHeader& header)
                    ": use the one that wrote it"));
 }
 
-// The first bytes of what an unreleased Systole wrote.
-absl::Status CheckNotUnreleased(const ByteSource& source, const FileFormat& format) {
-  std::string begin(format.unreleased_magic.size(), '\0');
-  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source.ReadAt(0, absl::MakeSpan(begin)));
-  if (read < begin.size() || begin != format.unreleased_magic) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a ", format.noun, " that Systole 0.1.0 wrote before its release (it begins with ",
-      Quoted(begin), "); its format is no longer read: make the file anew"));
-}
-
 }  // namespace
 
 absl::StatusOr<MessageFileWriter> MessageFileWriter::Create(std::unique_ptr<ByteSink> sink,
@@ -69,7 +59,6 @@ absl::Status MessageFileWriter::Write(const google::protobuf::MessageLite& messa
 
 absl::StatusOr<MessageFileReader> MessageFileReader::Open(const ByteSource& source,
                                                           const FileFormat& format) {
-  SYSTOLE_RETURN_IF_ERROR(CheckNotUnreleased(source, format));
   SYSTOLE_ASSIGN_OR_RETURN(
       RecordReader records,
       RecordReader::Create(source, {.max_record_bytes = kMaxMessageBytes, .noun = "file"}));

@@ -31,8 +31,6 @@ struct FileFormat {
   absl::string_view name;  // FileHeader.format: "systole checkpoint".
   absl::string_view noun;  // For messages: "checkpoint".
   uint32_t version = 1;
-  // The first bytes of files that 0.1.0 wrote before its release. Nothing reads these any more.
-  absl::string_view unreleased_magic;
 };
 
 class MessageFileWriter {

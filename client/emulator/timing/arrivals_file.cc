@@ -13,10 +13,8 @@
 namespace systole::emulator {
 namespace {
 
-constexpr FileFormat kFormat = {.name = "systole arrivals",
-                                .noun = "recording of arrivals",
-                                .version = 1,
-                                .unreleased_magic = "systole-arrivals 1\n"};
+constexpr FileFormat kFormat = {
+    .name = "systole arrivals", .noun = "recording of arrivals", .version = 1};
 
 // In one message.
 constexpr int64_t kTimesInAMessage = 65536;

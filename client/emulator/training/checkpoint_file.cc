@@ -18,10 +18,7 @@
 namespace systole::emulator {
 namespace {
 
-constexpr FileFormat kFormat = {.name = "systole checkpoint",
-                                .noun = "checkpoint",
-                                .version = 1,
-                                .unreleased_magic = "SYSTCKPT"};
+constexpr FileFormat kFormat = {.name = "systole checkpoint", .noun = "checkpoint", .version = 1};
 
 // Elements of a tensor in one message.
 constexpr int64_t kPieceElements = int64_t{1} << 18;

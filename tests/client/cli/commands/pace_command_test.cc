@@ -315,7 +315,7 @@ TEST_F(PaceCommandTest, WhatNeedsNoServerIsCheckedBeforeDialling) {
 }
 
 TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
-  const std::string path = folder_.Write("old.arrivals", "systole-arrivals 1\nrecorded drain\n");
+  const std::string path = folder_.Write("other.arrivals", "something else, and long enough");
   const std::string spec = SpecFile();
   for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
            {},
@@ -331,10 +331,10 @@ TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
             folder_ / "r.html"}}) {
     EXPECT_EQ(RunCommand(MakeReplayCommand(), args).exit_code, 2);
   }
-  const CommandRun old =
+  const CommandRun other =
       RunCommand(MakeReplayCommand(), {"--arrivals", path, "--step-time-us", "5"});
-  EXPECT_EQ(old.exit_code, 2);
-  EXPECT_THAT(old.err, AllOf(HasSubstr(path), HasSubstr("Systole 0.1.0 wrote before its release")));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, AllOf(HasSubstr(path), HasSubstr("no recording of arrivals: ")));
   EXPECT_EQ(RunCommand(MakeReplayCommand(), {"--arrivals", folder_ / "none", "--step-time-us", "5"})
                 .exit_code,
             3);

@@ -15,8 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr FileFormat kFormat = {
-    .name = "systole test", .noun = "test", .version = 3, .unreleased_magic = "OLDTEST"};
+constexpr FileFormat kFormat = {.name = "systole test", .noun = "test", .version = 3};
 
 v1::CheckpointTensor TensorOf(size_t bytes) {
   v1::CheckpointTensor message;
@@ -66,14 +65,6 @@ TEST(MessageFileTest, AMessageThatIsLeftOverIsTold) {
   const MemorySource source(bytes);
   EXPECT_THAT(MessageFileReader::Open(source, kFormat)->ExpectEnd(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("last record, number 0")));
-}
-
-TEST(MessageFileTest, TheUnreleasedFormatIsKnownByItsFirstBytes) {
-  EXPECT_THAT(MessageFileReader::Open(MemorySource("OLDTEST and more"), kFormat),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("a test that Systole 0.1.0 wrote before its release")));
-  EXPECT_THAT(MessageFileReader::Open(MemorySource("OLDTES"), kFormat),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no test: ")));
 }
 
 }  // namespace

@@ -119,8 +119,6 @@ TEST(ArrivalsFileTest, OtherFilesAreNamed) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message));
   };
   EXPECT_THAT(Read("what you will, and long enough"), is_bad("no recording of arrivals: "));
-  EXPECT_THAT(Read("systole-arrivals 1\nrecorded drain\n"),
-              is_bad("that Systole 0.1.0 wrote before its release"));
 }
 
 // A file whose second record is `arrivals` and whose third holds `times` times, with checksums that

@@ -186,7 +186,6 @@ TEST(CheckpointFileTest, OtherFilesAndOtherVersionsAreNamed) {
                    "ELF, or what you will"),
               is_bad("no checkpoint: "));
   EXPECT_THAT(Read(FileOf({"an example"})), is_bad("no checkpoint: ", "not its header"));
-  EXPECT_THAT(Read("SYSTCKPT\1\0\0"), is_bad("that Systole 0.1.0 wrote before its release"));
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   EXPECT_THAT(Read(With<v1::FileHeader>(messages, 0,
                                         [](auto& m) {
