@@ -4,7 +4,7 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_
 #define SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_
 
-#include "core/operations/ops/operation_table.h"
+#include "core/operations/ops/operation_row.h"
 
 namespace systole {
 

@@ -1,5 +1,7 @@
 #include "core/operations/ops/operation_table.h"
 
+#include <vector>
+
 #include "absl/strings/str_join.h"
 #include "core/operations/ops/operation_rows.h"
 

@@ -4,64 +4,14 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_TABLE_H_
 #define SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_TABLE_H_
 
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/operations/ops/draws.h"
-#include "core/operations/ops/operation.h"
+#include "core/operations/ops/operation_row.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
-
-// What an operation is made from.
-struct OperationArguments {
-  const v1::Transform& transform;  // WithDefaults().
-  Draws draws;
-  absl::Span<const int64_t> stored_shape;  // Output.shape.
-};
-
-// An operation for people who look for it: what `systole ops` and the table in core/README.md say.
-struct OperationGuide {
-  absl::string_view summary;  // One sentence.
-  absl::string_view example;  // As it stands in a spec, in textproto.
-  // What others call it; empty: they have none.
-  absl::string_view tensorflow = "";
-  absl::string_view torchvision = "";
-  absl::string_view dali = "";
-  // How its values compare with TensorFlow's: "exact", "within NUMBER ..", or "different: " and
-  // why. Empty if TensorFlow has none. parity_test has a check of each, and tests each number.
-  absl::string_view parity = "";
-  // Another function of TensorFlow that this operation makes together with the one before it, and
-  // how its values compare. Empty: there is none.
-  absl::string_view combined_tensorflow = "";
-  absl::string_view combined_parity = "";
-};
-
-struct OperationRow {
-  v1::Transform::KindCase kind = v1::Transform::KIND_NOT_SET;
-
-  OperationGuide guide;
-
-  // The number that keys its draws; 0: it draws nothing. It decides bytes of feeds: never renumber.
-  uint32_t draws = 0;
-
-  // Whether it draws as TensorFlow's stateless op if `tf_seed` is set.
-  bool tensorflow_draws = false;
-
-  // Whether it leaves every value as it is, so that no fingerprint has it.
-  bool changes_nothing = false;
-
-  // InvalidArgument names the field that is out of range. The message is the end of a sentence.
-  absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
-
-  // Writes the defaults into fields that are not set. Null: no field has a default.
-  void (*write_defaults)(v1::Transform&) = nullptr;
-};
 
 absl::Span<const OperationRow> Operations();
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/image/jpeg/jpeg_decoder.h"
-#include "core/operations/ops/operation_table.h"
+#include "core/operations/ops/operation_row.h"
 #include "core/operations/ops/value.h"
 
 namespace systole {
