@@ -56,7 +56,7 @@ namespace systole {
 // AUTO could never decide again once it wants kMaxWantedSteps steps.
 static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
 
-class FeedLanes : public ChunkListener {
+class FeedLanes : public ChunkListener, public WatchedFeed {
  public:
   // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
   // first step wanted; `list` is of options.servers.
@@ -83,7 +83,7 @@ class FeedLanes : public ChunkListener {
   int64_t next_step() const ABSL_LOCKS_EXCLUDED(mu_);
   FeedClientStats stats() const ABSL_LOCKS_EXCLUDED(mu_);
   // The longest wait of the lanes that hold up the trainer now or will soon. See FeedWatch.
-  std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<FeedWaiting> waiting() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // ChunkListener.

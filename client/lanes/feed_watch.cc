@@ -2,14 +2,12 @@
 
 #include <utility>
 
-#include "client/lanes/feed_lanes.h"
-
 namespace systole {
 
 std::optional<FeedWaiting> FeedWatch::waiting() const {
   std::optional<FeedWaiting> longest;
   MutexLock lock(mu_);
-  for (const FeedLanes* feed : feeds_) {
+  for (const WatchedFeed* feed : feeds_) {
     std::optional<FeedWaiting> waiting = feed->waiting();
     if (!waiting.has_value()) continue;
     if (!longest.has_value() || waiting->waited > longest->waited) longest = std::move(waiting);
@@ -17,12 +15,12 @@ std::optional<FeedWaiting> FeedWatch::waiting() const {
   return longest;
 }
 
-void FeedWatch::Add(const FeedLanes* feed) {
+void FeedWatch::Add(const WatchedFeed* feed) {
   MutexLock lock(mu_);
   feeds_.insert(feed);
 }
 
-void FeedWatch::Remove(const FeedLanes* feed) {
+void FeedWatch::Remove(const WatchedFeed* feed) {
   MutexLock lock(mu_);
   feeds_.erase(feed);
 }

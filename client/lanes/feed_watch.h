@@ -15,8 +15,6 @@
 
 namespace systole {
 
-class FeedLanes;
-
 // A wait for one server.
 struct FeedWaiting {
   // The address of the server whose loss began the wait. Empty: no server was lost, but `asking`
@@ -34,20 +32,30 @@ struct FeedWaiting {
   bool started = false;
 };
 
+// A feed that can say what it waits for.
+class WatchedFeed {
+ public:
+  // Nullopt: it does not wait. Thread-safe.
+  virtual std::optional<FeedWaiting> waiting() const = 0;
+
+ protected:
+  ~WatchedFeed() = default;
+};
+
 class FeedWatch {
  public:
   // The longest wait of the feeds that were given this watch; nullopt if none of them waits. A wait
   // that has just begun is reported too, because servers need some time for a step.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
- private:
-  friend class FeedLanes;
-  void Add(const FeedLanes* feed) ABSL_LOCKS_EXCLUDED(mu_);
+  // For feeds: from Add() to Remove() it is watched.
+  void Add(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until a waiting() that is running has returned.
-  void Remove(const FeedLanes* feed) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
 
+ private:
   mutable Mutex mu_;
-  std::set<const FeedLanes*> feeds_ ABSL_GUARDED_BY(mu_);
+  std::set<const WatchedFeed*> feeds_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

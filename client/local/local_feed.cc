@@ -14,6 +14,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/engine/step_engine.h"
 #include "core/engine/step_scheduler.h"
+#include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
 #include "core/status/status_macros.h"
 

@@ -69,7 +69,7 @@ absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
     scratches_.splice(scratches_.begin(), scratches_, it);
     return &scratches_.front();
   }
-  const ScratchBytes bytes = ScratchBytesOf(*plan);
+  const ScratchBytes bytes = ScratchBytesOf(plan->outputs(), plan->layout());
   if (!NeedScratch(ScratchUse::kPlan, PlanBytes(bytes, bytes.tables))) return InterruptedError();
   SYSTOLE_ASSIGN_OR_RETURN(ExampleFiller a,
                            ExampleFiller::Create(*plan, lanes_[0].decoders, cache_));

@@ -6,7 +6,6 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/image/jpeg/jpeg_library.h"
 #include "core/operations/canonical_spec.h"
 #include "core/plan/example_cost.h"
 #include "core/plan/feature_schema.h"
@@ -19,9 +18,6 @@
 
 namespace systole {
 namespace {
-
-// Systole's own: raise it in any release that changes a byte of any feed.
-constexpr int kContentVersion = 3;
 
 // Bounds that no real feed comes near and that keep arithmetic and allocations in range.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
@@ -171,10 +167,6 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
   return Dataset::Join(std::move(members));
 }
 
-std::string ContentVersion() {
-  return absl::StrCat("systole-", kContentVersion, "+", JpegLibraryVersion());
-}
-
 FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
                    SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
                    std::optional<MixPlan> mix, int64_t example_elements)
@@ -253,7 +245,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
       new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
                    std::move(parser), std::move(outputs), std::move(mix), example_elements));
-  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(*plan));
+  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
   // Now that making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {

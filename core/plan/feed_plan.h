@@ -24,10 +24,6 @@
 
 namespace systole {
 
-// Every release that changes a byte of any feed raises this version. It includes the version of the
-// running libjpeg, because releases of libjpeg may change pixels.
-std::string ContentVersion();
-
 // Most elements that the reference implementations of core/operations may make of one example, over
 // all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;

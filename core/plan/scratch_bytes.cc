@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "core/batch/slice_layout.h"
 #include "core/image/paired_decoding.h"
-#include "core/plan/feed_plan.h"
 
 namespace systole {
 namespace {
@@ -19,14 +17,14 @@ constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 }  // namespace
 
-ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
+ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLayout& slice) {
   using Source = OutputPlan::Source;
   using Way = LoweredProgram::Way;
   ScratchBytes bytes;
   // Of each kind as much as the output that needs most of it.
   int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0, known_rest = 0;
-  for (const OutputPlan& output : plan.outputs()) {
-    const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
+  for (const OutputPlan& output : outputs) {
+    const SliceTensor& tensor = slice.tensors()[static_cast<size_t>(output.tensor)];
     if (output.layout != v1::NHWC) {
       layout = std::max(layout, tensor.example_bytes());
     }
@@ -60,8 +58,7 @@ ScratchBytes ScratchBytesOf(const FeedPlan& plan) {
   return bytes;
 }
 
-absl::Status CheckScratchBytes(const FeedPlan& plan) {
-  const ScratchBytes bytes = ScratchBytesOf(plan);
+absl::Status CheckScratchBytes(const ScratchBytes& bytes) {
   if (bytes.sum() <= kMaxScratchBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("to make an example a thread needs about ", bytes.sum(),

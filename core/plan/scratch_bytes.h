@@ -8,10 +8,11 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/batch/slice_layout.h"
+#include "core/plan/output_plan.h"
 
 namespace systole {
-
-class FeedPlan;
 
 struct ScratchBytes {
   int64_t tables = 0;    // Tables of the resizers.
@@ -24,13 +25,14 @@ struct ScratchBytes {
   int64_t sum() const { return tables + decoders + example; }
 };
 
-ScratchBytes ScratchBytesOf(const FeedPlan& plan);
+// Of a feed with these outputs, whose slices lie so.
+ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLayout& slice);
 
 // Most bytes that a feed may take on a thread.
 inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
 
 // InvalidArgument, with the remedy, if the feed takes more.
-absl::Status CheckScratchBytes(const FeedPlan& plan);
+absl::Status CheckScratchBytes(const ScratchBytes& bytes);
 
 }  // namespace systole
 

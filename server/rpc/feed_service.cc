@@ -11,6 +11,7 @@
 #include "core/concurrency/processors.h"
 #include "core/example/feature_view.h"
 #include "core/image/jpeg/jpeg_check.h"
+#include "core/plan/content_version.h"
 #include "core/program/allocator.h"
 #include "core/spec/order_spec.h"
 #include "core/status/foreign_text.h"

@@ -163,6 +163,9 @@ std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
   return rooms;
 }
 
+// A path without its ending: of a source and its header alike.
+std::string StemOf(absl::string_view path) { return std::string(path.substr(0, path.rfind('.'))); }
+
 std::string TargetOf(absl::string_view folder) {
   return absl::StrCat("systole_", absl::StrReplaceAll(folder, {{"/", "_"}}));
 }
@@ -306,6 +309,44 @@ std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
   for (const std::string& folder : unbuilt) {
     violations.push_back(
         absl::StrCat(folder, "/CMakeLists.txt:1: has no systole_room(", folder, ")"));
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckCircles(const LayerRules& rules,
+                                      const std::vector<SourceFile>& sources) {
+  std::map<std::string, std::set<std::string>> needs;
+  for (const SourceFile& file : sources) needs[StemOf(file.path)];
+  for (const SourceFile& file : sources) {
+    const std::string stem = StemOf(file.path);
+    for (const Include& include : ParseIncludes(file.text)) {
+      const std::string needed = StemOf(include.path);
+      const auto known = std::find(rules.circles.begin(), rules.circles.end(),
+                                   std::pair<std::string, std::string>(stem, needed));
+      if (needed != stem && needs.contains(needed) && known == rules.circles.end()) {
+        needs[stem].insert(needed);
+      }
+    }
+  }
+  // Takes away, again and again, what needs nothing that is left: the rest stands in circles, or
+  // above one.
+  for (bool taken = true; taken;) {
+    taken = false;
+    for (auto it = needs.begin(); it != needs.end();) {
+      const bool free = std::none_of(it->second.begin(), it->second.end(),
+                                     [&](const std::string& stem) { return needs.contains(stem); });
+      taken |= free;
+      it = free ? needs.erase(it) : std::next(it);
+    }
+  }
+  std::vector<std::string> violations;
+  for (const auto& [stem, needed] : needs) {
+    for (const std::string& other : needed) {
+      if (needs.contains(other)) {
+        violations.push_back(
+            absl::StrCat(stem, ":1: includes ", other, " in a circle, or above one"));
+      }
+    }
   }
   return violations;
 }

@@ -188,6 +188,20 @@ TEST(CheckLinksTest, ARoomLinksJustWhatItIncludes) {
               ElementsAre(HasSubstr("has no systole_room(core/b)")));
 }
 
+TEST(CheckCirclesTest, ASourceAndItsHeaderAreOneFile) {
+  const std::vector<SourceFile> sources = {{"core/a/a.h", "#include \"core/a/b.h\"\n"},
+                                           {"core/a/b.h", ""},
+                                           {"core/a/b.cc", "#include \"core/a/b.h\"\n"},
+                                           {"core/a/c.cc", "#include \"core/a/a.h\"\n"}};
+  EXPECT_THAT(CheckCircles({}, sources), IsEmpty());
+  std::vector<SourceFile> circle = sources;
+  circle.push_back({"core/a/b.cc", "#include \"core/a/a.h\"\n"});
+  EXPECT_THAT(CheckCircles({}, circle), ElementsAre(StartsWith("core/a/a:1: includes core/a/b "),
+                                                    StartsWith("core/a/b:1: includes core/a/a "),
+                                                    StartsWith("core/a/c:1: includes core/a/a ")));
+  EXPECT_THAT(CheckCircles({.circles = {{"core/a/b", "core/a/a"}}}, circle), IsEmpty());
+}
+
 TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
   for (const char* code :
        {"std::thread t;", "std::jthread t;", "std::mutex mu;", "std::shared_mutex mu;",

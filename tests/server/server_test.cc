@@ -19,6 +19,7 @@
 #include "core/checksum/crc32c.h"
 #include "core/concurrency/processors.h"
 #include "core/engine/step_engine.h"
+#include "core/plan/content_version.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "client/emulator/array/divide_up.h"
-#include "client/emulator/array/scratch_plan.h"
+#include "client/emulator/array/tile_limits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "client/emulator/array/matrix_unit.cc"

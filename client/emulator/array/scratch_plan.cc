@@ -6,6 +6,7 @@
 #include "client/emulator/array/divide_up.h"
 #include "client/emulator/array/fast_matrix_unit.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/tile_limits.h"
 
 namespace systole::emulator {
 void ScratchPlan::AddMultiply(int64_t k, int64_t n) {

@@ -11,9 +11,6 @@
 
 namespace systole::emulator {
 
-// The largest tiles and blocks that a product is cut into on any instruction set (matrix_unit.cc).
-inline constexpr int64_t kMostTileRows = 12, kMostTileColumns = 32, kMostBlockRows = 192;
-
 class ScratchPlan {
  public:
   explicit ScratchPlan(Numerics numerics) : numerics_(numerics) {}

@@ -193,10 +193,6 @@ absl::Status SetLoss(const v1::Loss& loss, const Shape& logits, Model& model) {
 
 }  // namespace
 
-std::string Shape::DebugString() const {
-  return absl::StrCat("[", height, ",", width, ",", channels, "]");
-}
-
 bool IsInputDType(DType dtype) {
   return std::find(std::begin(kInputDTypes), std::end(kInputDTypes), dtype) !=
          std::end(kInputDTypes);
@@ -207,10 +203,6 @@ std::string InputDTypeNames() {
   const auto append = [](std::string* out, DType dtype) { absl::StrAppend(out, DTypeName(dtype)); };
   return absl::StrCat(absl::StrJoin(all.first(all.size() - 1), ", ", append), " or ",
                       DTypeName(all.back()));
-}
-
-bool LayerPlan::needs_input_gradient() const {
-  return std::any_of(inputs.begin(), inputs.end(), [](int64_t input) { return input >= 0; });
 }
 
 int64_t Model::forward_macs() const {

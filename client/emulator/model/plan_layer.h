@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "client/emulator/model/model.h"
+#include "client/emulator/model/layer_plan.h"
 #include "systole/v1/model.pb.h"
 
 namespace systole::emulator {

@@ -11,11 +11,9 @@
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "absl/types/span.h"
 #include "client/emulator/array/matrix_unit.h"
-#include "client/emulator/array/scratch_plan.h"
 #include "client/emulator/model/model.h"
 
 namespace systole::emulator {
@@ -68,18 +66,6 @@ class Layer {
   // that had a valid example. If sums_on_core_only(), the network then takes their mean.
   virtual void UpdateStatistics() {}
 };
-
-// Makes a layer for slices of at most `images` examples. `needs_d_in`: see Backward().
-template <typename T>
-std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool needs_d_in,
-                                    const LayerParameters<T>& parameters);
-
-// Memory that MakeLayer's result holds for itself, in bytes.
-template <typename T>
-int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
-
-// Adds the layer's products to what its shard's matrix unit must have room for.
-void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
 }  // namespace systole::emulator
 

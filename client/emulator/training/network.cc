@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "client/emulator/array/flush_scope.h"
 #include "client/emulator/array/vector_unit.h"
+#include "client/emulator/training/make_layer.h"
 #include "core/checksum/xxh3.h"
 #include "core/random/philox.h"
 #include "core/status/check.h"

@@ -2,6 +2,7 @@
 
 #include "client/look/contact_sheet.h"
 #include "client/python/extension/raise.h"
+#include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
 #include "nanobind/stl/pair.h"
 #include "nanobind/stl/string.h"

@@ -12,6 +12,7 @@
 #include "client/emulator/array/flush_scope.h"
 #include "client/emulator/array/vector_unit.h"
 #include "client/emulator/model/model.h"
+#include "client/emulator/training/make_layer.h"
 #include "client/emulator/training/network.h"
 #include "client/emulator/training/softmax_cross_entropy.h"
 #include "core/numeric/bf16.h"

@@ -1,4 +1,4 @@
-#include "client/emulator/training/layer.h"
+#include "client/emulator/training/make_layer.h"
 
 #include "client/emulator/training/add_layer.h"
 #include "client/emulator/training/batch_norm_layer.h"

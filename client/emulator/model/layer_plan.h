@@ -1,0 +1,79 @@
+// One layer of a model: its shapes, its options, where its numbers lie.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LAYER_PLAN_H_
+#define SYSTOLE_CLIENT_EMULATOR_MODEL_LAYER_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "systole/v1/model.pb.h"
+
+namespace systole::emulator {
+
+// [height, width, channels] of one example; flat data is [1, 1, n], a sequence [positions, 1, n].
+struct Shape {
+  int64_t height = 1, width = 1, channels = 0;
+  int64_t size() const { return height * width * channels; }
+  std::string DebugString() const;  // "[64,64,3]"
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// A window that moves over an image: convolutions and pools.
+struct Window {
+  int64_t size_y = 1, size_x = 1;
+  int64_t stride = 1;
+  int64_t pad_top = 0, pad_left = 0;  // Places before the first pixel that the first window covers.
+};
+
+enum class LayerKind {
+  kConv2d,
+  kBatchNorm,
+  kRelu,
+  kMaxPool,
+  kAveragePool,
+  kDense,
+  kAdd,
+  kDropout,
+  kLayerNorm,
+  kGelu,
+  kAttention
+};
+
+struct LayerPlan {
+  LayerKind kind = LayerKind::kRelu;
+  std::string name;
+  // Place among the text's layers; seeds the initialiser and dropout.
+  int64_t number = 0;
+  // The layers whose outputs this one takes, as indices into Model::layers, all before this one; -1
+  // is the model's input. kAdd has two or more (one may appear twice), the others have one.
+  std::vector<int64_t> inputs;
+  // `input` is the first input's shape. If a flatten lies between, it differs from the shape of
+  // that layer's output but has the same number of elements.
+  Shape input, output;
+  Window window;  // kConv2d, kMaxPool, kAveragePool.
+  bool bias = false;
+  v1::Initializer initializer = v1::HE_UNIFORM;
+  float momentum = 0;             // kBatchNorm.
+  float epsilon = 0;              // kBatchNorm, kLayerNorm.
+  bool local_statistics = false;  // kBatchNorm: over this core's examples only.
+  float drop_rate = 0;            // kDropout.
+  int64_t heads = 0;              // kAttention.
+
+  // Where the layer's numbers lie in a replica's parameters: weights (norms: scales), then biases
+  // (norms: shifts).
+  int64_t weights_at = 0, weights = 0;
+  int64_t biases_at = 0, biases = 0;
+  // Batch norm's running means, then running variances, in the replica's statistics.
+  int64_t statistics_at = 0, statistics = 0;
+  // Multiply-accumulates of one example's forward pass in the matrix unit.
+  int64_t forward_macs = 0;
+
+  // Whether the backward pass goes on to a layer before this one.
+  bool needs_input_gradient() const;
+};
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_MODEL_LAYER_PLAN_H_

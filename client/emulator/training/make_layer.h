@@ -1,0 +1,30 @@
+// Makes the layer that a plan means, and says beforehand what memory it takes.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_
+#define SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "client/emulator/array/scratch_plan.h"
+#include "client/emulator/model/model.h"
+#include "client/emulator/training/layer.h"
+
+namespace systole::emulator {
+
+// Makes a layer for slices of at most `images` examples. `needs_d_in`: see Backward().
+template <typename T>
+std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool needs_d_in,
+                                    const LayerParameters<T>& parameters);
+
+// Memory that MakeLayer's result holds for itself, in bytes.
+template <typename T>
+int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
+
+// Adds the layer's products to what its shard's matrix unit must have room for.
+void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
+
+}  // namespace systole::emulator
+
+#endif  // SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_

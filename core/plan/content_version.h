@@ -1,0 +1,17 @@
+// Which bytes this program makes of a feed.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_CONTENT_VERSION_H_
+#define SYSTOLE_CORE_PLAN_CONTENT_VERSION_H_
+
+#include <string>
+
+namespace systole {
+
+// Every release that changes a byte of any feed raises this version. It includes the version of the
+// running libjpeg, because releases of libjpeg may change pixels.
+std::string ContentVersion();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_CONTENT_VERSION_H_
