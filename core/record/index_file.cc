@@ -190,6 +190,8 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentit
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
+  // No shard, it seems: whoever owns the file wants nothing beside it.
+  if (loaded.index.all_damaged()) return loaded;
   const absl::Status written = WriteFileAtomically(index_path, loaded.index.ToText(), kIndexSink);
   if (written.ok()) {
     WriteHashFile(index_path, identity, loaded);

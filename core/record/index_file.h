@@ -56,8 +56,9 @@ inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files, or scans the shard and writes them. `identity` is that
-// of the shard's file, which may be compressed; the index is of what it holds.
+// Reads the index of `shard` from its files, or scans the shard and writes them; writes none if no
+// record of it can be read. `identity` is that of the shard's file, which may be compressed; the
+// index is of what it holds.
 // The files are used only if the index is at least as new as the shard and covers exactly its
 // bytes, and the hash file, where there is one, was made for a file of this size and mtime.
 // Files that cannot be read or written give a note, no error. Errors are those of reading the

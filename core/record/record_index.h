@@ -71,6 +71,9 @@ class RecordIndex {
   int64_t num_damaged() const { return num_damaged_; }
   // The first of them by number, kMaxDamagedListed at most.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
+  // Whether there are records and all of them are known to be unreadable: a file of another kind,
+  // more often than a shard.
+  bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 
   // The same index, with the damage that was found since. REQUIRES: as for the constructor.
   RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;

@@ -104,9 +104,7 @@ absl::Status Shard::Damaged(int64_t record, absl::string_view cause) const {
 }
 
 absl::Status Shard::CheckHoldsRecords() const {
-  if (index_.num_damaged() < index_.num_records() || index_.num_records() == 0) {
-    return absl::OkStatus();
-  }
+  if (!index_.all_damaged()) return absl::OkStatus();
   char begin[kMagicBytes];
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(0, absl::MakeSpan(begin)));
   const std::string kind = ForeignKind(absl::string_view(begin, read));

@@ -12,6 +12,7 @@
 #include "client/cli/console/progress_bar.h"
 #include "core/json/json_writer.h"
 #include "core/record/index_file.h"
+#include "core/record/shard.h"
 #include "core/record/shard_file.h"
 #include "core/status/status_macros.h"
 #include "core/storage/file_sink.h"
@@ -73,6 +74,10 @@ class IndexCommand final : public Command {
         SYSTOLE_ASSIGN_OR_RETURN(
             LoadedIndex loaded,
             LoadIndex(*file.bytes, file.identity, {.index_dir = index_dir_, .rebuild = true}));
+        if (loaded.index.all_damaged()) {
+          SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
+          return shard.CheckHoldsRecords();
+        }
         if (file.compression != Compression::kNone &&
             !StatFile(RestartPath(IndexPath(path, index_dir_))).ok()) {
           return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
@@ -90,8 +95,9 @@ class IndexCommand final : public Command {
     }
     Print(console, shards, records, damaged);
     if (damaged == 0) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
-        damaged, " damaged stretches found; `systole verify` checks the payloads too"));
+    return absl::DataLossError(
+        absl::StrCat(damaged, damaged == 1 ? " damaged stretch" : " damaged stretches",
+                     " found; `systole verify` checks the payloads too"));
   }
 
  private:

@@ -51,6 +51,16 @@ TEST(IndexPathTest, InAnIndexFolderTheNameHoldsAHashOfTheAbsolutePath) {
   EXPECT_EQ(IndexPath("/x/./z/../a.tfrecord", "/idx"), IndexPath("/x/a.tfrecord", "/idx"));
 }
 
+TEST(LoadIndexTest, NothingIsWrittenBesideAFileOfWhichNoRecordCanBeRead) {
+  const TempFolder folder;
+  for (const std::string& text : {std::string("some notes of mine"), std::string(5000, 'x')}) {
+    folder.Write("notes.txt", text);
+    EXPECT_TRUE(MustLoad(folder / "notes.txt").index.all_damaged());
+    EXPECT_FALSE(std::filesystem::exists(folder / "notes.txt.idx"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "notes.txt.idx.hash"));
+  }
+}
+
 TEST(LoadIndexTest, FirstLoadScansAndWritesDaliTextTheSecondReadsIt) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
