@@ -1,19 +1,10 @@
 #include "client/lanes/feed_log.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/span.h"
 #include "core/spec/order_spec.h"
 
 namespace systole {
-namespace {
-
-// Of the masked ones of a step.
-constexpr size_t kMaxRecordsNamed = 8;
-
-}  // namespace
 
 FeedLog::FeedLog(bool wanted, const v1::FeedSpec& spec) : wanted_(wanted) {
   about_.dataset = absl::StrJoin(DatasetsOf(spec), ",");
@@ -64,15 +55,9 @@ void FeedLog::ListIsUnreadable(const absl::Status& error) {
 }
 
 void FeedLog::Masked(int64_t step, const MissingExamples& missing) {
-  const size_t masked = missing.masked_records.size();
-  if (masked == 0) return;
-  const auto named =
-      absl::MakeConstSpan(missing.masked_records).first(std::min(masked, kMaxRecordsNamed));
+  if (missing.masked_records.empty()) return;
   Add(LogCause::kDamage, LogLevel::kWarn,
-      absl::StrCat("step ", step, ": masked for damaged records: ", masked, "; record_id ",
-                   absl::StrJoin(named, ", "), named.size() < masked ? ", .." : "",
-                   "; the servers' logs say where they are"),
-      "", step);
+      absl::StrCat(MaskedText(step, missing), "; the servers' logs say where they are"), "", step);
 }
 
 void FeedLog::Add(LogCause cause, LogLevel level, std::string text, absl::string_view server,

@@ -118,6 +118,7 @@ class LocalFeed::Impl {
         next_step_(options.wanted.first_step),
         made_(PlanOfOneSlice(*plan_, *shape_, dataset)),
         engine_(std::move(engine)),
+        log_(options.log),
         cache_(options.cache) {
     if (made_ == nullptr) shelf_ = StepShelf::Create(shape_->bytes(), kStepsKept, {});
   }
@@ -141,6 +142,10 @@ class LocalFeed::Impl {
     SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, BufferOf(slices));
     std::optional<Step> step(std::in_place, next_step_++, shape_, std::move(buffer));
     const MissingExamples missing = FindMissing(*step, plan_->order());
+    if (log_ != nullptr && !missing.masked_records.empty()) {
+      log_->Add(LogCause::kDamage, LogLevel::kWarn, MaskedText(step->number(), missing),
+                {.dataset = plan_->dataset().name(), .step = step->number()});
+    }
     MutexLock lock(mu_);
     ++stats_.steps_received;
     stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
@@ -209,6 +214,7 @@ class LocalFeed::Impl {
   const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.
   std::shared_ptr<StepShelf> shelf_;            // For steps put together; null if made_ is not.
   const std::shared_ptr<LocalEngine> engine_;
+  const std::shared_ptr<EventLog> log_;  // May be null.
   const LentCache cache_;                // Behind slices_, which goes first and ends the stream.
   std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
   mutable Mutex mu_;

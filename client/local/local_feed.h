@@ -19,6 +19,7 @@
 #include "client/step/feed_range.h"
 #include "core/cache/value_cache.h"
 #include "core/dataset/dataset.h"
+#include "core/log/event_log.h"
 #include "core/order/resume_token.h"
 #include "systole/v1/feed.pb.h"
 
@@ -43,6 +44,8 @@ struct LocalFeedOptions {
   // Accept a resume token of another content version: steps may differ in a few bits from those of
   // its run.
   bool allow_mixed_content = false;
+  // Is told of masked examples by Next(). Null: nobody is.
+  std::shared_ptr<EventLog> log = nullptr;
 };
 
 class LocalFeed final : public Feed {

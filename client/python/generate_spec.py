@@ -22,10 +22,11 @@ HEADER = '''"""Feed specs as typed Python. Made from feed.proto by generate_spec
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from systole._message import DType, Message, Operation
+from systole._message import DType, Message, Operation, ShuffleShorthand
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -102,7 +103,8 @@ def annotation(file, field):
         name = short(field.type_name)
         if name == OPERATION:
             name = "Operation"
-        name = " | ".join([name, *choices(file, field), "Mapping[str, object]"])
+        shorthand = ["ShuffleShorthand"] if name == "Shuffle" else []
+        name = " | ".join([name, *choices(file, field), "Mapping[str, object]", *shorthand])
         if is_named(file, field):
             return f"Mapping[str, {name}] | Sequence[{name}]"
     elif field.type == FIELD.TYPE_ENUM:
@@ -116,7 +118,7 @@ def annotation(file, field):
     elif field.type == FIELD.TYPE_BOOL:
         name = "bool"
     elif field.type == FIELD.TYPE_BYTES:
-        name = "bytes"
+        name = "builtins.bytes"  # A field may be called `bytes`.
     else:
         name = "str"
     if field.label == FIELD.LABEL_REPEATED:
@@ -157,6 +159,8 @@ def num_positional(message, is_operation):
     """How many fields may be given by position: sizes of an operation, which come first, and those
     of other messages that are small. Nobody knows the order of the rest by heart.
     """
+    if message.name == OUTPUT:
+        return 1
     if not is_operation:
         return len(message.field) if len(message.field) < 4 else 0
     others = (
@@ -167,10 +171,20 @@ def num_positional(message, is_operation):
     return next(others, len(message.field))
 
 
+def in_order(message):
+    """A message's fields with their places, as its class takes them: of an output first the feature
+    that it is made of, which alone may be given by position.
+    """
+    fields = list(enumerate(message.field))
+    if message.name == OUTPUT:
+        fields.sort(key=lambda place: place[1].name != "feature")
+    return fields
+
+
 def write_message(file, name, out):
     message, path = file.messages[name]
     is_operation = name in dict((b, a) for a, b in file.operations())
-    fields = [(field, (*path, 2, i)) for i, field in enumerate(message.field)]
+    fields = [(field, (*path, 2, i)) for i, field in in_order(message)]
     shared = file.shared_fields() if is_operation else []
     base = "Operation" if is_operation else "Message"
     out.append(f"\n\nclass {name}({base}):\n")
@@ -181,6 +195,16 @@ def write_message(file, name, out):
         out.append(f'\n    _kind = "{kind}"\n')
     enums = [f.name for f, _ in fields if f.type == FIELD.TYPE_ENUM]
     lists = [f.name for f, _ in fields if annotation(file, f).startswith(("int |", "float |"))]
+    messages = {
+        f.name: "Operation" if short(f.type_name) == OPERATION else short(f.type_name)
+        for f, _ in fields
+        if f.type == FIELD.TYPE_MESSAGE
+    }
+    numbers = [f.name for f, _ in fields if f.type in INTEGERS | FLOATS]
+    if messages:
+        out.append(f"\n    _messages = {messages}\n")
+    if numbers:
+        out.append(f"\n    _numbers = frozenset({numbers})\n")
     if enums:
         out.append(f"\n    _enums = frozenset({enums})\n")
     if lists:
@@ -189,6 +213,9 @@ def write_message(file, name, out):
         out.append(f"\n    _named = frozenset({named})\n")
     if chosen := {f.name: choices(file, f) for f, _ in fields if choices(file, f)}:
         out.append(f"\n    _choices = {chosen}\n")
+    out.append("\n")
+    for field, _ in [*fields, *shared]:
+        out.append(f"    {field.name}: {annotation(file, field)} | None\n")
     signature = ["self"]
     by_position = num_positional(message, is_operation)
     for i, (field, _) in enumerate([*fields, *shared]):
@@ -210,7 +237,7 @@ def write_image(file, out):
     out.append('    """The operations of Image(), by name."""\n\n')
     for kind, name in file.operations():
         message, _ = file.messages[name]
-        sizes = "Sequence[int] | " if num_positional(message, is_operation=True) else ""
+        sizes = "int | Sequence[int] | " if num_positional(message, is_operation=True) else ""
         out.append(f"    {kind}: bool | Mapping[str, object] | {sizes}{name}\n")
     out.append("    flip: bool\n")
     message, path = file.messages[OUTPUT]
@@ -230,7 +257,7 @@ def Image(
 
     The operations are applied in the order in which they are written, after decode_jpeg, which
     need not be written, and before `transforms`. An operation is True (as it comes), a tuple of its
-    sizes, a dict of its fields, or an instance of its class:
+    sizes, one number for a square, a dict of its fields, or an instance of its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,
               normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")
@@ -250,7 +277,7 @@ def Image(
 def main(argv):
     descriptors = descriptor_pb2.FileDescriptorSet.FromString(open(argv[1], "rb").read())
     file = File(descriptors.file[-1])
-    out = [HEADER.replace("Operation\n", "Operation, image_operations\n", 1)]
+    out = [HEADER.replace("ShuffleShorthand\n", "ShuffleShorthand, image_operations\n", 1)]
     for name in file.enums:
         write_enum(file, name, out)
     for name in file.messages:

@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "core/tensor/tensor.h"
 
 namespace systole {
 namespace {
+
+// Of the masked ones of a step.
+constexpr size_t kMaxRecordsNamed = 8;
 
 void Note(const Order& order, int64_t step, int core, int64_t slot, MissingExamples& missing) {
   const Place place = order.PlaceOnCore(step, core, slot);
@@ -32,6 +38,14 @@ MissingExamples FindMissing(const Step& step, const Order& order) {
     }
   }
   return missing;
+}
+
+std::string MaskedText(int64_t step, const MissingExamples& missing) {
+  const size_t masked = missing.masked_records.size();
+  const auto named =
+      absl::MakeConstSpan(missing.masked_records).first(std::min(masked, kMaxRecordsNamed));
+  return absl::StrCat("step ", step, ": masked for damaged records: ", masked, "; record_id ",
+                      absl::StrJoin(named, ", "), named.size() < masked ? ", .." : "");
 }
 
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats) {

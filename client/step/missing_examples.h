@@ -7,6 +7,7 @@
 #define SYSTOLE_CLIENT_STEP_MISSING_EXAMPLES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "client/step/feed_client_stats.h"
@@ -25,6 +26,10 @@ struct MissingExamples {
 
 // Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
 MissingExamples FindMissing(const Step& step, const Order& order);
+
+// "step 1: masked for damaged records: 2; record_id 63, 7", for a log. Names the first records.
+// REQUIRES: one is masked at least.
+std::string MaskedText(int64_t step, const MissingExamples& missing);
 
 // Adds `missing` to the counts and the list in `stats`.
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats);

@@ -84,9 +84,10 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out)
 
 absl::Status FileSource::CheckUnchanged() const {
   const auto changed = [this](absl::string_view how) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("shard \"", ForeignName(BaseName(path_)), "\" ", how,
-                     " since it was opened; restart the server to serve what is there now"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "shard \"", ForeignName(BaseName(path_)), "\" ", how,
+        " since it was opened; open the dataset anew (restart the server, or make a new "
+        "LocalFeed) for what is there now"));
   };
   struct stat info;
   if (::stat(path_.c_str(), &info) != 0) {

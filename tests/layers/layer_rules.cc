@@ -159,8 +159,8 @@ std::vector<Room> SystoleRooms() {
       {"client/local", 10,
        Join({ground,
              messages,
-             {"core/concurrency", "core/cache", "core/order", "core/dataset", "core/plan",
-              "core/engine", "client/step"}})},
+             {"core/concurrency", "core/log", "core/cache", "core/order", "core/dataset",
+              "core/plan", "core/engine", "client/step"}})},
       // What a trainer gets, as a page: for `systole look` and for Python.
       {"client/look", 8,
        Join({ground,

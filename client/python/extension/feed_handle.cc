@@ -19,6 +19,7 @@
 #include "core/compression/compression.h"
 #include "core/dataset/dataset.h"
 #include "core/order/resume_token.h"
+#include "core/status/foreign_text.h"
 #include "core/tensor/dtype.h"
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/pair.h"
@@ -118,20 +119,22 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       bool allow_mixed_content) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
+  auto lines = std::make_shared<LogLines>();
   LocalFeedOptions options = {.engine = EngineForFeed(threads, processors),
                               .prefetch_bytes = prefetch_bytes,
                               .cache = cache,
                               .wanted = {.first_step = first_step},
                               .core_begin = cores.first,
                               .core_end = cores.second,
-                              .allow_mixed_content = allow_mixed_content};
+                              .allow_mixed_content = allow_mixed_content,
+                              .log = LogInto(lines)};
   auto feed = WithoutGil([&] {
     // Gone before the GIL is back: it may be the last to hold the engine, and join its threads.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
   });
-  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)));
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)), std::move(lines));
 }
 
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
@@ -183,6 +186,16 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
+// What is odd about the shards' indexes, with the shards' paths.
+std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
+  std::vector<std::string> notes;
+  for (const std::shared_ptr<const Shard>& shard : dataset.shards()) {
+    if (shard->index_note().empty()) continue;
+    notes.push_back(absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()));
+  }
+  return notes;
+}
+
 nb::list DamageOf(const Dataset& dataset) {
   nb::list damaged;
   for (const DamageLog::Entry& entry : dataset.damage().entries()) {
@@ -211,7 +224,7 @@ FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lin
 
 FeedHandle::~FeedHandle() {
   if (getpid() == process_) {
-    Close();
+    End();
   } else {
     const MutexLock lock(mu_);
     feed_.release();
@@ -220,11 +233,9 @@ FeedHandle::~FeedHandle() {
 
 void FeedHandle::CheckProcess() const {
   if (getpid() == process_) return;
-  PyErr_SetString(PyExc_RuntimeError,
-                  "this feed was opened in the process that forked this one, and its threads are "
-                  "there: open the feed in the process that reads it, or start processes by "
-                  "'spawn'");
-  throw nb::python_error();
+  RaiseIfError(absl::FailedPreconditionError(
+      "this feed was opened in the process that forked this one, and its threads are there: open "
+      "the feed in the process that reads it, or start processes by 'spawn'"));
 }
 
 void FeedHandle::Start() {
@@ -261,6 +272,11 @@ std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
 
 void FeedHandle::Close() {
   CheckProcess();
+  End();
+  HandOnLines();
+}
+
+void FeedHandle::End() {
   WithoutGil([this] {
     {
       const MutexLock lock(cancel_mu_);
@@ -360,6 +376,7 @@ void DeclareFeeds(nb::module_& module) {
       .def_static("join", &JoinDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
+      .def_prop_ro("index_notes", &IndexNotesOf, "What is odd about its shards' indexes.")
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
   nb::class_<ValueCache>(module, "ValueCache", "What transforms `cache` keep.")
       .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),

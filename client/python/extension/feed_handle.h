@@ -27,7 +27,7 @@ namespace systole::python {
 
 class FeedHandle {
  public:
-  // `lines` are those of the feed's log; null if it has none. Next() hands them on.
+  // `lines` are those of the feed's log; null if it has none. Next() and Close() hand them on.
   explicit FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines = nullptr);
   // In a child of fork() the feed is left alone: its threads are the parent's.
   ~FeedHandle();
@@ -39,7 +39,8 @@ class FeedHandle {
   // The number and the memory of the next step, nullopt at the end. Raises what the feed returns,
   // and what a signal's handler raises.
   std::optional<std::pair<int64_t, Memory>> Next();
-  // Ends a Next() under way on another thread, and the feed. Again and again is once.
+  // Ends a Next() under way on another thread, and the feed. Again and again is once. Raises what a
+  // handler of the log raises.
   void Close();
 
   std::string TokenAt(int64_t next_step);
@@ -54,8 +55,9 @@ class FeedHandle {
   std::string Digest(const Memory& memory, int core) const;
 
  private:
-  // RuntimeError in a child of fork().
+  // FailedPrecondition in a child of fork().
   void CheckProcess() const;
+  void End();
   void HandOnLines() const {
     if (lines_ != nullptr) lines_->HandOn();
   }

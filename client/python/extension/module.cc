@@ -15,6 +15,10 @@ namespace nb = nanobind;
 
 namespace systole::python {
 NB_MODULE(_systole, module) {
+  // A script's top level lives until after nanobind has counted: a jax.Array made of a batch holds
+  // the batch's memory, and JAX's caches hold the array. The process ends, so nothing is lost, and
+  // a feed's threads have ended before (systole/_feed.py, at exit).
+  nb::set_leak_warnings(false);
   module.doc() = "What the package `systole` stands on. Use the package.";
   // A server that is away is told by exceptions, not by gRPC's lines on stderr.
   SilenceGrpcLog();

@@ -80,13 +80,7 @@ void DeclareProcessEngine(nb::module_& module) {
   module.def(
       "configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
       nb::arg("memory_budget").none() = nb::none(),
-      "What all LocalFeeds of this process share: `threads` that read, decode and transform at a\n"
-      "time, and `memory_budget`, bytes for all steps that are made before they are asked for.\n"
-      "None: as many threads as the first feed says, or one for each CPU; and 1 GiB, or four\n"
-      "times what the first feed wants to be made ahead, if that is more. Holds for feeds that "
-      "are\n"
-      "opened from now on, and in processes forked from this one. Raises FailedPrecondition while\n"
-      "LocalFeeds are open that have it otherwise.");
+      "systole.configure() says what they are.");
 }
 
 }  // namespace systole::python

@@ -1,13 +1,31 @@
 #include "client/python/extension/raise.h"
 
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "nanobind/stl/string.h"
 
 namespace nb = nanobind;
 
 namespace systole::python {
 namespace {
+
+// The options that messages name, as the command line has them and as Python has.
+constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
+    {"--allow-mixed-content", "allow_mixed_content=True"},
+    {"--no-shared-memory", "share_memory=False"},
+    {" (--max-step-bytes)", ""},
+    {" (--prefetch-bytes)", ""},
+    {"--tls-server-name", "tls_server_name"},
+    {"--tls-certificate", "tls_certificate"},
+    {"--tls-key", "tls_key"},
+    {"--tls-ca", "tls_ca"},
+    {"--tls", "tls=True"},
+    {"--token-file", "token_file"},
+};
 
 // The classes, by the name of their code; set once, when the package is imported.
 PyObject* classes = nullptr;
@@ -21,7 +39,7 @@ void RaiseIfError(const absl::Status& status) {
   PyObject* error = classes == nullptr ? nullptr : PyDict_GetItemString(classes, name.c_str());
   if (error == nullptr && classes != nullptr) error = PyDict_GetItemString(classes, "");
   if (error == nullptr) error = PyExc_RuntimeError;
-  const std::string message(status.message());
+  const std::string message = absl::StrReplaceAll(status.message(), absl::MakeConstSpan(kOptions));
   PyErr_SetString(error, message.c_str());
   throw nb::python_error();
 }

@@ -29,6 +29,7 @@ def _load() -> None:
 _load()
 
 from systole import _systole  # noqa: E402
+from systole._arguments import checks_names, count_of_bytes, whole_number  # noqa: E402
 from systole._array import Array  # noqa: E402
 from systole._batch import ArraySpec, Batch, Page, Ragged  # noqa: E402
 from systole._errors import (  # noqa: E402
@@ -49,7 +50,25 @@ from systole._spec import *  # noqa: E402, F403
 from systole._spec import __all__ as _spec_names  # noqa: E402
 
 __version__: str = _systole.version
-configure = _systole.configure
+
+
+@checks_names("configure")
+def configure(*, threads: int | None = None, memory_budget: int | None = None) -> None:
+    """What all LocalFeeds of this process share: `threads` that read, decode and transform at a
+    time, and `memory_budget`, bytes for all steps that are made before they are asked for.
+
+    None: as many threads as the first feed says, or one for each CPU; and 1 GiB, or four times what
+    the first feed wants to be made ahead, if that is more. Holds for feeds that are opened from now
+    on, and in processes forked from this one. Raises FailedPrecondition while LocalFeeds are open
+    that have it otherwise.
+    """
+    if threads is not None:
+        threads = whole_number("threads", threads)
+    if memory_budget is not None:
+        memory_budget = count_of_bytes("memory_budget", memory_budget)
+    _systole.configure(threads=threads, memory_budget=memory_budget)
+
+
 content_version = _systole.content_version
 keep_freed_memory = _systole.keep_freed_memory
 

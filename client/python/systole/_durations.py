@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from systole import _errors
+from systole import _arguments, _errors
 
 # Seconds, or a text with a unit: "3s", "500ms", "2m".
 Duration = float | str | timedelta
@@ -19,7 +19,7 @@ def seconds(name: str, value: Duration) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not isinstance(value, str):
-        return float(value)
+        return _arguments.number(name, value)
     found = _TEXT.fullmatch(value.strip())
     if found is None:
         raise _errors.InvalidSpec(

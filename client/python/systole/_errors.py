@@ -13,6 +13,14 @@ class InvalidSpec(Error, ValueError):
     """The spec or an option is wrong; names the field."""
 
 
+class WrongType(InvalidSpec, TypeError):
+    """An argument is of a type that does not fit; names it."""
+
+
+class WrongName(WrongType, AttributeError):
+    """There is no argument, field or method of this name; names the one that is like it."""
+
+
 class NotFound(Error, LookupError):
     """There is no such dataset, shard or file."""
 

@@ -4,21 +4,46 @@ from __future__ import annotations
 
 import atexit
 import json
-import operator
+import logging
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from systole import _errors, _systole
+from systole._arguments import (
+    checks_names,
+    count_of_bytes,
+    folder,
+    number,
+    path,
+    whole_number,
+)
 from systole._batch import ArraySpec, Batch, Layout, Page
 from systole._durations import Duration, seconds
 from systole._hosts import share_of_cores
-from systole._message import SpecLike, spec_bytes, spec_fields
+from systole._message import Message, SpecLike, spec_bytes, spec_fields
+from systole._serve import serve
 
 _STATE_VERSION = 1
+_logger = logging.getLogger("systole")
+
+# What tf.data's and other datasets have, and what does it here.
+_NOT_HERE = {
+    "take": "itertools.islice(feed.steps(), n) gives n batches",
+    "skip": "skip_to(step) goes on with another step; the spec's select=[Select(skip=n)] leaves "
+    "out records",
+    "map": "the spec's transforms= do it, or do it to the batches that you get",
+    "filter": "the spec's select= picks records, or leave out what you get",
+    "batch": "its elements are batches; the spec's global_batch says how many examples they have",
+    "repeat": "the spec's epochs= says how often; feed.steps() goes on over all epochs",
+    "shuffle": "the spec's shuffle=Shuffle('global') does it",
+    "prefetch": "it prefetches as prefetch_bytes= says; to devices, systole.jax.device_prefetch()",
+    "shard": "process_index= and process_count= give this process its part",
+    "as_numpy_iterator": "its batches are NumPy arrays already",
+}
 _open_feeds: weakref.WeakSet[BaseFeed] = weakref.WeakSet()
 
 
@@ -128,8 +153,9 @@ class BaseFeed(Iterator[Batch]):
 
     def skip_to(self, step: int) -> None:
         """Goes on with step number `step`, forwards or back. Costs what opening the feed costs."""
+        step = whole_number("step", step)
         if step < 0:
-            raise ValueError(f"step is {step}, want 0 or more")
+            raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
         self._go_to(self._handle.token_at(step), step)
 
     def state_dict(self) -> dict[str, Any]:
@@ -149,12 +175,16 @@ class BaseFeed(Iterator[Batch]):
         Raises FailedPrecondition if the data, their order or the content version differ, and says
         which.
         """
-        if state_dict.get("version") != _STATE_VERSION or "token" not in state_dict:
-            raise _errors.InvalidSpec(
-                f"this is no state of a feed, or one of a newer release: want version "
-                f"{_STATE_VERSION} and a token, got {dict(state_dict)!r:.200}"
+        if (
+            not isinstance(state_dict, Mapping)
+            or state_dict.get("version") != _STATE_VERSION
+            or not {"token", "step"} <= state_dict.keys()
+        ):
+            raise _errors.WrongType(
+                f"this is no state of a feed, or one of a newer release: want what state_dict() "
+                f"gave, with version {_STATE_VERSION}, a step and a token, got {state_dict!r:.200}"
             )
-        self._go_to(str(state_dict["token"]), int(state_dict["step"]))
+        self._go_to(str(state_dict["token"]), whole_number("step", state_dict["step"]))
 
     def get_state(self) -> bytes:
         """state_dict() as JSON. Grain's and Orbax's protocol."""
@@ -162,7 +192,13 @@ class BaseFeed(Iterator[Batch]):
 
     def set_state(self, state: bytes) -> None:
         """load_state_dict() of JSON."""
-        self.load_state_dict(json.loads(state))
+        try:
+            state_dict = json.loads(state)
+        except (TypeError, ValueError):
+            raise _errors.WrongType(
+                f"this is no state of a feed: want what get_state() gave, got {state!r:.200}"
+            ) from None
+        self.load_state_dict(state_dict)
 
     def start_prefetch(self) -> None:
         """Begins to fetch at once, not with the first batch. Grain calls it after set_state()."""
@@ -211,6 +247,12 @@ class BaseFeed(Iterator[Batch]):
             "total_seconds": total,
         }
 
+    def masked_records(self) -> list[dict[str, Any]]:
+        """The damaged records that were met and masked, each once. `record` is its record_id; a
+        LocalFeed says the shard, the offset and the cause, too, and of servers `systole status`.
+        """
+        return [{"record": record} for record in self._handle.stats()["masked_records"]]
+
     def show(self, n: int = 16) -> Page:
         """The first `n` examples of the batch that comes next, as a page. A notebook shows it, and
         page.save(path) writes it for a browser. The batch counts as not consumed.
@@ -242,6 +284,19 @@ class BaseFeed(Iterator[Batch]):
     def _source(self) -> str:
         raise NotImplementedError
 
+    if not TYPE_CHECKING:  # mypy finds such mistakes by itself.
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _NOT_HERE:
+                raise _errors.WrongName(f"a feed has no {name}(): {_NOT_HERE[name]}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+        def __getitem__(self, index: object) -> Any:
+            raise _errors.WrongType(
+                "a feed has no elements by number: loop over it, go to a step by skip_to(step), "
+                "and give a DataLoader systole.torch.FeedDataset(..)"
+            )
+
     def __repr__(self) -> str:
         layout = self._layout
         arrays = ", ".join(
@@ -255,6 +310,9 @@ class BaseFeed(Iterator[Batch]):
         if self._began is not None and not self._closed:
             share = self._waited / max(time.monotonic() - self._began, 1e-9)
             slow = f", {share:.0%} of the time spent waiting for it"
+        masked = 0 if self._closed else self.stats()["masked_examples"]
+        if masked > 0:
+            slow += f"; {masked} masked for damaged records"
         return (
             f"<systole.{type(self).__name__} {self._source()}: {arrays}; "
             f"{layout.steps_per_epoch} steps an epoch, {steps}; cores {first} to {end - 1} "
@@ -281,9 +339,9 @@ class Steps(Iterator[Batch]):
 class Feed(BaseFeed):
     """A feed from servers, which share the work and stand in for each other.
 
-    servers:            "host:port", "unix:path", "dns:///name:port" (every address of the name),
-                        "file:path" (an address a line, read again as it changes) or "xds:///name";
-                        several as a list, or separated by commas
+    servers:            what systole.serve() gives, "host:port", "unix:path", "dns:///name:port"
+                        (every address of the name), "file:path" (an address a line, read again as
+                        it changes) or "xds:///name"; several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
     process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
@@ -313,9 +371,10 @@ class Feed(BaseFeed):
     Steps are asked for from the first batch on.
     """
 
+    @checks_names("Feed")
     def __init__(
         self,
-        servers: str | Sequence[str],
+        servers: str | Sequence[str] | serve,
         spec: SpecLike,
         *,
         cores: tuple[int, int] | None = None,
@@ -341,11 +400,21 @@ class Feed(BaseFeed):
     ) -> None:
         if keep_freed_memory and not any(name in os.environ for name in _MALLOC_VARIABLES):
             _systole.keep_freed_memory(_ARENAS)
+        addresses = addresses_of(servers)
         serialized = spec_bytes(spec)
-        addresses = servers.split(",") if isinstance(servers, str) else list(servers)
         self._servers = addresses
         num_cores = spec_fields(serialized)["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
+
+        ahead = count_of_bytes("prefetch_bytes", prefetch_bytes)
+        largest = count_of_bytes("max_step_bytes", max_step_bytes)
+        hedged = number("hedge_fraction", hedge_fraction)
+        files = [
+            path("tls_ca", tls_ca),
+            path("tls_certificate", tls_certificate),
+            path("tls_key", tls_key),
+            path("token_file", token_file),
+        ]
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
             _check_process()
@@ -355,28 +424,51 @@ class Feed(BaseFeed):
                 token=token,
                 first_step=first_step,
                 cores=share,
-                prefetch_bytes=prefetch_bytes,
-                max_step_bytes=max_step_bytes,
+                prefetch_bytes=ahead,
+                max_step_bytes=largest,
                 connect_timeout=seconds("connect_timeout", connect_timeout),
                 retry_for=seconds("retry_for", retry_for),
                 silence_timeout=seconds("silence_timeout", silence_timeout),
-                hedge_fraction=hedge_fraction,
+                hedge_fraction=hedged,
                 backoff=seconds("backoff", backoff),
                 max_backoff=seconds("max_backoff", max_backoff),
-                share_memory=share_memory,
-                allow_mixed_content=allow_mixed_content,
-                tls=tls,
-                tls_ca=os.fspath(tls_ca),
-                tls_certificate=os.fspath(tls_certificate),
-                tls_key=os.fspath(tls_key),
-                tls_server_name=tls_server_name,
-                token_file=os.fspath(token_file),
+                share_memory=bool(share_memory),
+                allow_mixed_content=bool(allow_mixed_content),
+                tls=bool(tls),
+                tls_ca=files[0],
+                tls_certificate=files[1],
+                tls_key=files[2],
+                tls_server_name=str(tls_server_name),
+                token_file=files[3],
             )
 
         super().__init__(serialized, num_cores, said_by, open_at)
 
     def _source(self) -> str:
         return ",".join(self._servers)
+
+
+def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
+    """The argument `servers`, as a list."""
+    addresses: list[Any]
+    if isinstance(servers, serve):
+        return [servers.address]
+    try:
+        addresses = servers.split(",") if isinstance(servers, str) else list(servers)
+    except TypeError:
+        addresses = [servers]
+    for address in addresses:
+        if not isinstance(address, str):
+            raise _errors.WrongType(
+                f'servers has {address!r}; want addresses, such as "127.0.0.1:8470"'
+            )
+        if "*" in address or address.endswith(".tfrecord"):
+            raise _errors.InvalidSpec(
+                f"servers is {address!r}, which looks like shards, and not like the address of a "
+                "server: read shards on this machine by systole.LocalFeed(shards, spec), or for "
+                "PyTorch by FeedDataset(None, spec, datasets=shards)"
+            )
+    return addresses
 
 
 # Whoever has set one of these has decided for malloc.
@@ -436,6 +528,7 @@ class LocalFeed(BaseFeed):
     allow_mixed_content: accept a state of another content version
     """
 
+    @checks_names("LocalFeed")
     def __init__(
         self,
         datasets: Datasets,
@@ -455,28 +548,38 @@ class LocalFeed(BaseFeed):
         expect_bytes: int | Mapping[str, int] | None = None,
         allow_mixed_content: bool = False,
     ) -> None:
+        _check_order(datasets)
         serialized = spec_bytes(spec)
         fields = spec_fields(serialized)
         num_cores = fields["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
         members = fields["mixture"] or fields["concatenation"]
         names = [member["dataset"] for member in members] or [fields["dataset"]]
+        if threads is not None:
+            threads = whole_number("threads", threads)
+        ahead = count_of_bytes("prefetch_bytes", prefetch_bytes)
+        kept = count_of_bytes("cache_memory", cache_memory)
+        kept_on_disk = count_of_bytes("cache_disk_bytes", cache_disk_bytes)
+        cache_folder = path("cache_disk", cache_disk)
+        indexes = folder("index_dir", index_dir)
         opened = {
             name: _systole.Dataset.open(
                 name,
                 _globs(datasets, name, names),
-                os.fspath(index_dir),
-                compression,
+                indexes,
+                str(compression),
                 _expected(expect_records, "expect_records", name, names),
                 _expected(expect_bytes, "expect_bytes", name, names),
             )
             for name in dict.fromkeys(names)
         }
+        for one in opened.values():
+            _log_notes(one)
         dataset = opened[names[0]]
         if members:
             dataset = _systole.Dataset.join([opened[name] for name in names])
         self._dataset = dataset
-        cache = _systole.ValueCache.make(cache_memory, os.fspath(cache_disk), cache_disk_bytes)
+        cache = _systole.ValueCache.make(kept, cache_folder, kept_on_disk)
         self._cache = cache
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
@@ -488,9 +591,9 @@ class LocalFeed(BaseFeed):
                 cores=share,
                 threads=threads,
                 processors=len(os.sched_getaffinity(0)),
-                prefetch_bytes=prefetch_bytes,
+                prefetch_bytes=ahead,
                 cache=cache,
-                allow_mixed_content=allow_mixed_content,
+                allow_mixed_content=bool(allow_mixed_content),
             )
 
         super().__init__(serialized, num_cores, said_by, open_at)
@@ -500,11 +603,31 @@ class LocalFeed(BaseFeed):
         return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:
-        """The damaged records that were met and masked: shard, record, offset and cause of each."""
+        """The damaged records that were met and masked: shard, record (its record_id), offset and
+        cause of each.
+        """
         return list(self._dataset.masked_records)
 
     def _source(self) -> str:
         return f"{self._dataset.name} ({self._dataset.num_records} records)"
+
+
+def _check_order(datasets: object) -> None:
+    """Finds a spec where shards are wanted."""
+    name = os.fsdecode(datasets) if isinstance(datasets, (str, os.PathLike)) else ""
+    if isinstance(datasets, Message) or name.endswith((".textproto", ".pbtxt", ".json")):
+        raise _errors.WrongType(
+            "the first argument is a spec, and shards are wanted there: say LocalFeed(shards, spec)"
+        )
+
+
+def _log_notes(dataset: _systole.Dataset) -> None:
+    """Warns once of a dataset whose indexes are odd, or cannot be written."""
+    notes = dataset.index_notes
+    if not notes:
+        return
+    more = f"; and {len(notes) - 1} more of its shards" if len(notes) > 1 else ""
+    _logger.warning("dataset '%s': %s%s", dataset.name, notes[0], more)
 
 
 def _expected(
@@ -525,10 +648,10 @@ def _expected(
             raise _errors.InvalidSpec(
                 f"{option} names the dataset {known!r}; the spec wants {', '.join(names)}"
             )
-    number = operator.index(numbers.get(name, 0))
-    if name in numbers and number < 1:
-        raise _errors.InvalidSpec(f"{option} of {name!r} is {number}, want 1 or more")
-    return number
+    wanted = whole_number(f"{option} of {name!r}", numbers.get(name, 0), "480")
+    if name in numbers and wanted < 1:
+        raise _errors.InvalidSpec(f"{option} of {name!r} is {wanted}, want 1 or more")
+    return wanted
 
 
 def _globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
@@ -544,5 +667,11 @@ def _globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
             )
         datasets = datasets[name]
     if isinstance(datasets, (str, os.PathLike)):
-        return [os.fspath(datasets)]
-    return [os.fspath(one) for one in datasets]
+        return [path("datasets", datasets)]
+    try:
+        return [path("datasets", one) for one in datasets]
+    except TypeError:
+        raise _errors.WrongType(
+            f"datasets is {datasets!r}; want a glob, a folder, a list of them, or a dict of them "
+            "by name"
+        ) from None

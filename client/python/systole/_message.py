@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 import numpy as np
-from systole import _systole
+from systole import _errors, _systole
+from systole._arguments import parameters_of, unknown_name
 
 
 class _JaxDType(Protocol):
@@ -42,19 +44,64 @@ class Message:
     # Lists of messages that hold one of several: field -> class of what may be given in the place
     # of such a message -> its field there.
     _choices: Mapping[str, Mapping[str, str]] = {}
+    # Fields that are messages -> their class; fields that are numbers.
+    _messages: Mapping[str, str] = {}
+    _numbers: frozenset[str] = frozenset()
 
     def __init__(self, **fields: Any) -> None:
         self._fields = {name: value for name, value in fields.items() if value is not None}
+
+    if not TYPE_CHECKING:  # mypy knows the fields by their names.
+
+        def __new__(cls, *args: Any, **fields: Any) -> Message:
+            for name in fields:
+                if name not in _fields_of(cls):
+                    raise unknown_name(f"{cls.__name__}()", name, _fields_of(cls))
+            by_position = _positional_fields_of(cls)
+            if len(args) > len(by_position):
+                known = ", ".join(by_position) or "none"
+                raise _errors.WrongType(
+                    f"{cls.__name__}() takes {len(by_position)} positional arguments ({known}), "
+                    f"not {len(args)}: write {_fields_of(cls)[len(by_position)]}=.. and so on"
+                )
+            return super().__new__(cls)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name.startswith("_"):
+                object.__setattr__(self, name, value)
+                return
+            if name not in _fields_of(type(self)):
+                raise unknown_name(type(self).__name__, name, _fields_of(type(self)))
+            fields = self._fields_with(name)
+            fields.pop(name, None)
+            if value is not None:
+                fields[name] = value
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            if name not in _fields_of(type(self)):
+                raise unknown_name(type(self).__name__, name, _fields_of(type(self)))
+            return self._fields_with(name).get(name)
+
+    def _fields_with(self, name: str) -> dict[str, Any]:
+        """Where the field is kept."""
+        return self._fields
 
     def to_dict(self) -> dict[str, Any]:
         """The message in protobuf's JSON mapping, with the fields' names as in feed.proto."""
         return {name: self._json(name, value) for name, value in self._fields.items()}
 
     def _json(self, name: str, value: Any) -> Any:
+        value = _plain(value)
         if name in self._enums and isinstance(value, str):
             return value.upper()
-        if name in self._lists and not isinstance(value, Iterable):
+        if name == "shuffle":
+            value = _shuffle(value)
+        if name in self._lists and (isinstance(value, str) or not isinstance(value, Iterable)):
             value = [value]
+        if name in self._numbers:
+            _check_numbers(name, value)
         if name in self._named and isinstance(value, Mapping):
             return [
                 {**_json_message(f"{name}[{key!r}]", one), "name": key}
@@ -66,6 +113,8 @@ class Message:
                 {choices[type(one).__name__]: one} if type(one).__name__ in choices else one
                 for one in value
             ]
+        if name in self._messages:
+            _check_messages(name, value, self._messages[name])
         return _json_value(name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -91,19 +140,92 @@ class Operation(Message):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
+        # Fields that all operations have.
+        self._shared_names: set[str] = set()
         self._beside: dict[str, Any] = {}
 
     def _shared(self, **fields: Any) -> None:
+        self._shared_names |= fields.keys()
         self._beside.update({name: value for name, value in fields.items() if value is not None})
+
+    def _fields_with(self, name: str) -> dict[str, Any]:
+        return self._beside if name in self._shared_names else self._fields
 
     def to_dict(self) -> dict[str, Any]:
         beside = {name: _json_value(name, value) for name, value in self._beside.items()}
         return {self._kind: super().to_dict(), **beside}
 
 
+def _fields_of(kind: type[Message]) -> list[str]:
+    return parameters_of(kind.__init__)
+
+
+def _positional_fields_of(kind: type[Message]) -> list[str]:
+    """Those that may be given by position."""
+    parameters = inspect.signature(kind.__init__).parameters
+    by_position = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind == by_position and name != "self"
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's, or an array without dimensions, as Python has it."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value
+
+
+# What `shuffle` may be beside a message: a mode, or whether.
+ShuffleShorthand = str | bool
+
+
+def _shuffle(value: Any) -> Any:
+    """What `shuffle` means where it is no message: True, or a mode."""
+    if isinstance(value, bool):
+        return {"mode": "GLOBAL" if value else "NONE"}
+    return {"mode": value.upper()} if isinstance(value, str) else value
+
+
+def _check_numbers(where: str, value: Any) -> None:
+    """Protobuf's parser would name the last element of a list, whichever is wrong."""
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            raise _errors.WrongType(f"{where} is {value!r}, want a number") from None
+    elif isinstance(value, Iterable):
+        for i, one in enumerate(value):
+            _check_numbers(f"{where}[{i}]", one)
+
+
+def _check_messages(where: str, value: Any, kind: str) -> None:
+    """The same for messages of the class `kind`."""
+    if isinstance(value, (str, int, float, bool)):
+        raise _errors.WrongType(f"{where} is {value!r}, want {_how_to_write(kind, value)}")
+    if isinstance(value, Iterable) and not isinstance(value, Mapping):
+        for i, one in enumerate(value):
+            _check_messages(f"{where}[{i}]", one, kind)
+
+
+def _how_to_write(kind: str, value: Any) -> str:
+    if kind != "Operation":
+        return f"systole.{kind}(..), or a dict"
+    from systole._spec import OPERATIONS
+
+    if value in OPERATIONS:
+        return f"systole.{OPERATIONS[value].__name__}(..)"
+    known = ", ".join(operation.__name__ for operation in OPERATIONS.values())
+    return f"an operation of systole's, such as RandomFlip(): {known}"
+
+
 def _json_message(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, (Message, Mapping)):
-        raise TypeError(f"{where} is a {type(value).__name__}, want a message of a spec, or a dict")
+        raise _errors.WrongType(
+            f"{where} is a {type(value).__name__}, want a message of a spec, or a dict"
+        )
     message = _json_value(where, value)
     assert isinstance(message, dict)
     return message
@@ -111,6 +233,7 @@ def _json_message(where: str, value: Any) -> dict[str, Any]:
 
 def _json_value(where: str, value: Any) -> Any:
     """What stands at `where` in a spec, in protobuf's JSON mapping."""
+    value = _plain(value)
     if isinstance(value, Message):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -120,18 +243,20 @@ def _json_value(where: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, type) and issubclass(value, Message):
-        raise TypeError(f"{where} is the class {value.__name__}: write {value.__name__}(..)")
+        raise _errors.WrongType(
+            f"{where} is the class {value.__name__}: write {value.__name__}(..)"
+        )
     if (dtype := _dtype_name(value)) is not None:
         return dtype.upper()
     if isinstance(value, Iterable):
         return [_json_value(f"{where}[{i}]", one) for i, one in enumerate(value)]
     if isinstance(value, float):
-        return float(value)  # NumPy's too.
+        return value
     if hasattr(value, "__index__"):
         return str(value)  # 64-bit integers are strings in protobuf's JSON; NumPy's too.
     if callable(value):
-        raise TypeError(_no_functions(where, value))
-    raise TypeError(f"{where} is a {type(value).__name__}, which no spec holds")
+        raise _errors.WrongType(_no_functions(where, value))
+    raise _errors.WrongType(f"{where} is a {type(value).__name__}, which no spec holds")
 
 
 def _dtype_name(value: Any) -> str | None:
@@ -160,14 +285,14 @@ def _no_functions(where: str, value: Any) -> str:
 
 
 def image_operations(
-    known: Mapping[str, Callable[..., Operation]], given: Mapping[str, Any]
+    known: Mapping[str, type[Operation]], given: Mapping[str, Any]
 ) -> list[Operation]:
     """Image()'s keywords as operations, decode_jpeg first."""
     made: list[Operation] = []
     for name, value in given.items():
         kind = "random_flip" if name == "flip" else name
         if kind not in known:
-            raise TypeError(f"Image() knows no operation {name!r}; it knows {', '.join(known)}")
+            raise unknown_name("Image()", name, [*known, "flip"])
         if value is None or value is False:
             continue
         if isinstance(value, Operation):
@@ -179,7 +304,9 @@ def image_operations(
         elif isinstance(value, Sequence) and not isinstance(value, str):
             made.append(known[kind](*value))
         else:
-            made.append(known[kind](value))
+            # One size stands for as many as there are: a square.
+            sizes = max(len(_positional_fields_of(known[kind])), 1)
+            made.append(known[kind](*[value] * sizes))
     if not any(operation._kind.startswith("decode_") for operation in made):
         made.insert(0, known["decode_jpeg"]())
     return made
@@ -190,19 +317,32 @@ def image_operations(
 SpecLike = Union[str, "os.PathLike[str]", Mapping[str, Any], Message, Any]
 
 
+def _json_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A dict as FeedSpec(..) takes its keywords. Names are left to protobuf, which has more."""
+    from systole._spec import FeedSpec
+
+    form = FeedSpec()
+    return {name: form._json(name, value) for name, value in spec.items() if value is not None}
+
+
 def spec_bytes(spec: SpecLike) -> bytes:
     """The spec, serialized."""
+    if isinstance(spec, str) and ("\n" in spec or "{" in spec or ": " in spec):
+        raise _errors.InvalidSpec(
+            f"the spec is a text, {spec!r:.60}; want the path of a file that has it, a dict, or "
+            "systole.FeedSpec(..)"
+        )
     if isinstance(spec, (str, os.PathLike)):
         return _systole.spec_from_file(os.fspath(spec))
     if isinstance(spec, Message):
         return _systole.spec_from_json(json.dumps(spec.to_dict()), "spec")
     if isinstance(spec, Mapping):
-        return _systole.spec_from_json(json.dumps(_json_value("spec", spec)), "spec")
+        return _systole.spec_from_json(json.dumps(_json_spec(spec)), "spec")
     if hasattr(spec, "SerializeToString"):
         serialized = spec.SerializeToString()
         assert isinstance(serialized, bytes)
         return serialized
-    raise TypeError(
+    raise _errors.WrongType(
         f"spec is a {type(spec).__name__}; want a path, a dict, systole.FeedSpec or the message"
     )
 

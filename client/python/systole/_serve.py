@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from systole import _errors
+from systole._arguments import checks_names, count_of_bytes, path, whole_number
 from systole._durations import Duration, seconds
 from systole._programs import path_of
 
@@ -38,6 +39,7 @@ class serve:
     systole.Error has the server's own words.
     """
 
+    @checks_names("serve")
     def __init__(
         self,
         datasets: Mapping[str, str | os.PathLike[str] | Sequence[str]],
@@ -50,17 +52,24 @@ class serve:
         cache_disk: str | os.PathLike[str] | None = None,
         start_timeout: Duration = 600,
     ) -> None:
-        arguments = [f"--memory-budget={memory_budget}", f"--compression={compression}"]
+        if not isinstance(datasets, Mapping):
+            raise _errors.WrongType(
+                f"datasets is {datasets!r}; want a dict, because a server has datasets by name: "
+                f"serve({{'photos': {datasets!r}}}) for a spec with dataset='photos'"
+            )
+        budget = count_of_bytes("memory_budget", memory_budget)
+        kept = count_of_bytes("cache_memory", cache_memory)
+        arguments = [f"--memory-budget={budget}", f"--compression={compression}"]
         for name, globs in datasets.items():
             for one in [globs] if isinstance(globs, (str, os.PathLike)) else globs:
-                arguments += ["--dataset", f"{name}={os.fspath(one)}"]
-        arguments += [f"--cache-memory={cache_memory}"]
+                arguments += ["--dataset", f"{name}={path('datasets', one)}"]
+        arguments += [f"--cache-memory={kept}"]
         if cache_disk is not None:
-            arguments += ["--cache-disk", os.fspath(cache_disk)]
+            arguments += ["--cache-disk", path("cache_disk", cache_disk)]
         if threads is not None:
-            arguments += ["--threads", str(threads)]
+            arguments += ["--threads", str(whole_number("threads", threads))]
         if index_dir is not None:
-            arguments += ["--index-dir", os.fspath(index_dir)]
+            arguments += ["--index-dir", path("index_dir", index_dir)]
         self._arguments = arguments
         self._start_timeout = seconds("start_timeout", start_timeout)
         self._guard: subprocess.Popen[bytes] | None = None

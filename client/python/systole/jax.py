@@ -10,19 +10,43 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
+from systole import _errors
+from systole._arguments import whole_number
 from systole._batch import ArraySpec, Batch
 from systole._feed import BaseFeed, Steps
 
-# One for all arrays, or by name; names that are not there are left out of the batch.
-Shardings = jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding]
+
+class Device(Protocol):
+    """jax.Device, whose own name is no type to mypy."""
+
+    @property
+    def platform(self) -> str: ...
+
+
+# One for all arrays, or by name; names that are not there are left out of the batch. A device
+# stands for a sharding that puts everything there.
+Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
+
+
+def _sharding(where: str, given: object) -> jax.sharding.Sharding:
+    if isinstance(given, jax.Device):
+        return jax.sharding.SingleDeviceSharding(given)
+    if isinstance(given, jax.sharding.Sharding):
+        return given
+    raise _errors.WrongType(
+        f"{where} is {given!r}; want a sharding, such as NamedSharding(mesh, "
+        "PartitionSpec('data')), a device, or a dict of them by the names of arrays"
+    )
 
 
 class DeviceBatch(Mapping[str, jax.Array]):
-    """A batch on devices: a mapping from names to global arrays, with its step and epoch."""
+    """A batch on devices: a mapping from names to global arrays, with its step and epoch. Functions
+    of jax.jit take dict(batch).
+    """
 
     def __init__(self, step: int, epoch: int, arrays: dict[str, jax.Array]) -> None:
         self.step = step
@@ -46,12 +70,13 @@ def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
     the batch, so nothing is joined or copied first; devices that the sharding gives the same
     examples get equal data. Several processes: each puts what its feed has on its own devices.
 
-    Raises ValueError if a device of this process wants examples that its feed does not have.
+    Raises InvalidSpec if a device of this process wants examples that its feed does not have.
     """
     arrays = {}
     for name, spec in batch.element_spec.items():
-        sharding = shardings if not isinstance(shardings, Mapping) else shardings.get(name)
-        if sharding is not None:
+        given = shardings.get(name) if isinstance(shardings, Mapping) else shardings
+        if given is not None or not isinstance(shardings, Mapping):
+            sharding = _sharding(f"the sharding of {name!r}", given)
             arrays[name] = _global_array(batch, spec, sharding)
     return DeviceBatch(batch.step, batch.epoch, arrays)
 
@@ -83,7 +108,7 @@ def _examples(
     per_core = spec.per_core_shape[spec.batch_axis]
     first, last = (core * per_core for core in batch.cores)
     if begin < first or end > last:
-        raise ValueError(
+        raise _errors.InvalidSpec(
             f"{device} wants examples {begin}:{end} of {spec.name!r}, but this process' feed has "
             f"{first}:{last} (cores {batch.cores[0]} to {batch.cores[1] - 1}): give the feed the "
             "cores whose examples the sharding puts on this process' devices, or change the mesh"
@@ -105,11 +130,23 @@ class DevicePrefetch(Iterator[DeviceBatch]):
     Ends as what it is given: over a feed with the epoch, and the next loop goes on; over
     feed.steps() with the feed. state_dict() counts the batches that were taken from here, not those
     under way, so save it and not the feed's.
+
+    The feed itself is ahead by the batches under way. After a loop that was left early go on with
+    this object: another one over the same feed begins behind them.
     """
 
     def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:
+        size = whole_number("size", size, "2")
         if size < 1:
-            raise ValueError(f"size is {size}, want 1 or more")
+            raise _errors.InvalidSpec(f"size is {size}, want 1 or more")
+        if not isinstance(batches, (BaseFeed, Steps)):
+            raise _errors.WrongType(
+                f"batches is a {type(batches).__name__}; want a feed, or feed.steps(): what you do "
+                "to batches, do to those that you get from here"
+            )
+        given = shardings if isinstance(shardings, Mapping) else {"shardings": shardings}
+        for name, one in given.items():
+            _sharding(name, one)
         feed = batches.feed if isinstance(batches, Steps) else batches
         self._feed = feed
         self._batches = batches

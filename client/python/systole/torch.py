@@ -7,16 +7,19 @@ for batch in DataLoader(dataset, batch_size=None, num_workers=0):
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils.data
 from systole._batch import Batch
+from systole._caller import makes_batches
 from systole._errors import FailedPrecondition, InvalidSpec
-from systole._feed import BaseFeed, Datasets, Feed, LocalFeed
+from systole._feed import BaseFeed, Datasets, Feed, LocalFeed, addresses_of
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
+from systole._serve import serve
 
 
 class Tensors(dict[str, torch.Tensor]):
@@ -32,7 +35,8 @@ def _no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
     )
 
 
-# What default_collate, which DataLoader uses unless batch_size is None, does with the type.
+# What default_collate, which DataLoader uses unless batch_size is None, does with the type: for
+# loaders that makes_batches() does not know.
 torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of_batches
 
 
@@ -69,7 +73,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
 
     def __init__(
         self,
-        servers: str | Sequence[str] | None,
+        servers: str | Sequence[str] | serve | None,
         spec: SpecLike,
         *,
         datasets: Datasets | None = None,
@@ -78,8 +82,11 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     ) -> None:
         super().__init__()
         if (servers is None) == (datasets is None):
-            raise ValueError("give servers, or datasets=.. for a local feed")
-        self._servers = servers
+            raise InvalidSpec(
+                "give servers, or datasets=.. for a feed of this process: FeedDataset(None, spec, "
+                'datasets="data/*.tfrecord")'
+            )
+        self._servers = None if servers is None else addresses_of(servers)
         self._datasets = datasets
         self._spec = spec
         self._split_steps = split_steps
@@ -149,7 +156,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
                 "may be parts, by FeedDataset(.., split_steps=True)"
             )
         if (end - first) % workers != 0:
-            raise ValueError(
+            raise InvalidSpec(
                 f"{workers} workers cannot share {end - first} cores equally: use num_workers=0, "
                 "which a feed needs no more than, or a number that divides them"
             )
@@ -161,6 +168,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return self._open(cores=(begin, begin + each))
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        if makes_batches(sys._getframe(1)):
+            _no_batches_of_batches(None)
         # Read here and not with the first batch: DataLoader waits until its workers are here.
         return self._batches(self._orders.last())
 
@@ -185,7 +194,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         nothing of loops before.
         """
         if epoch < 0:
-            raise ValueError(f"epoch is {epoch}, want 0 or more")
+            raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
         if self._orders.any_followed():
             self._state = None  # The workers have begun with it.
         self._orders.give(epoch)
@@ -195,10 +204,10 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     # torch.distributed.checkpoint's Stateful, and torchdata's.
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's; RuntimeError if workers read it, as only they know how far."""
+        """The feed's; FailedPrecondition if workers read it, as only they know how far."""
         in_worker = torch.utils.data.get_worker_info() is not None
         if not in_worker and not self._loop and self._orders.any_followed():
-            raise RuntimeError(
+            raise FailedPrecondition(
                 "the DataLoader's workers hold the position: take num_workers=0, or torchdata's "
                 "StatefulDataLoader and its state_dict()"
             )

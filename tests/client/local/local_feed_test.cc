@@ -201,6 +201,20 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
   }
 }
 
+TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
+  std::vector<std::string> shards = TestShards({16});
+  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // In the first record.
+  std::vector<std::string> lines;
+  const auto log = std::make_shared<EventLog>(
+      [&lines](LogLevel, const std::string& line) { lines.push_back(line); });
+  const auto masked =
+      LocalFeed::Create(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 on_corrupt: MASK"),
+                        OpenTestDataset(shards), {.log = log});
+  ASSERT_THAT(masked, IsOk());
+  Drain(**masked);
+  EXPECT_THAT(lines, ElementsAre("step 0: masked for damaged records: 1; record_id 0"));
+}
+
 TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {
   const auto feed = MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({16})));
   EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -227,6 +229,95 @@ def test_numbers_of_numpy_and_large_seeds_keep_their_value():
     assert "scale: 0.00392156862745098" in text
 
 
+def test_fields_are_attributes_and_others_are_refused():
+    spec = systole.FeedSpec(dataset="d", epochs=2)
+    spec.epochs = 3
+    assert spec.epochs == 3 and spec.seed is None
+    assert spec.to_dict()["epochs"] == "3"
+    spec.epochs = None
+    assert "epochs" not in spec.to_dict()
+    with pytest.raises(systole.InvalidSpec, match="FeedSpec has no 'epoch'; did you mean 'epochs'"):
+        spec.epoch = 3
+    with pytest.raises(AttributeError, match="did you mean 'epochs'"):
+        print(spec.epoch)
+    resize = systole.Resize(8, 9)
+    resize.key = "other"
+    assert resize.to_dict() == {"resize": {"height": "8", "width": "9"}, "key": "other"}
+    assert copy.deepcopy(resize) == pickle.loads(pickle.dumps(resize)) == resize
+
+
+def test_numbers_and_arrays_of_numpy_are_numbers():
+    spec = systole.FeedSpec(
+        dataset="d",
+        shuffle={"mode": "WINDOW", "block_records": np.array(8), "window_records": np.uint8(4)},
+        outputs={
+            "x": systole.Image(
+                "x",
+                normalize={
+                    "scale": np.float32(0.5),
+                    "mean": np.array([1, 2, 3], np.float32),
+                    "stddev": [np.float32(2.5), np.float16(1.5), ml_dtypes.bfloat16(4)],
+                },
+            )
+        },
+    )
+    text = str(spec)
+    for field in ("scale: 0.5", "mean: 3", "stddev: 2.5", "stddev: 1.5", "block_records: 8"):
+        assert field in text
+    resize = systole.Resize(8, 8, antialias=np.True_)
+    assert resize.to_dict()["resize"]["antialias"] is True
+
+
+def test_short_forms_of_other_libraries_are_taken():
+    for short, mode in (("global", "GLOBAL"), (True, "GLOBAL"), (False, "NONE")):
+        assert systole.FeedSpec(shuffle=short).to_dict() == {"shuffle": {"mode": mode}}
+    assert systole.Output("label") == systole.Output(feature="label")
+    assert systole.Image("x", resize=32) == systole.Image("x", resize=(32, 32))
+    as_dict = {"dataset": "d", "shuffle": True, "outputs": {"label": {"feature": "label"}}}
+    assert spec_bytes(as_dict) == spec_bytes(systole.FeedSpec(**as_dict))
+
+
+def test_a_name_that_is_unknown_is_told_with_the_one_that_is_like_it():
+    for call, message in (
+        (lambda: systole.Normalize(std=2), "did you mean 'stddev'.* It has scale, mean, stddev"),
+        (lambda: systole.Image("x", hflip=True), "did you mean 'flip'"),
+        (lambda: systole.Image("x", normalize={"std": 2}), "did you mean 'stddev'"),
+        (lambda: systole.FeedSpec(batch_size=3), "did you mean 'global_batch'"),
+        (lambda: systole.FeedSpec("d"), "write dataset=.."),
+    ):
+        with pytest.raises(systole.InvalidSpec, match=message) as told:
+            call()
+        assert isinstance(told.value, TypeError)
+
+
+def test_what_is_wrong_in_a_list_is_told_with_its_place():
+    label = systole.Output("label")
+    for spec, message in (
+        ({"outputs": ["image", label]}, r"outputs\[0\] is 'image', want systole.Output"),
+        ({"outputs": [label, "image"]}, r"outputs\[1\] is 'image'"),
+        (
+            {"mixture": [systole.Member("a", weight="x"), systole.Member("b", weight=1)]},
+            "weight is 'x', want a number",
+        ),
+        (
+            {"outputs": {"x": systole.Output("x", transforms=["decode_jpeg"])}},
+            r"transforms\[0\] is 'decode_jpeg', want systole.DecodeJpeg\(..\)",
+        ),
+        (
+            {"outputs": {"x": systole.Output("x", transforms=["ToTensor"])}},
+            r"transforms\[0\] is 'ToTensor', want an operation .*RandomFlip",
+        ),
+    ):
+        for form in (spec, systole.FeedSpec(**spec)):
+            with pytest.raises(systole.InvalidSpec, match=message):
+                spec_bytes(form)
+
+
+def test_a_text_is_no_path():
+    with pytest.raises(systole.InvalidSpec, match="the spec is a text.*want the path"):
+        spec_bytes(spec_text())
+
+
 def test_what_is_wrong_is_named(shards, write_spec):
     with pytest.raises(systole.InvalidSpec, match="did you mean 'global_batch'"):
         spec_bytes({"dataset": "d", "global_bach": 3})
@@ -236,7 +327,7 @@ def test_what_is_wrong_is_named(shards, write_spec):
         spec_bytes("/nowhere/spec.textproto")
     with pytest.raises(TypeError, match="want a path"):
         spec_bytes(17)
-    with pytest.raises(TypeError, match="no operation 'sharpen'"):
+    with pytest.raises(TypeError, match="Image.. has no 'sharpen'"):
         systole.Image("image", sharpen=True)
     with pytest.raises(systole.InvalidSpec, match="global_batch"):
         systole.LocalFeed(shards, {"dataset": "flowers", "num_cores": 2, "global_batch": 3})

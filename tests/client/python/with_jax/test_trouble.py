@@ -95,6 +95,21 @@ def damaged(shards, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["client", "local"])
+def test_masked_records_are_logged_and_listed(kind, damaged, start_server, write_spec, caplog):
+    spec = write_spec(spec_text(more="epochs: 1 tail: PAD on_corrupt: MASK"))
+    where = start_server(data=damaged).address if kind == "client" else damaged
+    feed = systole.Feed(where, spec) if kind == "client" else systole.LocalFeed(where, spec)
+    assert feed.masked_records() == []
+    list(feed)
+    assert "1 masked for damaged records" in repr(feed)
+    assert [one["record"] for one in feed.masked_records()] == [1]
+    feed.close()
+    told = [one.getMessage() for one in caplog.records if "masked" in one.getMessage()]
+    assert len(told) == 1
+    assert re.match(r"step \d: masked for damaged records: 1; record_id 1\b", told[0])
+
+
+@pytest.mark.parametrize("kind", ["client", "local"])
 def test_damaged_records_fail_or_are_masked_as_the_spec_says(
     kind, damaged, start_server, write_spec
 ):
