@@ -145,9 +145,12 @@ def test_workers_that_would_give_parts_of_a_batch_are_refused(make_dataset):
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("options", [{}, {"batch_size": 16}])
 def test_a_loader_that_makes_batches_of_batches_is_refused(workers, options, make_dataset):
-    batches = DataLoader(make_dataset("local"), num_workers=workers, **options)
+    dataset = make_dataset("local")
+    batches = DataLoader(dataset, num_workers=workers, **options)
     with pytest.raises(systole.InvalidSpec, match="batch_size=None"):
         next(iter(batches))
+    if workers == 0:
+        assert dataset.state_dict()["step"] == 0  # Nothing was taken.
     # What is no feed's is collated as ever.
     assert torch.utils.data.default_collate([{"x": 1}, {"x": 2}])["x"].tolist() == [1, 2]
 

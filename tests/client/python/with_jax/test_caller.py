@@ -1,0 +1,58 @@
+"""Whether a DataLoader makes batches of what it asks for; its fetcher is copied, not imported."""
+
+from __future__ import annotations
+
+import sys
+
+from systole._caller import makes_batches
+
+
+class FeedLike:
+    def __init__(self) -> None:
+        self.taken = 0
+        self.refused = False
+
+    def __iter__(self):
+        self.refused = makes_batches(sys._getframe(1))
+        return self
+
+    def __next__(self):
+        self.taken += 1
+        return self.taken
+
+
+# As torch.utils.data._utils.fetch has them.
+class _BaseDatasetFetcher:
+    def __init__(self, dataset, auto_collation):
+        self.dataset = dataset
+        self.auto_collation = auto_collation
+
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    def __init__(self, dataset, auto_collation):
+        super().__init__(dataset, auto_collation)
+        self.dataset_iter = iter(dataset)
+
+
+def test_a_fetcher_that_makes_batches_is_known_before_it_takes_anything():
+    for auto_collation in (False, True):
+        dataset = FeedLike()
+        _IterableDatasetFetcher(dataset, auto_collation)
+        assert dataset.refused == auto_collation
+        assert dataset.taken == 0
+
+
+def test_other_callers_make_none():
+    dataset = FeedLike()
+    for _ in dataset:
+        break
+    assert not dataset.refused
+
+    class Trainer:
+        auto_collation = True
+
+        def train(self):
+            next(iter(dataset))
+
+    Trainer().train()
+    assert not dataset.refused
