@@ -152,8 +152,9 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   if (dataset.num_damaged_records() == 0) return;
   events.Add(LogCause::kProgram, LogLevel::kWarn,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
-                          " damaged stretches were found while indexing, each of 1 record or more; "
-                          "`systole datasets` lists the first of them"),
+                          dataset.num_damaged_records() == 1 ? " damaged stretch was"
+                                                             : " damaged stretches were",
+                          " found while indexing; `systole datasets` lists the first of them"),
              {.dataset = dataset.name()});
   for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
     events.Add(
@@ -195,12 +196,15 @@ absl::Status Run(const Flags& flags, EventLog& events) {
       Catalogue catalogue,
       Catalogue::Open(config, {.index_dir = flags.index_dir, .chunks = chunks}));
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
+  const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {
+    // The error that the program ends with says it of the first.
+    if (!serves.ok() && name == catalogue.refused().begin()->first) continue;
     events.Add(LogCause::kProgram, LogLevel::kError,
                absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
                {.dataset = name});
   }
-  SYSTOLE_RETURN_IF_ERROR(catalogue.CheckServes());
+  SYSTOLE_RETURN_IF_ERROR(serves);
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<ValueCache> cache,
                            ValueCache::Create(flags.cache));
   std::shared_ptr<AccessControl> access;

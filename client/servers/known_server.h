@@ -42,6 +42,10 @@ struct KnownServer {
   absl::Status Named(const absl::Status& status) const;
 };
 
+// What a person may look at if no server answers: `error` is what one did instead, `tls` whether it
+// was asked so. A sentence.
+std::string WhatToLookAt(const absl::Status& error, bool tls);
+
 // Unavailable. The message is `what`, then every server with its last error.
 absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers);
 

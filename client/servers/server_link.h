@@ -51,6 +51,7 @@ class ServerLink {
   // For the calls on its channels: each is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
+  bool tls() const { return security_->tls(); }
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
   // A connection for the shared memory of one stream; null if the stream has to come as bytes: the

@@ -64,6 +64,7 @@ class ChannelSecurity {
   // For connections that begin now. The files are read again: while they hold the same, the same
   // object is returned. One that cannot be read any more leaves what was read last.
   std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool tls() const { return security_.tls; }
   // The name to check instead of the address's; empty: none.
   const std::string& server_name() const { return security_.server_name; }
 

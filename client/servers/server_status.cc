@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/servers/known_server.h"
 #include "client/servers/receive_meter.h"
 #include "client/servers/server_answer.h"
 #include "client/servers/server_link.h"
@@ -19,6 +21,35 @@ namespace {
 // What gRPC says when the time is over; a server that answers says something else.
 constexpr char kDeadlineText[] = "Deadline Exceeded";
 
+// Asks one server. `wait_for_it`: also after attempts to connect that fail, until
+// `deadline`; else the first one that fails is the answer.
+template <typename Request, typename Response>
+absl::Status AskOnce(ServerLink& link, const Request& request, bool wait_for_it,
+                     std::chrono::system_clock::time_point deadline,
+                     grpc::Status (v1::Systole::Stub::*call)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                     Response& response) {
+  MeteredCall metered(link.meter(), kMaxChunkMessageBytes);
+  grpc::ClientContext context;
+  link.AddToken(context);
+  context.set_wait_for_ready(wait_for_it);
+  context.set_deadline(deadline);
+  return metered.End(FromGrpcStatus(
+      (v1::Systole::NewStub(link.channel()).get()->*call)(&context, request, &response)));
+}
+
+std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
+  const absl::Time now = absl::FromChrono(std::chrono::system_clock::now());
+  // An infinite one stays infinite, for gRPC too.
+  return absl::ToChronoTime(now + timeout);
+}
+
+// Nobody listens, so to wait would not help.
+bool IsRefused(const absl::Status& error) {
+  return absl::StrContains(error.message(), "Connection refused") ||
+         absl::StrContains(error.message(), "No such file or directory");
+}
+
 // `what` says in a message what was asked about.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
@@ -31,22 +62,24 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
                            ChannelSecurity::Open(security, {address}));
   ReceiveWatch watch;
   ServerLink link(address, std::move(channel_security), watch);
-  MeteredCall metered(link.meter(), kMaxChunkMessageBytes);
-  grpc::ClientContext context;
-  link.AddToken(context);
-  context.set_wait_for_ready(true);  // A first attempt that fails is not the answer.
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+  const auto deadline = DeadlineAfter(timeout);
   Response response;
-  absl::Status status = FromGrpcStatus(
-      (v1::Systole::NewStub(link.channel()).get()->*call)(&context, request, &response));
-  status = metered.End(std::move(status));
+  absl::Status status = AskOnce(link, request, /*wait_for_it=*/false, deadline, call, response);
+  if (absl::IsUnavailable(status) && !IsRefused(status)) {
+    const absl::Status first = std::move(status);
+    status = AskOnce(link, request, /*wait_for_it=*/true, deadline, call, response);
+    // gRPC then says that the time is over, and not why.
+    if (absl::IsDeadlineExceeded(status)) status = first;
+  }
   if (status.ok()) status = CleanAnswer(response);
   if (status.ok()) return response;
-  if (status.message() == kDeadlineText) {
-    status = absl::DeadlineExceededError(
-        absl::StrCat("no answer within ", absl::FormatDuration(timeout),
-                     "; does a Systole server listen there, ",
-                     security.tls ? "and is its certificate one that we trust?" : "without TLS?"));
+  if (absl::IsUnavailable(status)) {
+    status = absl::UnavailableError(
+        absl::StrCat(status.message(), ". ", WhatToLookAt(status, security.tls)));
+  } else if (status.message() == kDeadlineText) {
+    status =
+        absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(timeout),
+                                                 ". ", WhatToLookAt(status, security.tls)));
   }
   return absl::Status(status.code(), absl::StrCat("server ", address, ", asked for its ", what,
                                                   ": ", status.message()));

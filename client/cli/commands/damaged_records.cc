@@ -1,5 +1,6 @@
 #include "client/cli/commands/damaged_records.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/status/foreign_text.h"
 
 namespace systole {
@@ -12,9 +13,24 @@ void PrintDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRec
   }
 }
 
-void AppendDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
+std::string FoundWhileIndexing(int64_t num_damaged) {
+  return num_damaged == 1
+             ? "1 damaged stretch was found while indexing, of 1 record or more"
+             : absl::StrCat(
+                   num_damaged,
+                   " damaged stretches were found while indexing, each of 1 record or more");
+}
+
+std::string MetWhileReading(int64_t masked_examples, int num_records) {
+  return absl::StrCat("met while reading: ", masked_examples,
+                      masked_examples == 1 ? " example" : " examples", " masked; ",
+                      num_records == 1 ? "the damaged record:" : "the first damaged records:");
+}
+
+void AppendDamagedRecords(absl::string_view key,
+                          const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
                           JsonWriter& json) {
-  json.Key("damaged_records").BeginArray();
+  json.Key(key).BeginArray();
   for (const v1::DamagedRecord& record : records) {
     json.BeginObject().Field("shard", ForeignName(record.shard()));
     json.Field("record", record.record()).Field("offset", record.offset());

@@ -4,8 +4,11 @@
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_DAMAGED_RECORDS_H_
 #define SYSTOLE_CLIENT_CLI_COMMANDS_DAMAGED_RECORDS_H_
 
+#include <cstdint>
 #include <ostream>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "core/json/json_writer.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "systole/v1/service.pb.h"
@@ -16,8 +19,15 @@ namespace systole {
 void PrintDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
                          std::ostream& out);
 
-// Adds the field `damaged_records`, a list, to the object that is open.
-void AppendDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
+// "1 damaged stretch was found while indexing, of 1 record or more".
+std::string FoundWhileIndexing(int64_t num_damaged);
+
+// "met while reading: 1 example masked; the damaged record:", above a list of `num_records`.
+std::string MetWhileReading(int64_t masked_examples, int num_records);
+
+// Adds the field `key`, a list, to the object that is open.
+void AppendDamagedRecords(absl::string_view key,
+                          const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
                           JsonWriter& json);
 
 }  // namespace systole

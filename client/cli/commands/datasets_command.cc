@@ -20,8 +20,17 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
 
+// What feeds met in the dataset. Empty if the server counts none of this name.
+v1::DatasetStatus MetIn(const v1::ServerStatusResponse& status, const std::string& dataset) {
+  for (const v1::DatasetStatus& one : status.datasets()) {
+    if (one.name() == dataset) return one;
+  }
+  return {};
+}
+
 std::string ReportAsJson(const v1::ListDatasetsResponse& list,
-                         const std::vector<v1::DescribeDatasetResponse>& datasets) {
+                         const std::vector<v1::DescribeDatasetResponse>& datasets,
+                         const v1::ServerStatusResponse& status) {
   JsonWriter json;
   json.BeginObject().Key("datasets").BeginArray();
   for (const v1::DescribeDatasetResponse& dataset : datasets) {
@@ -41,7 +50,10 @@ std::string ReportAsJson(const v1::ListDatasetsResponse& list,
       json.Field("damaged", shard.num_damaged_records()).EndObject();
     }
     json.EndArray().Field("damaged", summary.num_damaged_records());
-    AppendDamagedRecords(dataset.damaged_records(), json);
+    AppendDamagedRecords("damaged_records", dataset.damaged_records(), json);
+    const v1::DatasetStatus met = MetIn(status, summary.name());
+    json.Field("masked_examples", met.masked_examples());
+    AppendDamagedRecords("damaged_records_met", met.damaged_records(), json);
     json.EndObject();
   }
   json.EndArray().Key("refused").BeginArray();
@@ -72,27 +84,33 @@ class DatasetsCommand final : public Command {
         CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              AskDatasets(server_, timeout_, security_.security()));
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerStatusResponse status,
+                             AskServerStatus(server_, timeout_, security_.security()));
     std::vector<v1::DescribeDatasetResponse> datasets;
     int64_t damaged = 0;
     for (const v1::DatasetSummary& summary : list.datasets()) {
       SYSTOLE_ASSIGN_OR_RETURN(v1::DescribeDatasetResponse dataset,
                                AskDataset(server_, summary.name(), timeout_, security_.security()));
-      damaged += dataset.summary().num_damaged_records() > 0 ? 1 : 0;
+      const bool any = dataset.summary().num_damaged_records() > 0 ||
+                       !MetIn(status, summary.name()).damaged_records().empty();
+      damaged += any ? 1 : 0;
       datasets.push_back(std::move(dataset));
     }
     if (console.json) {
-      console.out << ReportAsJson(list, datasets) << "\n";
+      console.out << ReportAsJson(list, datasets, status) << "\n";
     } else {
-      Print(console, list, datasets);
+      Print(console, list, datasets, status);
     }
     if (damaged == 0 && list.refused().empty()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(damaged, " datasets have damaged records, ",
-                                            list.refused_size(), " are refused"));
+    return absl::DataLossError(absl::StrCat(
+        damaged, damaged == 1 ? " dataset has" : " datasets have", " damaged records, ",
+        list.refused_size(), list.refused_size() == 1 ? " is" : " are", " refused"));
   }
 
  private:
   void Print(const Console& console, const v1::ListDatasetsResponse& list,
-             const std::vector<v1::DescribeDatasetResponse>& datasets) const {
+             const std::vector<v1::DescribeDatasetResponse>& datasets,
+             const v1::ServerStatusResponse& status) const {
     for (const v1::DescribeDatasetResponse& dataset : datasets) {
       const v1::DatasetSummary& summary = dataset.summary();
       console.out << ForeignName(summary.name()) << ": " << summary.num_records() << " records in "
@@ -103,13 +121,18 @@ class DatasetsCommand final : public Command {
         console.out << "  " << ForeignName(shard.name()) << "  " << shard.num_records()
                     << " records, " << shard.bytes() << " bytes\n";
       }
-      if (summary.num_damaged_records() == 0) continue;
-      console.out << "  " << summary.num_damaged_records()
-                  << " damaged stretches were found while indexing, each of 1 record or more";
-      console.out << (summary.num_damaged_records() > dataset.damaged_records_size()
-                          ? "; the first of them:\n"
-                          : ":\n");
-      PrintDamagedRecords(dataset.damaged_records(), console.out);
+      if (summary.num_damaged_records() > 0) {
+        console.out << "  " << FoundWhileIndexing(summary.num_damaged_records())
+                    << (summary.num_damaged_records() > dataset.damaged_records_size()
+                            ? "; the first of them:\n"
+                            : ":\n");
+        PrintDamagedRecords(dataset.damaged_records(), console.out);
+      }
+      const v1::DatasetStatus met = MetIn(status, summary.name());
+      if (met.masked_examples() == 0 && met.damaged_records().empty()) continue;
+      console.out << "  " << MetWhileReading(met.masked_examples(), met.damaged_records_size())
+                  << "\n";
+      PrintDamagedRecords(met.damaged_records(), console.out);
     }
     for (const v1::RefusedDataset& refused : list.refused()) {
       console.out << ForeignName(refused.name()) << ": refused: " << ForeignText(refused.reason())

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -66,8 +67,11 @@ std::string CountsText(const google::protobuf::Message& counts) {
 }
 
 struct Answer {
+  bool asked = false;
   absl::StatusOr<v1::ServerStatusResponse> status = absl::UnknownError("not asked");
   absl::Duration at;  // When it came.
+  // By dataset: damaged stretches that the server found while indexing.
+  std::map<std::string, int64_t> found = {};
 };
 
 // What a server did between two answers.
@@ -82,6 +86,12 @@ struct ServerReport {
   std::string address;
   absl::StatusOr<v1::ServerStatusResponse> status;  // The last answer.
   std::optional<Rates> rates;                       // Unless only one answer was asked for.
+  std::map<std::string, int64_t> found;             // As in Answer.
+
+  int64_t Found(const std::string& dataset) const {
+    const auto known = found.find(dataset);
+    return known == found.end() ? 0 : known->second;
+  }
 };
 
 // nullopt if there are no two answers, or the server was started anew between them.
@@ -148,8 +158,9 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
   json.Key("datasets").BeginArray();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     json.BeginObject().Field("name", dataset.name());
+    json.Field("damaged", report.Found(dataset.name()));
     json.Field("masked_examples", dataset.masked_examples());
-    AppendDamagedRecords(dataset.damaged_records(), json);
+    AppendDamagedRecords("damaged_records", dataset.damaged_records(), json);
     json.EndObject();
   }
   json.EndArray().EndObject();
@@ -225,12 +236,17 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
         << status.reads_timed_out() << " steps failed for such reads since the start\n";
   }
   for (const v1::DatasetStatus& dataset : status.datasets()) {
+    const int64_t found = report.Found(dataset.name());
+    const bool met = dataset.masked_examples() > 0 || !dataset.damaged_records().empty();
     out << "  dataset    " << dataset.name() << ": ";
-    if (dataset.masked_examples() == 0 && dataset.damaged_records().empty()) {
-      out << "no damage met\n";
-      continue;
+    if (found > 0) {
+      out << FoundWhileIndexing(found) << " (`systole datasets` lists them)\n";
+    } else if (!met) {
+      out << "no damage found or met\n";
     }
-    out << dataset.masked_examples() << " examples masked; the first damaged records met:\n";
+    if (!met) continue;
+    if (found > 0) out << "    ";
+    out << MetWhileReading(dataset.masked_examples(), dataset.damaged_records_size()) << "\n";
     PrintDamagedRecords(dataset.damaged_records(), out);
   }
   if (!status.jpeg_fallback().empty()) {
@@ -251,7 +267,7 @@ absl::Status Verdict(const std::vector<ServerReport>& reports) {
       continue;
     }
     for (const v1::DatasetStatus& dataset : report.status->datasets()) {
-      damaged += dataset.damaged_records().empty() ? 0 : 1;
+      damaged += dataset.damaged_records().empty() && report.Found(dataset.name()) == 0 ? 0 : 1;
     }
   }
   if (!errors.empty()) return absl::Status(code, absl::StrJoin(errors, "; "));
@@ -289,14 +305,16 @@ class StatusCommand final : public Command {
     std::vector<Answer> before(servers.size());
     if (interval_ > absl::ZeroDuration()) {
       const absl::Duration end = clock_() + interval_;
-      before = AskAll(servers);
-      PaceUntil(end, {.now = clock_});
+      before = AskAll(servers, before);
+      const bool any_answered = std::any_of(
+          before.begin(), before.end(), [](const Answer& answer) { return answer.status.ok(); });
+      if (any_answered) PaceUntil(end, {.now = clock_});
     }
-    std::vector<Answer> after = AskAll(servers);
+    std::vector<Answer> after = AskAll(servers, before);
     std::vector<ServerReport> reports;
     for (size_t i = 0; i < servers.size(); ++i) {
       std::optional<Rates> rates = RatesBetween(before[i], after[i]);
-      reports.push_back({servers[i], std::move(after[i].status), rates});
+      reports.push_back({servers[i], std::move(after[i].status), rates, std::move(after[i].found)});
     }
     if (console.json) {
       JsonWriter json;
@@ -310,13 +328,27 @@ class StatusCommand final : public Command {
   }
 
  private:
-  std::vector<Answer> AskAll(const std::vector<std::string>& servers) const {
-    std::vector<Answer> answers(servers.size());
+  // A server that failed to answer `before` is not asked again.
+  std::vector<Answer> AskAll(const std::vector<std::string>& servers,
+                             const std::vector<Answer>& before) const {
+    std::vector<Answer> answers = before;
     WorkerPool threads(static_cast<int>(std::min(servers.size(), kMaxAskedAtOnce)));
     ParallelFor(threads, static_cast<int64_t>(servers.size()), [&](int64_t i) {
       const size_t server = static_cast<size_t>(i);
+      if (answers[server].asked && !answers[server].status.ok()) return;
+      answers[server].asked = true;
       answers[server].status = AskServerStatus(servers[server], timeout_, security_.security());
       answers[server].at = clock_();
+      if (!answers[server].status.ok()) return;
+      const absl::StatusOr<v1::ListDatasetsResponse> list =
+          AskDatasets(servers[server], timeout_, security_.security());
+      if (!list.ok()) {
+        answers[server].status = list.status();
+        return;
+      }
+      for (const v1::DatasetSummary& dataset : list->datasets()) {
+        answers[server].found[dataset.name()] = dataset.num_damaged_records();
+      }
     });
     return answers;
   }

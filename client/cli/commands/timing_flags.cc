@@ -72,8 +72,10 @@ absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
 }  // namespace
 
 void TimingFlags::Declare(OptionList& options) {
-  options.Optional("--model", "NAME|FILE", &model_,
-                   "The model whose steps are timed: a shipped one, such as resnet50, or a file");
+  options.Optional(
+      "--model", "NAME|FILE", &model_,
+      "The model whose steps are timed: a shipped one, such as resnet50, or a file. Needed, "
+      "with --slice, unless --rate or --step-time-us says how long a step takes");
   options.Optional("--slice", "NAME", &slice_,
                    "The slice of chips it runs on, such as v3-8; as many cores as the feed has");
   options.Optional("--chip", "NAME|FILE", &chip_,

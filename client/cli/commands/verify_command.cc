@@ -57,8 +57,9 @@ std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
   if (framing_only) return "payloads were not looked into: --framing-only\n";
   std::string text;
   for (const auto& [kind, values] : report.not_decoded) {
-    absl::StrAppend(&text, text.empty() ? "not looked into, since only JPEGs are decoded: " : ", ",
-                    values, " ", kind);
+    absl::StrAppend(
+        &text, text.empty() ? "whole by their checksums; not decoded, as only JPEGs are: " : ", ",
+        values, " ", kind);
   }
   return text.empty() ? "" : text + "\n";
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 
@@ -32,6 +33,11 @@ absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
   return names;
 }
 
+bool LooksLikeAnImage(const std::string& name) {
+  return absl::EndsWithIgnoreCase(name, ".jpg") || absl::EndsWithIgnoreCase(name, ".jpeg") ||
+         absl::EndsWithIgnoreCase(name, ".png");
+}
+
 }  // namespace
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
@@ -54,12 +60,18 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
       tree.files.push_back({path.string(), label});
     }
   }
-  if (tree.files.empty()) {
+  if (!tree.files.empty()) return tree;
+  const int64_t beside = std::count_if(top.begin(), top.end(), LooksLikeAnImage);
+  if (beside > 0) {
     return absl::NotFoundError(
-        absl::StrCat("no images in ", root, ": it has ", tree.classes.size(),
-                     " class folders and nothing in them; want ROOT/CLASS/IMAGE.jpg"));
+        absl::StrCat("no class folder in ", root, " has a file, but ", beside,
+                     beside == 1 ? " image lies" : " images lie",
+                     " in it directly; want ROOT/CLASS/IMAGE.jpg: give the folder above it"));
   }
-  return tree;
+  return absl::NotFoundError(absl::StrCat(
+      "no images in ", root, ": it has ", tree.classes.size(),
+      tree.classes.size() == 1 ? " class folder" : " class folders",
+      tree.classes.empty() ? "" : " and nothing in them", "; want ROOT/CLASS/IMAGE.jpg"));
 }
 
 }  // namespace systole

@@ -47,5 +47,17 @@ TEST(KnownServerTest, UnreachableNamesEveryServerWithItsLastError) {
                        HasSubstr("no step came: 127.0.0.1:1: no answer; 127.0.0.1:2: refused. ")));
 }
 
+TEST(KnownServerTest, AServerThatHangsUpMayWantTls) {
+  std::map<int, KnownServer> servers;
+  servers.emplace(3, At("127.0.0.1:1"));
+  servers.at(3).Failed(absl::UnavailableError("Socket closed"));
+  EXPECT_THAT(Unreachable("no step came", servers),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("wants TLS (--tls)")));
+  servers.at(3).Failed(absl::UnavailableError("Connection refused"));
+  EXPECT_THAT(
+      Unreachable("no step came", servers),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Is systole-server running there")));
+}
+
 }  // namespace
 }  // namespace systole

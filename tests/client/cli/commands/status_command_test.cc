@@ -103,7 +103,7 @@ TEST(StatusCommandTest, SaysWhatAServerIsDoing) {
                          "  memory     31.0 of 512.0 MB; 91.0 MB of the process\n"
                          "  cache      75 % of 40 look-ups found; 3.0 of 4.0 MB memory\n"
                          "  processor  7.5 CPU-seconds since the start, 4 CPUs to use\n"
-                         "  dataset    flowers: no damage met\n"));
+                         "  dataset    flowers: no damage found or met\n"));
 }
 
 TEST(StatusCommandTest, CountsTroubleByItsCause) {
@@ -161,9 +161,27 @@ TEST(StatusCommandTest, DamageIsListedAndIsCode1) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err, HasSubstr("1 dataset has damaged records"));
   EXPECT_THAT(run.out,
-              HasSubstr("  dataset    photos: 9 examples masked; the first damaged records met:\n"
+              HasSubstr("  dataset    photos: met while reading: 9 examples masked; the damaged "
+                        "record:\n"
                         "    shard 'photos-3.tfrecord', offset 4000 (record_id 69): the payload's "
                         "CRC does not match\n"));
+}
+
+TEST(StatusCommandTest, DamageFoundWhileIndexingIsToldToo) {
+  FakeFeed feed = Answering(Healthy());
+  feed.datasets = [](v1::ListDatasetsResponse& answer) {
+    v1::DatasetSummary& dataset = *answer.add_datasets();
+    dataset.set_name("flowers");
+    dataset.set_num_damaged_records(1);
+    return absl::OkStatus();
+  };
+  const FakeServer server(feed);
+  const CommandRun run = StatusOnce(server.address());
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out,
+              HasSubstr("  dataset    flowers: 1 damaged stretch was found while indexing, "
+                        "of 1 record or more (`systole datasets` lists them)\n"));
+  EXPECT_THAT(StatusOnce(server.address(), {"--json"}).out, HasSubstr("\"damaged\":1"));
 }
 
 TEST(StatusCommandTest, JsonHasEveryFieldOfTheMessage) {

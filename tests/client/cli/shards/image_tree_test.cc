@@ -52,7 +52,18 @@ TEST(ImageTreeTest, NothingThereIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file")));
   std::filesystem::create_directory(folder / "a");
   EXPECT_THAT(ListImageTree(folder.path()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("1 class folders")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("1 class folder and nothing")));
+}
+
+TEST(ImageTreeTest, ImagesWithoutAClassFolderAreToldWithTheRemedy) {
+  const TempFolder folder;
+  folder.Write("a.jpg", "x");
+  folder.Write("b.JPEG", "x");
+  folder.Write("notes.txt", "x");
+  EXPECT_THAT(ListImageTree(folder.path()),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("2 images lie in it directly; want ROOT/CLASS/IMAGE.jpg: give the "
+                                 "folder above it")));
 }
 
 TEST(ImageTreeTest, DeeperTreeIsRefused) {
