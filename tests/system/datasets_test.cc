@@ -135,6 +135,8 @@ TEST_F(DatasetsTest, ACompressionThatIsStatedIsBelieved) {
                               .Wait();
   EXPECT_EQ(server.exit_code, kDamage);
   EXPECT_THAT(server.err, HasSubstr("incorrect header check"));
+  // Once.
+  EXPECT_EQ(server.err.find("incorrect header check"), server.err.rfind("incorrect header check"));
 }
 
 TEST_F(DatasetsTest, DamageIsToldAtEveryStart) {

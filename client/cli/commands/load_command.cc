@@ -121,6 +121,9 @@ class LoadCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(report.largest_fed, ramp_ ? RampUp(report.most_trainers, run)
                                                        : LargestFed(report.most_trainers, run));
     report.notes = PacingNotes(options.client.servers, all);
+    if (std::string text = WindowsText(report.headline_level()); !text.empty()) {
+      report.notes.push_back(std::move(text));
+    }
     for (const LoadLevel& level : report.levels) report.missing.Merge(level.missing);
     if (!report.missing.MaskedText().empty()) report.notes.push_back(report.missing.MaskedText());
     return absl::OkStatus();

@@ -146,6 +146,15 @@ std::string LoadReport::ToText() const {
   return text;
 }
 
+std::string WindowsText(const LoadLevel& level) {
+  constexpr double kClearly = 1.1;
+  if (level.steps_per_s() <= kClearly * level.wanted_steps_per_s()) return "";
+  return absl::StrFormat(
+      "%.1f steps/s arrived, and the trainers take %.1f: the clients filled their windows "
+      "(--prefetch-bytes) in this time. A longer --duration counts less of that",
+      level.steps_per_s(), level.wanted_steps_per_s());
+}
+
 emulator::RunReport ReportOf(const LoadReport& load) {
   const LoadLevel& headline = load.headline_level();
   emulator::RunReport report = {

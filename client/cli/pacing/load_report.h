@@ -34,6 +34,10 @@ struct LoadReport {
   std::string ToText() const;
 };
 
+// A note, if clearly more steps arrived than the trainers take: clients fill their windows at
+// first, and in a short time that is much of what arrives. Else empty.
+std::string WindowsText(const LoadLevel& level);
+
 // For emulator::ToJson and ToHtml.
 emulator::RunReport ReportOf(const LoadReport& load);
 

@@ -32,7 +32,8 @@ std::unique_ptr<FileSource> MustOpen(const std::string& path) {
 // goes to clients.
 auto IsChanged(const std::string& how, const TempFolder& folder) {
   return StatusIs(absl::StatusCode::kFailedPrecondition,
-                  AllOf(HasSubstr("shard \"a.tfrecord\" " + how), Not(HasSubstr(folder.path()))));
+                  AllOf(HasSubstr("shard \"a.tfrecord\" " + how), HasSubstr("a new LocalFeed"),
+                        Not(HasSubstr(folder.path()))));
 }
 
 TEST(FileSourceTest, ReadsAnywhereAndShortOnlyAtTheEnd) {

@@ -115,6 +115,15 @@ TEST(LoadLevelTest, TheHeadlineIsExamplesPerProcessorSecondInCores) {
   EXPECT_FALSE(level.cores_fed_per_server_cpu().has_value());
 }
 
+// A trainer takes 100 steps a second.
+TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
+  LoadLevel level = Level({0});
+  level.steps = 210;
+  EXPECT_EQ(WindowsText(level), "");
+  level.steps = 300;
+  EXPECT_THAT(WindowsText(level), HasSubstr("150.0 steps/s arrived, and the trainers take 100.0"));
+}
+
 // 10 of 11 ms is 0.909, 10 of 12 is 0.833.
 TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_TRUE(Level({0, 1, 1}).fed());
