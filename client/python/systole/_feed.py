@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import atexit
 import json
-import logging
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from systole import _errors, _systole
 from systole._arguments import (
@@ -22,13 +21,13 @@ from systole._arguments import (
     whole_number,
 )
 from systole._batch import ArraySpec, Batch, Layout, Page
+from systole._datasets import Datasets, check_order, expected, globs, log_notes
 from systole._durations import Duration, seconds
 from systole._hosts import share_of_cores
-from systole._message import Message, SpecLike, spec_bytes, spec_fields
+from systole._message import SpecLike, spec_bytes, spec_fields
 from systole._serve import serve
 
 _STATE_VERSION = 1
-_logger = logging.getLogger("systole")
 
 # What tf.data's and other datasets have, and what does it here.
 _NOT_HERE = {
@@ -499,10 +498,6 @@ def _check_process() -> None:
     _process_of_feeds = os.getpid()
 
 
-# Name -> glob or globs of its shards; or the globs alone, of the dataset that the spec names.
-Datasets = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, str | Sequence[str]]]
-
-
 class LocalFeed(BaseFeed):
     """A feed that is made in this process, by the same engine that servers run: the same bytes, the
     same state.
@@ -548,7 +543,7 @@ class LocalFeed(BaseFeed):
         expect_bytes: int | Mapping[str, int] | None = None,
         allow_mixed_content: bool = False,
     ) -> None:
-        _check_order(datasets)
+        check_order(datasets)
         serialized = spec_bytes(spec)
         fields = spec_fields(serialized)
         num_cores = fields["num_cores"]
@@ -565,16 +560,16 @@ class LocalFeed(BaseFeed):
         opened = {
             name: _systole.Dataset.open(
                 name,
-                _globs(datasets, name, names),
+                globs(datasets, name, names),
                 indexes,
                 str(compression),
-                _expected(expect_records, "expect_records", name, names),
-                _expected(expect_bytes, "expect_bytes", name, names),
+                expected(expect_records, "expect_records", name, names),
+                expected(expect_bytes, "expect_bytes", name, names),
             )
             for name in dict.fromkeys(names)
         }
         for one in opened.values():
-            _log_notes(one)
+            log_notes(one)
         dataset = opened[names[0]]
         if members:
             dataset = _systole.Dataset.join([opened[name] for name in names])
@@ -610,68 +605,3 @@ class LocalFeed(BaseFeed):
 
     def _source(self) -> str:
         return f"{self._dataset.name} ({self._dataset.num_records} records)"
-
-
-def _check_order(datasets: object) -> None:
-    """Finds a spec where shards are wanted."""
-    name = os.fsdecode(datasets) if isinstance(datasets, (str, os.PathLike)) else ""
-    if isinstance(datasets, Message) or name.endswith((".textproto", ".pbtxt", ".json")):
-        raise _errors.WrongType(
-            "the first argument is a spec, and shards are wanted there: say LocalFeed(shards, spec)"
-        )
-
-
-def _log_notes(dataset: _systole.Dataset) -> None:
-    """Warns once of a dataset whose indexes are odd, or cannot be written."""
-    notes = dataset.index_notes
-    if not notes:
-        return
-    more = f"; and {len(notes) - 1} more of its shards" if len(notes) > 1 else ""
-    _logger.warning("dataset '%s': %s%s", dataset.name, notes[0], more)
-
-
-def _expected(
-    numbers: int | Mapping[str, int] | None, option: str, name: str, names: list[str]
-) -> int:
-    """What is expected of the dataset `name`; 0: any number."""
-    if numbers is None:
-        return 0
-    if not isinstance(numbers, Mapping):
-        if len(set(names)) > 1:
-            raise _errors.InvalidSpec(
-                f"{option} is {numbers}, and the spec wants the datasets {', '.join(names)}; say "
-                f'it of each, as in {{"{name}": {numbers}, ..}}'
-            )
-        numbers = {name: numbers}
-    for known in numbers:
-        if known not in names:
-            raise _errors.InvalidSpec(
-                f"{option} names the dataset {known!r}; the spec wants {', '.join(names)}"
-            )
-    wanted = whole_number(f"{option} of {name!r}", numbers.get(name, 0), "480")
-    if name in numbers and wanted < 1:
-        raise _errors.InvalidSpec(f"{option} of {name!r} is {wanted}, want 1 or more")
-    return wanted
-
-
-def _globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
-    if not isinstance(datasets, Mapping) and len(set(names)) > 1:
-        raise _errors.NotFound(
-            f"the spec wants the datasets {', '.join(names)}; say which shards each has, as in "
-            f'{{"{name}": "data/{name}-*.tfrecord", ..}}'
-        )
-    if isinstance(datasets, Mapping):
-        if name not in datasets:
-            raise _errors.NotFound(
-                f"the spec wants dataset {name!r}; there is {', '.join(datasets) or 'none'}"
-            )
-        datasets = datasets[name]
-    if isinstance(datasets, (str, os.PathLike)):
-        return [path("datasets", datasets)]
-    try:
-        return [path("datasets", one) for one in datasets]
-    except TypeError:
-        raise _errors.WrongType(
-            f"datasets is {datasets!r}; want a glob, a folder, a list of them, or a dict of them "
-            "by name"
-        ) from None

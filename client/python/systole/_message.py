@@ -90,9 +90,23 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """The message in protobuf's JSON mapping, with the fields' names as in feed.proto."""
-        return {name: self._json(name, value) for name, value in self._fields.items()}
+        return self._json("")
 
-    def _json(self, name: str, value: Any) -> Any:
+    def _json(self, where: str) -> dict[str, Any]:
+        """The same for a message that stands at `where` in a spec."""
+        return self._json_of(where, self._fields)
+
+    def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The same with these fields instead of its own. Names are left to protobuf, which knows
+        more of them: its JSON mapping has names in another spelling, too.
+        """
+        return {
+            name: self._json_field(_at(where, name), name, value)
+            for name, value in fields.items()
+            if value is not None
+        }
+
+    def _json_field(self, where: str, name: str, value: Any) -> Any:
         value = _plain(value)
         if name in self._enums and isinstance(value, str):
             return value.upper()
@@ -101,21 +115,22 @@ class Message:
         if name in self._lists and (isinstance(value, str) or not isinstance(value, Iterable)):
             value = [value]
         if name in self._numbers:
-            _check_numbers(name, value)
+            _check_numbers(where, value)
+        if name not in self._messages:
+            return _json_value(where, value)
+        kind = self._messages[name]
         if name in self._named and isinstance(value, Mapping):
             return [
-                {**_json_message(f"{name}[{key!r}]", one), "name": key}
+                {**_json_message(f"{where}[{key!r}]", one, kind), "name": key}
                 for key, one in value.items()
             ]
-        if name in self._choices and isinstance(value, Iterable):
+        if name in self._choices and not isinstance(value, (str, Mapping)):
             choices = self._choices[name]
             value = [
                 {choices[type(one).__name__]: one} if type(one).__name__ in choices else one
                 for one in value
             ]
-        if name in self._messages:
-            _check_messages(name, value, self._messages[name])
-        return _json_value(name, value)
+        return _json_messages(where, value, kind)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and self.to_dict() == other.to_dict()
@@ -151,9 +166,15 @@ class Operation(Message):
     def _fields_with(self, name: str) -> dict[str, Any]:
         return self._beside if name in self._shared_names else self._fields
 
-    def to_dict(self) -> dict[str, Any]:
-        beside = {name: _json_value(name, value) for name, value in self._beside.items()}
-        return {self._kind: super().to_dict(), **beside}
+    def _json(self, where: str) -> dict[str, Any]:
+        beside = {
+            name: _json_value(_at(where, name), value) for name, value in self._beside.items()
+        }
+        return {self._kind: super()._json(_at(where, self._kind)), **beside}
+
+
+def _at(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
 
 
 def _fields_of(kind: type[Message]) -> list[str]:
@@ -201,15 +222,6 @@ def _check_numbers(where: str, value: Any) -> None:
             _check_numbers(f"{where}[{i}]", one)
 
 
-def _check_messages(where: str, value: Any, kind: str) -> None:
-    """The same for messages of the class `kind`."""
-    if isinstance(value, (str, int, float, bool)):
-        raise _errors.WrongType(f"{where} is {value!r}, want {_how_to_write(kind, value)}")
-    if isinstance(value, Iterable) and not isinstance(value, Mapping):
-        for i, one in enumerate(value):
-            _check_messages(f"{where}[{i}]", one, kind)
-
-
 def _how_to_write(kind: str, value: Any) -> str:
     if kind != "Operation":
         return f"systole.{kind}(..), or a dict"
@@ -221,23 +233,36 @@ def _how_to_write(kind: str, value: Any) -> str:
     return f"an operation of systole's, such as RandomFlip(): {known}"
 
 
-def _json_message(where: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, (Message, Mapping)):
-        raise _errors.WrongType(
-            f"{where} is a {type(value).__name__}, want a message of a spec, or a dict"
-        )
-    message = _json_value(where, value)
-    assert isinstance(message, dict)
-    return message
+def _json_message(where: str, value: Any, kind: str) -> dict[str, Any]:
+    """A message of the class `kind`, or a dict of its fields."""
+    from systole import _spec
+
+    if isinstance(value, Message):
+        return value._json(where)
+    if isinstance(value, Mapping) and kind == "Operation":
+        return {key: _json_value(_at(where, key), one) for key, one in value.items()}
+    if isinstance(value, Mapping):
+        form: Message = getattr(_spec, kind)()
+        return form._json_of(where, value)
+    if callable(value):
+        _json_value(where, value)  # Raises.
+    raise _errors.WrongType(f"{where} is {value!r}, want {_how_to_write(kind, value)}")
+
+
+def _json_messages(where: str, value: Any, kind: str) -> Any:
+    """The same, or a list of them."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
+        return [_json_message(f"{where}[{i}]", one, kind) for i, one in enumerate(value)]
+    return _json_message(where, value, kind)
 
 
 def _json_value(where: str, value: Any) -> Any:
     """What stands at `where` in a spec, in protobuf's JSON mapping."""
     value = _plain(value)
     if isinstance(value, Message):
-        return value.to_dict()
+        return value._json(where)
     if isinstance(value, Mapping):
-        return {key: _json_value(f"{where}.{key}", one) for key, one in value.items()}
+        return {key: _json_value(_at(where, key), one) for key, one in value.items()}
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, bytes):
@@ -317,14 +342,6 @@ def image_operations(
 SpecLike = Union[str, "os.PathLike[str]", Mapping[str, Any], Message, Any]
 
 
-def _json_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A dict as FeedSpec(..) takes its keywords. Names are left to protobuf, which has more."""
-    from systole._spec import FeedSpec
-
-    form = FeedSpec()
-    return {name: form._json(name, value) for name, value in spec.items() if value is not None}
-
-
 def spec_bytes(spec: SpecLike) -> bytes:
     """The spec, serialized."""
     if isinstance(spec, str) and ("\n" in spec or "{" in spec or ": " in spec):
@@ -337,7 +354,7 @@ def spec_bytes(spec: SpecLike) -> bytes:
     if isinstance(spec, Message):
         return _systole.spec_from_json(json.dumps(spec.to_dict()), "spec")
     if isinstance(spec, Mapping):
-        return _systole.spec_from_json(json.dumps(_json_spec(spec)), "spec")
+        return _systole.spec_from_json(json.dumps(_json_message("", spec, "FeedSpec")), "spec")
     if hasattr(spec, "SerializeToString"):
         serialized = spec.SerializeToString()
         assert isinstance(serialized, bytes)

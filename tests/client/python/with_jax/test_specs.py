@@ -297,7 +297,11 @@ def test_what_is_wrong_in_a_list_is_told_with_its_place():
         ({"outputs": [label, "image"]}, r"outputs\[1\] is 'image'"),
         (
             {"mixture": [systole.Member("a", weight="x"), systole.Member("b", weight=1)]},
-            "weight is 'x', want a number",
+            r"mixture\[0\].weight is 'x', want a number",
+        ),
+        (
+            {"mixture": [{"dataset": "a", "weight": "x"}, {"dataset": "b", "weight": 1}]},
+            r"mixture\[0\].weight is 'x', want a number",
         ),
         (
             {"outputs": {"x": systole.Output("x", transforms=["decode_jpeg"])}},

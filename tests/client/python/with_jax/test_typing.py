@@ -35,6 +35,7 @@ WRONG = {
     'systole.Image("image", dtype="bfloat17")': "bfloat17",
     'systole.Image("image", sharpen=True)': "sharpen",
     'systole.FeedSpec(datset="photos")': "datset",
+    "systole.FeedSpec().epoch = 3": "epoch",
     'systole.Feed("a:1", "spec", prefetch="much")': "prefetch",
 }
 
