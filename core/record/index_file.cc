@@ -191,7 +191,12 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentit
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
   // No shard, it seems: whoever owns the file wants nothing beside it.
-  if (loaded.index.all_damaged()) return loaded;
+  if (loaded.index.all_damaged()) {
+    // Of a compressed one, these were written to read it at all.
+    std::error_code none_there;
+    std::filesystem::remove(RestartPath(index_path), none_there);
+    return loaded;
+  }
   const absl::Status written = WriteFileAtomically(index_path, loaded.index.ToText(), kIndexSink);
   if (written.ok()) {
     WriteHashFile(index_path, identity, loaded);

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from systole import _systole
+from systole import _errors, _systole
 from systole._array import DTYPES, Array, array_at
 
 
@@ -135,7 +135,7 @@ class Batch(Mapping[str, Array]):
                 raise KeyError(f"{name!r}: the batch has {', '.join(self._layout.tensors)}")
             if spec.shape is None:
                 where = "in its last dimension" if spec.untiled_shape is None else "in tiles"
-                raise ValueError(
+                raise _errors.InvalidSpec(
                     f"{name!r} has the examples {where}, so the parts of "
                     f"{self._layout.num_cores} cores are no one array: take batch.per_core()"
                 )

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from systole._array import Array
 from systole._batch import Batch
+from systole._errors import InvalidSpec
 from systole._feed import BaseFeed
 
 
@@ -65,12 +66,12 @@ def to_tensors(batch: Batch) -> dict[str, Any]:
 def per_replica(batch: Batch, strategy: Any) -> dict[str, Any]:
     """One core's part for each of the strategy's local replicas, in order, for strategy.run().
 
-    Raises ValueError if the feed has not as many cores as there are local replicas.
+    Raises InvalidSpec if the feed has not as many cores as there are local replicas.
     """
     cores = batch.per_core()
     replicas = strategy.extended.worker_devices
     if len(cores) != len(replicas):
-        raise ValueError(
+        raise InvalidSpec(
             f"the strategy has {len(replicas)} replicas here, the batch {len(cores)} cores: open "
             "the feed with as many cores"
         )

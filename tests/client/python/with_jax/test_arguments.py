@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
+import random
 
 import jax
 import pytest
@@ -130,8 +132,11 @@ def test_an_index_that_cannot_be_kept_is_told_once(shards, tmp_path, write_spec,
 def test_nothing_is_left_beside_files_that_are_no_shards(tmp_path):
     program("make-flowers", tmp_path / "images", "--images", 20, "--size", 32)
     (tmp_path / "images" / "notes.txt").write_text("some notes")
+    (tmp_path / "images" / "notes.gz").write_bytes(
+        gzip.compress(random.Random(1).randbytes(3 << 20))
+    )
     before = sorted(tmp_path.rglob("*"))
-    for glob in ("images/*/*.jpg", "images/notes.txt"):
+    for glob in ("images/*/*.jpg", "images/notes.txt", "images/notes.gz"):
         with pytest.raises(systole.Error, match="no TFRecord shard|no record that can be read"):
             systole.LocalFeed(str(tmp_path / glob), {"dataset": "d", "global_batch": 1})
     assert sorted(tmp_path.rglob("*")) == before
