@@ -5,7 +5,7 @@
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
-#include "core/plan/feed_plan.h"
+#include "core/plan/content_version.h"
 #include "core/program/allocator.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
