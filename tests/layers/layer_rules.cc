@@ -37,6 +37,8 @@ std::vector<Room> SystoleRooms() {
       {"core/text", 1, status},     // Messages from text that a person wrote.
       {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
       {"core/json", 1, status},     // For `--json`, reports and logs.
+      // What a metric is and how it is shown, for whoever counts.
+      {"core/metrics", 2, {"core/json"}},
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},

@@ -1,0 +1,114 @@
+// A metric is one line: a name, a kind, a sentence, and how its value is read from the plain struct
+// or the atomics that count it. Whoever shows metrics goes through the lines and names none, so a
+// new metric is a new line. Counting costs what the field costs: lines are read only when asked.
+//
+//   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
+//   const std::vector<MetricLine<Shop>> lines = {
+//       {.name = "visits", .kind = MetricKind::kCounter, .help = "People who came in.",
+//        .read = ReadField<&Shop::visits>},
+//       {.name = "earned", .kind = MetricKind::kCounter, .help = "Money.", .label = "by",
+//        .parts = {{"cash", ReadField<&Shop::cash>}, {"cards", ReadField<&Shop::cards>}}}};
+//   const std::vector<MetricReading> readings = ReadMetrics(lines, shop);
+//
+// A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
+// there is one, is its last word: _bytes or _seconds. It does not say that it is a total: the kind
+// does (PrometheusName).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_METRICS_METRIC_H_
+#define SYSTOLE_CORE_METRICS_METRIC_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+enum class MetricKind {
+  kGauge,    // How it is now.
+  kCounter,  // A sum since the start; it never falls.
+};
+
+enum class MetricUnit { kCount, kBytes, kSeconds };
+
+// By the last word of `name`.
+MetricUnit UnitOf(absl::string_view name);
+
+// One of the values of a metric with a label.
+template <typename Source>
+struct MetricPart {
+  absl::string_view label_value;
+  double (*read)(const Source& source);
+  // What the label's value means, if it does not say so itself: half a sentence.
+  absl::string_view help = "";
+};
+
+// A line of a table. It has either `read`, or `label` and `parts`.
+template <typename Source>
+struct MetricLine {
+  absl::string_view name;
+  MetricKind kind;
+  // A sentence or more that stands alone: what is counted, and of what.
+  absl::string_view help;
+  double (*read)(const Source& source) = nullptr;
+  // What the parts are told apart by. Their number is fixed: nothing that a peer or a file decides
+  // is a label's value.
+  absl::string_view label = "";
+  std::vector<MetricPart<Source>> parts;
+};
+
+struct MetricValue {
+  std::string label_value;  // Empty if the metric has no label.
+  double value = 0;
+  std::string help;
+};
+
+// A metric as it is now.
+struct MetricReading {
+  std::string name;
+  MetricKind kind = MetricKind::kGauge;
+  std::string help;
+  std::string label;  // Empty: there is one value.
+  std::vector<MetricValue> values;
+};
+
+// For the number `field` of Source, as `read`.
+template <auto field, typename Source>
+double ReadField(const Source& source) {
+  return static_cast<double>(source.*field);
+}
+
+template <typename Source>
+std::vector<MetricReading> ReadMetrics(const std::vector<MetricLine<Source>>& lines,
+                                       const Source& source) {
+  std::vector<MetricReading> readings;
+  for (const MetricLine<Source>& line : lines) {
+    MetricReading& reading = readings.emplace_back(MetricReading{
+        std::string(line.name), line.kind, std::string(line.help), std::string(line.label), {}});
+    if (line.read != nullptr) reading.values.push_back({.value = line.read(source)});
+    for (const MetricPart<Source>& part : line.parts) {
+      reading.values.push_back(
+          {std::string(part.label_value), part.read(source), std::string(part.help)});
+    }
+  }
+  return readings;
+}
+
+// nullopt if there is no such metric, or it has no such part.
+std::optional<double> FindMetric(const std::vector<MetricReading>& readings, absl::string_view name,
+                                 absl::string_view label_value = "");
+
+// `prefix`, the name, and `_total` for a counter.
+std::string PrometheusName(absl::string_view prefix, const MetricReading& reading);
+
+// How much each counter grew a second between two readings `seconds` apart. nullopt if one fell:
+// what counted was started anew.
+std::optional<std::vector<MetricReading>> RatesBetween(const std::vector<MetricReading>& before,
+                                                       const std::vector<MetricReading>& after,
+                                                       double seconds);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_METRICS_METRIC_H_

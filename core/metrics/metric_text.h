@@ -1,0 +1,31 @@
+// Readings of metrics, for people and for programs. Each form is made from whatever is read.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_METRICS_METRIC_TEXT_H_
+#define SYSTOLE_CORE_METRICS_METRIC_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/json/json_writer.h"
+#include "core/metrics/metric.h"
+
+namespace systole {
+
+// A line for each metric, indented by two spaces: "  payload        12.5 MB (3.1 MB/s)". Counters
+// and parts that are 0 are left out, and so are rates of 0. `rates` as from RatesBetween(), or
+// empty.
+std::string MetricsText(const std::vector<MetricReading>& readings,
+                        const std::vector<MetricReading>& rates = {});
+
+// Fields of the object that is open: the value by the metric's name, or by name and label value.
+void AppendMetrics(const std::vector<MetricReading>& readings, JsonWriter& json);
+
+// A table in Markdown, with what each one means, for the document that lists them. `prefix` as in
+// PrometheusName().
+std::string MetricsTable(absl::string_view prefix, const std::vector<MetricReading>& readings);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_METRICS_METRIC_TEXT_H_
