@@ -1,25 +1,23 @@
 #include "server/rpc/feed_service.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/concurrency/processors.h"
 #include "core/example/feature_view.h"
 #include "core/image/jpeg/jpeg_check.h"
 #include "core/plan/content_version.h"
-#include "core/program/allocator.h"
 #include "core/spec/order_spec.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
+#include "proto/metrics/metric_messages.h"
 #include "server/access/call_credentials.h"
+#include "server/metrics/server_metrics.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
 #include "server/streams/trouble.h"
@@ -46,65 +44,12 @@ constexpr const char* kPushbackMs = "1000";
 // Features that DescribeDataset lists; a record may have any number.
 constexpr int kMaxFeaturesListed = 1000;
 
-// Of this process, user and system.
-double CpuSeconds() {
-  rusage usage;
-  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 // A call that ends at once with a status.
 class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
   void OnDone() override { delete this; }
 };
-
-void DescribeCache(const ValueCache& cache, v1::CacheStatus* status) {
-  const ValueCacheStats stats = cache.stats();
-  status->set_memory_hits(stats.memory_hits);
-  status->set_disk_hits(stats.disk_hits);
-  status->set_misses(stats.misses);
-  status->set_memory_bytes(stats.memory_bytes);
-  status->set_memory_budget_bytes(stats.memory_budget_bytes);
-  status->set_disk_bytes(stats.disk_bytes);
-  status->set_disk_budget_bytes(stats.disk_budget_bytes);
-  status->set_damaged_entries(stats.damaged_entries);
-}
-
-void DescribeRefusals(const TroubleCounters& refused, v1::Refusals& refusals) {
-  refusals.set_unauthenticated(refused.of(Trouble::kUnauthenticated));
-  refusals.set_not_permitted(refused.of(Trouble::kNotPermitted));
-  refusals.set_no_place(refused.of(Trouble::kNoPlace));
-  refusals.set_bad_request(refused.of(Trouble::kBadRequest));
-  refusals.set_draining(refused.of(Trouble::kDraining));
-  refusals.set_other(refused.of(Trouble::kFailed));
-}
-
-void DescribeStreamEnds(const TroubleCounters& ended, v1::StreamEnds& ends) {
-  ends.set_complete(ended.of(Trouble::kNone));
-  ends.set_drained(ended.of(Trouble::kDraining));
-  ends.set_client_gone(ended.of(Trouble::kClientGone));
-  ends.set_gave_place(ended.of(Trouble::kGavePlace));
-  ends.set_stalled(ended.of(Trouble::kStalled));
-  ends.set_not_permitted(ended.of(Trouble::kNotPermitted) + ended.of(Trouble::kUnauthenticated));
-  // By its code an error of a stream may look like that of a request.
-  ends.set_failed(ended.of(Trouble::kFailed) + ended.of(Trouble::kBadRequest));
-}
-
-void DescribeConnections(const DoorCounters& counted, v1::Connections& connections) {
-  connections.set_open(counted.open);
-  connections.set_accepted(counted.let_in);
-  connections.set_over_total(counted.over_total);
-  connections.set_over_peer(counted.over_peer);
-  connections.set_no_descriptor(counted.no_descriptor);
-  connections.set_no_call(counted.no_call);
-  connections.set_sent_too_much(counted.sent_too_much);
-  connections.set_cost_most(counted.cost_most);
-}
 
 absl::Status Draining() {
   return MarkedAs(Trouble::kDraining,
@@ -365,35 +310,12 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
 
 absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& response) const {
   if (!asker.MaySeeStatus()) return NotPermitted(asker.caller, "ServerStatus", "status");
-  const StepEngine::Stats stats = engine_.GetStats();
   response.set_version(SYSTOLE_VERSION);
   response.set_content_version(ContentVersion());
   response.set_draining(counters_.draining);
-  response.set_active_streams(counters_.active_streams);
-  response.set_steps_served(counters_.steps_served);
-  response.set_examples_made(stats.examples_made);
-  response.set_payload_bytes_sent(counters_.payload_bytes_sent);
-  response.set_payload_bytes_shared(counters_.payload_bytes_shared);
-  response.set_memory_budget_bytes(stats.memory_budget_bytes);
-  response.set_memory_used_bytes(stats.memory_used_bytes);
-  response.set_slices_shared(stats.slices_shared);
-  DescribeRefusals(counters_.refused, *response.mutable_refusals());
-  if (const Door* const door = door_; door != nullptr) {
-    DescribeConnections(door->counters(), *response.mutable_connections());
-  }
-  response.set_streams_opened(counters_.streams_opened);
-  DescribeStreamEnds(counters_.ended, *response.mutable_stream_ends());
-  response.set_threads(stats.threads);
-  response.set_threads_stuck(stats.threads_stuck);
-  response.set_reads_timed_out(stats.reads_timed_out);
-  if (options_.cache != nullptr) DescribeCache(*options_.cache, response.mutable_cache());
-  response.set_cpu_seconds(CpuSeconds());
-  response.set_cpus(UsableProcessors());
-  response.set_resident_bytes(OwnResidentBytes());
+  AddMetrics(ReadMetrics(), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
-  int64_t masked = 0;
   for (const auto& [name, dataset] : catalogue_.datasets()) {
-    masked += dataset->damage().masked_examples();
     if (!asker.MayList(name)) continue;
     v1::DatasetStatus& status = *response.add_datasets();
     status.set_name(name);
@@ -402,8 +324,17 @@ absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& res
       DescribeDamage(entry, *status.add_damaged_records());
     }
   }
-  response.set_masked_examples(masked);
   return absl::OkStatus();
+}
+
+std::vector<MetricReading> FeedService::ReadMetrics() const {
+  ServerNumbers numbers = {.service = counters_, .engine = engine_.GetStats()};
+  if (const Door* const door = door_; door != nullptr) numbers.door = door->counters();
+  if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
+  for (const auto& [name, dataset] : catalogue_.datasets()) {
+    numbers.masked_examples += dataset->damage().masked_examples();
+  }
+  return ReadServerMetrics(numbers);
 }
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::FeedSpec& spec) {

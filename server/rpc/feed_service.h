@@ -1,5 +1,5 @@
-// The gRPC service: translates messages into calls of core/plan and core/engine and back. No logic of its own
-// beyond counting, admission and the drain notice.
+// The gRPC service: translates messages into calls of core/plan and core/engine and back. No logic
+// of its own beyond counting, admission and the drain notice.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
@@ -23,6 +23,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/engine/step_engine.h"
 #include "core/log/event_log.h"
+#include "core/metrics/metric.h"
 #include "core/plan/feed_plan.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -74,8 +75,11 @@ class FeedService final
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
 
-  // ServerStatus reports connections from now on. `door` must outlive all calls.
+  // Connections are among the metrics from now on. `door` must outlive all calls.
   void TellOfConnections(const Door& door) { door_ = &door; }
+
+  // All that this server counts, as it is now.
+  std::vector<MetricReading> ReadMetrics() const;
 
   // Of this service and of others on the same server.
   RefusalLog& refusals() { return refusals_; }

@@ -27,8 +27,8 @@ struct ServiceCounters {
   std::atomic<int64_t> active_streams = 0;
   std::atomic<int64_t> streams_opened = 0;
   std::atomic<int64_t> steps_served = 0;
-  std::atomic<int64_t> payload_bytes_sent = 0;
-  std::atomic<int64_t> payload_bytes_shared = 0;  // Of payload_bytes_sent, through shared memory.
+  std::atomic<int64_t> payload_bytes = 0;
+  std::atomic<int64_t> shared_payload_bytes = 0;  // Of payload_bytes, through shared memory.
   std::atomic<bool> draining = false;
   TroubleCounters refused;  // Requests of all methods.
   TroubleCounters ended;    // Streams. kNone: all was sent.

@@ -74,8 +74,8 @@ void StepWriter::OnSlice(StepStream::Result result) {
   if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
     given_at_.reset();  // The next slice sent as bytes has none right before it.
     const SliceLayout& layout = slice->layout();
-    counters_.payload_bytes_sent += layout.payload_bytes();
-    counters_.payload_bytes_shared += layout.payload_bytes();
+    counters_.payload_bytes += layout.payload_bytes();
+    counters_.shared_payload_bytes += layout.payload_bytes();
     log_.CountBytes(layout.payload_bytes());
     message_ = EncodeChunk({.step = slice->step(),
                             .core = core_,
@@ -106,7 +106,7 @@ v1::NotShared StepWriter::Lend(const SlicePtr& slice) {
 void StepWriter::WriteChunk() {
   int64_t payload_bytes = 0;
   message_ = chunks_.Next(payload_bytes);
-  counters_.payload_bytes_sent += payload_bytes;
+  counters_.payload_bytes += payload_bytes;
   log_.CountBytes(payload_bytes);
   grpc::WriteOptions options;
   // Labels and the like wait for what follows them and go in one call of the kernel's.

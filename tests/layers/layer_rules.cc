@@ -51,7 +51,7 @@ std::vector<Room> SystoleRooms() {
       // What servers and feeds tell the person who runs them.
       {"core/log", 3, {"core/status", "core/json", "core/concurrency"}},
       // Values by key, in memory and on disk: knows no images.
-      {"core/cache", 3, files},
+      {"core/cache", 3, Join({files, {"core/metrics"}})},
       {"core/compression", 3, files},
       {"core/record", 4, Join({ground, {"core/storage", "core/compression"}})},
       {"core/example", 3, ground},
@@ -98,6 +98,8 @@ std::vector<Room> SystoleRooms() {
               "core/order", "core/batch", "core/plan"}})},
       // Memory shared with a peer: needs no gRPC.
       {"proto/slots", 2, Join({ground, messages})},
+      // Metrics as ServerStatus carries them: for both ends.
+      {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
       // Who gets in, and by which certificates: knows nothing of feeds.
       {"server/door", 5, Join({ground, {"core/concurrency"}})},
@@ -118,15 +120,20 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              {"core/concurrency", "proto/framing", "server/access", "server/streams"}})},
+      // What a server counts, a line each: over the rooms that count it.
+      {"server/metrics",
+       11,
+       {"core/concurrency", "core/program", "core/metrics", "core/cache", "core/engine",
+        "server/door", "server/streams"}},
       // The calls of Systole's own service, and the datasets that they name.
-      {"server/rpc", 11,
+      {"server/rpc", 12,
        Join({files,
              messages,
-             {"core/log", "core/program", "core/cache", "core/compression", "core/record",
+             {"core/log", "core/metrics", "core/cache", "core/compression", "core/record",
               "core/example", "core/image/jpeg", "core/spec", "core/dataset", "core/plan",
-              "core/engine", "proto/framing", "server/door", "server/access", "server/slots",
-              "server/streams"}})},
-      {"server", 12,
+              "core/engine", "proto/metrics", "proto/framing", "server/door", "server/access",
+              "server/slots", "server/streams", "server/metrics"}})},
+      {"server", 13,
        Join({files,
              messages,
              {"core/text", "core/log", "core/program", "core/compression", "core/image/jpeg",
@@ -138,7 +145,8 @@ std::vector<Room> SystoleRooms() {
       // clock.
       {"client/schedule", 5, {"core/status", "core/random"}},
       // What every feed gives, with a server or without: knows no gRPC.
-      {"client/step", 5, Join({ground, {"core/concurrency", "core/order", "core/batch"}})},
+      {"client/step", 5,
+       Join({ground, {"core/concurrency", "core/metrics", "core/order", "core/batch"}})},
       // One server: how it is reached, asked, measured.
       {"client/servers", 6,
        Join({files,
@@ -211,17 +219,20 @@ std::vector<Room> SystoleRooms() {
              messages,
              emulator,
              feed,
-             {"core/json", "core/spec", "client/infeed", "client/emulator/report"}})},
+             {"core/json", "core/metrics", "core/spec", "proto/metrics", "client/infeed",
+              "client/emulator/report"}})},
       // A file for each command: its options, and what it prints.
       {"client/cli/commands", 12,
-       Join({files,
-             messages,
-             emulator,
-             feed,
-             {"core/text", "core/program", "core/json", "core/token", "core/log", "core/batch",
-              "core/order", "core/spec", "core/record", "core/operations/ops", "client/infeed",
-              "client/look", "client/texture", "client/emulator/report", "client/cli/console",
-              "client/cli/flowers", "client/cli/shards", "client/cli/pacing"}})},
+       Join({files, messages, emulator, feed, {"core/text",           "core/program",
+                                               "core/json",           "core/metrics",
+                                               "core/token",          "core/log",
+                                               "core/batch",          "core/order",
+                                               "core/spec",           "core/record",
+                                               "core/operations/ops", "proto/metrics",
+                                               "client/infeed",       "client/look",
+                                               "client/texture",      "client/emulator/report",
+                                               "client/cli/console",  "client/cli/flowers",
+                                               "client/cli/shards",   "client/cli/pacing"}})},
       {"client/cli",
        13,
        {"core/numeric", "core/program", "proto/framing/grpc_log.h", "client/cli/console",
@@ -231,9 +242,9 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              feed,
-             {"core/text", "core/program/allocator.h", "core/log", "core/order", "core/compression",
-              "core/dataset", "core/plan", "proto/framing/grpc_log.h", "client/local",
-              "client/look"}})},
+             {"core/text", "core/program/allocator.h", "core/log", "core/metrics", "core/cache",
+              "core/order", "core/compression", "core/dataset", "core/plan",
+              "proto/framing/grpc_log.h", "client/local", "client/look"}})},
   };
 }
 

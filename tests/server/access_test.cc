@@ -22,6 +22,7 @@
 #include "tests/raw_http2.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/wait_until.h"
 
 namespace systole {
@@ -335,14 +336,16 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_FALSE(Open("cats", token_)->End().ok());
 
   ASSERT_TRUE(Status("").ok());
-  const v1::Refusals& refusals = counted_.refusals();
-  EXPECT_EQ(refusals.unauthenticated(), 3);
-  EXPECT_EQ(refusals.not_permitted(), 3);
-  EXPECT_EQ(refusals.bad_request(), 1);
-  EXPECT_EQ(refusals.no_place(), 2);
-  EXPECT_EQ(refusals.draining(), 0);
-  EXPECT_EQ(refusals.other(), 0);
-  EXPECT_EQ(counted_.streams_opened(), 1);
+  const auto refused = [this](absl::string_view reason) {
+    return MetricOf(counted_, "requests_refused", reason);
+  };
+  EXPECT_EQ(refused("unauthenticated"), 3);
+  EXPECT_EQ(refused("not_permitted"), 3);
+  EXPECT_EQ(refused("bad_request"), 1);
+  EXPECT_EQ(refused("no_place"), 2);
+  EXPECT_EQ(refused("draining"), 0);
+  EXPECT_EQ(refused("other"), 0);
+  EXPECT_EQ(MetricOf(counted_, "streams_opened"), 1);
 }
 
 // On a clock that stands still.
@@ -377,9 +380,9 @@ TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
       "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "
       "anonymous { read: 'cats' status: true }",
       {.max_streams = 2, .stalled_stream_timeout = absl::Seconds(120)});
-  const auto ends = [this] {
+  const auto ends = [this](absl::string_view reason) {
     EXPECT_TRUE(Status("").ok());
-    return counted_.stream_ends();
+    return MetricOf(counted_, "stream_ends", reason);
   };
   {
     Reader whole;
@@ -388,10 +391,10 @@ TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
     whole.reader = stub_->StreamSteps(&whole.context, request);
     EXPECT_TRUE(whole.End().ok());
   }
-  EXPECT_TRUE(WaitUntil([&] { return ends().complete() == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return ends("complete") == 1; }));
   { ASSERT_TRUE(Open("cats", "")->ReadOne()); }  // Cancelled.
-  EXPECT_TRUE(
-      WaitUntil([&] { return ends().client_gone() == 1 && counted_.active_streams() == 0; }));
+  EXPECT_TRUE(WaitUntil(
+      [&] { return ends("client_gone") == 1 && MetricOf(counted_, "active_streams") == 0; }));
 
   const std::unique_ptr<Reader> first = Open("cats", "");
   ASSERT_TRUE(first->ReadOne());
@@ -399,19 +402,19 @@ TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
   ASSERT_TRUE(second->ReadOne());
   const std::unique_ptr<Reader> other = Open("cats", token_);
   ASSERT_TRUE(other->ReadOne());
-  EXPECT_TRUE(WaitUntil([&] { return ends().gave_place() == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return ends("gave_place") == 1; }));
 
   folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken("another")}));
   server_->Tick();
-  EXPECT_TRUE(WaitUntil([&] { return ends().not_permitted() == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return ends("not_permitted") == 1; }));
 
   EXPECT_TRUE(WaitUntil([&] {
     seconds_ += 121;
     server_->Tick();
-    return ends().stalled() == 1;
+    return ends("stalled") == 1;
   }));
-  EXPECT_EQ(ends().failed(), 0);
-  EXPECT_EQ(counted_.streams_opened(), 5);
+  EXPECT_EQ(ends("failed"), 0);
+  EXPECT_EQ(MetricOf(counted_, "streams_opened"), 5);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@
 #include "tests/core/storage/temp_folder.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/wait_until.h"
 
 namespace systole {
@@ -114,7 +115,7 @@ class SharedMemoryTest : public testing::Test {
 
   // The server learns of a client that went a moment later.
   void WaitUntilNothingIsHeld() const {
-    EXPECT_TRUE(WaitUntil([&] { return Status().memory_used_bytes() == 0; }));
+    EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "memory_used_bytes") == 0; }));
   }
 
   // The server, and one client that wants nothing else, tell `reason` as why batches are sent.
@@ -147,7 +148,7 @@ TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
   EXPECT_EQ(sent->stats().payload_bytes, payload);
   EXPECT_EQ(sent->stats().shared_payload_bytes, 0);
   EXPECT_EQ(shared->stats().streams_lost, 0);
-  EXPECT_EQ(Status().payload_bytes_shared(), payload);
+  EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), payload);
   EXPECT_EQ(shared->stats().not_shared, "");
   EXPECT_EQ(sent->stats().not_shared,
             "it is switched off at this client (--no-shared-memory) [server " + address() + "]");
@@ -282,7 +283,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
   }
   WaitUntilNothingIsHeld();
   // A stream that has not made anything yet may still be ending.
-  EXPECT_TRUE(WaitUntil([&] { return Status().active_streams() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
 TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
@@ -299,17 +300,18 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   const int64_t made = (taken + kWindowSlices + kMadeAhead) * kExamplesPerSlice;
   const int64_t shared = (taken + kWindowSlices) * (*client)->layout().payload_bytes();
   ASSERT_TRUE(WaitUntil([&] {
-    return Status().examples_made() >= made && Status().payload_bytes_shared() >= shared;
+    return MetricOf(Status(), "examples_made") >= made &&
+           MetricOf(Status(), "shared_payload_bytes") >= shared;
   }));
-  EXPECT_EQ(Status().memory_used_bytes(),
+  EXPECT_EQ(MetricOf(Status(), "memory_used_bytes"),
             (kWindowSlices + kMadeAhead) * (slice_bytes + kSliceOverheadBytes));
-  EXPECT_EQ(Status().payload_bytes_shared(), shared);
+  EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
   // And there it stays: a whole feed of another client later it is the same.
   const auto other = Client(SameHost::kOff, 40);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(Drain(*other).size(), 40u * kCores);
-  EXPECT_EQ(Status().examples_made(), made + 40 * kCores * kExamplesPerSlice);
-  EXPECT_EQ(Status().payload_bytes_shared(), shared);
+  EXPECT_EQ(MetricOf(Status(), "examples_made"), made + 40 * kCores * kExamplesPerSlice);
+  EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
 }
 
 // A client by hand, which can do what ours does not.
@@ -385,7 +387,8 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
   EXPECT_EQ(Drain(*client).size(), 40u * kCores);
   const int64_t payload = client->layout().payload_bytes();
   EXPECT_EQ(client->stats().shared_payload_bytes, 40 * kCores * payload);
-  EXPECT_EQ(Status().payload_bytes_shared(), 40 * kCores * payload + 2 * HandClient::kPayloadBytes);
+  EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"),
+            40 * kCores * payload + 2 * HandClient::kPayloadBytes);
   for (const auto& [slot, each] : held) {
     EXPECT_EQ(std::memcmp(each.view.data(), each.bytes.data(), each.bytes.size()), 0) << slot;
   }
@@ -408,7 +411,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Its window.
   seconds = 119;
   server_->Tick();
-  EXPECT_EQ(Status().active_streams(), 1);
+  EXPECT_EQ(MetricOf(Status(), "active_streams"), 1);
   seconds = 120;
   server_->Tick();
   const grpc::Status status = hoarder.End();

@@ -72,7 +72,7 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
 TEST_F(MembersTest, PaddingIsToldFromMaskedRecordsOfAMember) {
   const Finished feed = Feed({"--server", servers_[0]->address(), "--steps", "3"});
   // An epoch of 156 examples leaves 36 places; record 30 of b is damaged.
-  EXPECT_THAT(feed.err, AllOf(HasSubstr("padding: 36 places"), HasSubstr("record_id 130)")));
+  EXPECT_THAT(feed.err, AllOf(HasSubstr("  padded examples    36\n"), HasSubstr("record_id 130)")));
   EXPECT_THAT(servers_[0]->process().err(), HasSubstr("dataset 'b': record 30 is masked"));
 }
 

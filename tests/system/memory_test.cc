@@ -23,6 +23,7 @@
 #include "tests/core/record/shard_builder.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/system/served_feed.h"
 #include "tests/wait_until.h"
 
@@ -108,7 +109,7 @@ class MemoryTest : public testing::Test {
     grpc::ClientContext context;
     v1::ServerStatusResponse status;
     EXPECT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
-    return status.memory_used_bytes();
+    return static_cast<int64_t>(MetricOf(status, "memory_used_bytes"));
   }
 
   // The most that the server has had in memory at once.

@@ -14,13 +14,16 @@
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/system/served_feed.h"
 #include "tests/wait_until.h"
 
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // 512 KiB a slice, 4 MiB a step, 640 MiB in all: more than a client prefetches.
 constexpr int kRecordBytes = 64 << 10;
@@ -119,17 +122,20 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
   ASSERT_TRUE(sharing != nullptr && sending != nullptr);
   constexpr int64_t kBytes = int64_t{kSteps} * 8 * (8 * kRecordBytes + 8);
   std::vector<std::string> args = FeedArgs(Address("tells"));
-  EXPECT_THAT(RunSystole(args).out, HasSubstr("\nshared memory: 671.1 of 671.1 MB\n"));
+  EXPECT_THAT(RunSystole(args).out,
+              AllOf(HasSubstr("  shared payload     671.1 MB\n"), Not(HasSubstr("shared memory"))));
   args.push_back("--json");
   EXPECT_THAT(RunSystole(args).out,
-              HasSubstr(absl::StrCat("\"bytes_shared\":", kBytes, ",\"not_shared\":\"\",")));
+              AllOf(HasSubstr(absl::StrCat("\"shared_payload_bytes\":", kBytes, ",")),
+                    HasSubstr("\"not_shared\":\"\",")));
   args.push_back("--no-shared-memory");
   EXPECT_THAT(RunSystole(args).out,
-              HasSubstr("\"bytes_shared\":0,\"not_shared\":\"it is switched off at this client"));
+              AllOf(HasSubstr("\"shared_payload_bytes\":0,"),
+                    HasSubstr("\"not_shared\":\"it is switched off at this client")));
 
   args = FeedArgs(Address("sends"), /*steps=*/10);
   EXPECT_THAT(RunSystole(args).out,
-              HasSubstr("\nshared memory: 0.0 of 41.9 MB, the rest was sent: nobody shares memory "
+              HasSubstr("\nnote: not all batches came through shared memory: nobody shares memory "
                         "at '"));
   EXPECT_THAT(sending->process().err(),
               HasSubstr("batches are sent, not shared: it is switched off"));
@@ -145,7 +151,7 @@ TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
                                             "tail: PAD on_corrupt: MASK");
   const std::vector<std::string> args = {"feed", "--server", Address("once"), "--spec", spec};
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(RunSystole(args).out, HasSubstr("MB, the rest was sent: the slices are so small"));
+    EXPECT_THAT(RunSystole(args).out, HasSubstr("through shared memory: the slices are so small"));
   }
   const std::string log = server->process().err();
   const std::string line =
@@ -169,10 +175,10 @@ TEST_F(SystemSharedMemoryTest, AKilledClientLeavesNothingInTheServersMemory) {
   for (int i = 0; i < 3; ++i) {
     std::string line;
     const std::unique_ptr<Process> feed = FeedInMidStream(Address("killed"), &line);
-    EXPECT_GT(StatusOf("killed").payload_bytes_shared(), 0);
+    EXPECT_GT(MetricOf(StatusOf("killed"), "shared_payload_bytes"), 0);
     feed->Signal(SIGKILL);
     EXPECT_EQ(feed->Wait().signal, SIGKILL);
-    EXPECT_TRUE(WaitUntil([] { return StatusOf("killed").memory_used_bytes() == 0; }));
+    EXPECT_TRUE(WaitUntil([] { return MetricOf(StatusOf("killed"), "memory_used_bytes") == 0; }));
   }
 }
 
@@ -202,7 +208,7 @@ TEST_F(SystemSharedMemoryTest, AServerInThePlaceOfAKilledOneGoesOnFromItsStaleSo
   const Finished finished = feed->Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(line + finished.out, Reference());
-  EXPECT_GT(StatusOf("again").payload_bytes_shared(), 0);
+  EXPECT_GT(MetricOf(StatusOf("again"), "shared_payload_bytes"), 0);
 }
 
 TEST_F(SystemSharedMemoryTest, AServerThatDrainsHandsItsStreamOver) {

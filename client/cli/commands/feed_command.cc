@@ -18,8 +18,10 @@
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/pacing/missing_tally.h"
 #include "client/feed/feed_client.h"
+#include "client/step/feed_metrics.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/json/json_writer.h"
+#include "core/metrics/metric_text.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -48,56 +50,19 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           TilesText() + WireText() + SharedText() + ServersText() + DamageText() + MissingText();
+           MetricsText(ReadFeedMetrics(client)) + TilesText() + WireText() + NotSharedText() +
+           MaskedText();
   }
-  // Nothing if every place holds an example.
-  std::string MissingText() const {
-    std::string text;
-    if (client.padded_examples > 0) {
-      text = absl::StrFormat(
-          "padding: %d places behind an epoch's last record (tail: PAD) or left empty by "
-          "split\n",
-          client.padded_examples);
-    }
-    if (client.masked_examples > 0) {
-      absl::StrAppend(&text, "note: ", MissingTally(client).MaskedText(), "\n");
-    }
-    return text;
+  // Nothing if nothing is masked.
+  std::string MaskedText() const {
+    if (client.masked_examples == 0) return "";
+    return absl::StrCat("note: ", MissingTally(client).MaskedText(), "\n");
   }
-  // Nothing if nothing was damaged.
-  std::string DamageText() const {
-    if (client.damaged_chunks + client.damaged_requests + client.damaged_answers == 0) return "";
-    return absl::StrFormat(
-        "damaged on the way and fetched again: %d chunks, %d requests, %d answers; look for a bad "
-        "network card or proxy\n",
-        client.damaged_chunks, client.damaged_requests, client.damaged_answers);
-  }
-  // Nothing if every server did what it was asked for, and the list stayed as it was.
-  std::string ServersText() const {
-    const int64_t hedges = client.hedges_won + client.hedges_lost;
-    if (client.retries + hedges + client.relieved_steps + client.membership_changes +
-            client.bad_server_lists ==
-        0) {
-      return "";
-    }
-    return absl::StrFormat(
-        "servers: %d retries, %d probes, %d late steps asked for twice (%d won), %d steps moved to "
-        "another server, %d servers joined or left, list unreadable %d times; longest wait %.2f s, "
-        "for step %d\n",
-        client.retries, client.probes, hedges, client.hedges_won, client.relieved_steps,
-        client.membership_changes, client.bad_server_lists,
-        absl::ToDoubleSeconds(client.longest_wait), client.longest_wait_step);
-  }
-  // Nothing if no server is on this machine.
-  std::string SharedText() const {
-    if (client.shared_payload_bytes == 0 && client.not_shared.empty()) return "";
-    std::string text = absl::StrFormat("shared memory: %.1f of %.1f MB",
-                                       static_cast<double>(client.shared_payload_bytes) / 1e6,
-                                       static_cast<double>(client.payload_bytes) / 1e6);
-    if (!client.not_shared.empty()) {
-      absl::StrAppend(&text, ", the rest was sent: ", client.not_shared);
-    }
-    return text + "\n";
+  // Nothing if no server is on this machine, or all came through its memory.
+  std::string NotSharedText() const {
+    if (client.not_shared.empty()) return "";
+    return absl::StrCat("note: not all batches came through shared memory: ", client.not_shared,
+                        "\n");
   }
   // Nothing if no output is in tiles.
   std::string TilesText() const {
@@ -108,48 +73,28 @@ struct FeedReport {
         useful_bytes_per_step, bytes_per_step,
         100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
   }
-  // What the spec's `wire` came to.
+  // Nothing unless the spec's `wire` asks for what cannot be.
   std::string WireText() const {
-    if (wire == v1::FINISHED) return "";
-    if (!can_be_compact) {
-      return absl::StrCat("wire ", v1::Wire_Name(wire),
-                          ": no output of this spec can travel compactly; resized pixels can after "
-                          "round_to_uint8, if they are of a type of floats and not in tiles\n");
-    }
-    // More is carried than delivered if something came twice or was never handed out.
-    return absl::StrFormat(
-        "wire %s: %.1f MB carried, %.1f MB delivered, %d of %d steps compact, form changed %d "
-        "times\n",
-        v1::Wire_Name(wire), static_cast<double>(client.payload_bytes) / 1e6, megabytes(),
-        client.compact_steps, client.steps_received, client.wire_changes);
+    if (wire == v1::FINISHED || can_be_compact) return "";
+    return absl::StrCat("wire ", v1::Wire_Name(wire),
+                        ": no output of this spec can travel compactly; resized pixels can after "
+                        "round_to_uint8, if they are of a type of floats and not in tiles\n");
   }
   std::string ToJson() const {
     JsonWriter json;
     json.BeginObject().Field("first_step", first_step).Field("steps", steps);
-    json.Field("examples", examples).Field("bytes_received", client.payload_bytes);
-    json.Field("bytes_shared", client.shared_payload_bytes);
-    json.Field("not_shared", client.not_shared);
-    json.Field("bytes_delivered", client.delivered_bytes).Field("wire", v1::Wire_Name(wire));
-    json.Field("steps_received", client.steps_received);
-    json.Field("compact_steps", client.compact_steps).Field("wire_changes", client.wire_changes);
-    json.Field("bytes_per_step", bytes_per_step);
-    json.Field("useful_bytes_per_step", useful_bytes_per_step);
-    json.Field("seconds", seconds);
+    json.Field("examples", examples).Field("seconds", seconds);
     json.Field("steps_per_second", PerSecond(static_cast<double>(steps)));
     json.Field("examples_per_second", PerSecond(static_cast<double>(examples)));
     json.Field("megabytes_per_second", PerSecond(megabytes()));
-    MissingTally(client).AppendTo(json);
-    json.Field("streams_lost", client.streams_lost).Field("retries", client.retries);
-    json.Field("hedges_won", client.hedges_won).Field("hedges_lost", client.hedges_lost);
-    json.Field("relieved_steps", client.relieved_steps).Field("probes", client.probes);
-    json.Field("membership_changes", client.membership_changes);
-    json.Field("bad_server_lists", client.bad_server_lists);
-    json.Field("longest_wait_seconds", absl::ToDoubleSeconds(client.longest_wait));
-    json.Field("longest_wait_step", client.longest_wait_step);
-    json.Field("damaged_chunks", client.damaged_chunks);
-    json.Field("damaged_requests", client.damaged_requests);
-    json.Field("damaged_answers", client.damaged_answers).Field("token", token);
-    return json.EndObject().text();
+    json.Field("bytes_per_step", bytes_per_step);
+    json.Field("useful_bytes_per_step", useful_bytes_per_step);
+    json.Field("wire", v1::Wire_Name(wire)).Field("not_shared", client.not_shared);
+    json.Key("metrics").BeginObject();
+    AppendMetrics(ReadFeedMetrics(client), json);
+    json.EndObject();
+    MissingTally(client).AppendRecordsTo(json);
+    return json.Field("token", token).EndObject().text();
   }
 };
 
@@ -227,7 +172,7 @@ class FeedCommand final : public Command {
     if (!status.ok()) {
       console.err << "after " << report.steps << " steps; --resume " << report.token
                   << " goes on there\n";
-      if (report.client.masked_examples > 0) console.err << report.MissingText();
+      console.err << report.MaskedText();
       return status;
     }
     if (console.json) {

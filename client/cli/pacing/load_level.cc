@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -13,7 +15,9 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/metrics/metric.h"
 #include "core/status/status_macros.h"
+#include "proto/metrics/metric_messages.h"
 
 namespace systole {
 namespace {
@@ -21,6 +25,8 @@ namespace {
 // How often the waiting thread tells the time.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(10);
+// Of one server; one that tells of more is not believed.
+constexpr double kMostProcessors = 1 << 16;
 
 // The trainers of one level, each on a thread of its own, and who has come how far.
 class Trainers {
@@ -141,10 +147,14 @@ std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
   for (const std::string& server : options.servers) {
     const absl::StatusOr<v1::ServerStatusResponse> status =
         AskServerStatus(server, kStatusTimeout, options.security);
-    if (!status.ok() || status->cpus() < 1) return std::nullopt;
-    sum.cpu_seconds += status->cpu_seconds();
-    sum.cpus += status->cpus();
-    sum.resident_bytes += status->resident_bytes();
+    if (!status.ok()) return std::nullopt;
+    const absl::StatusOr<std::vector<MetricReading>> metrics = MetricsOf(*status, server);
+    if (!metrics.ok()) return std::nullopt;
+    const double cpus = FindMetric(*metrics, "cpus").value_or(0);
+    if (cpus < 1 || cpus > kMostProcessors) return std::nullopt;
+    sum.cpus += static_cast<int>(cpus);
+    sum.cpu_seconds += FindMetric(*metrics, "cpu_seconds").value_or(0);
+    sum.resident_bytes += static_cast<int64_t>(FindMetric(*metrics, "resident_bytes").value_or(0));
   }
   return sum;
 }

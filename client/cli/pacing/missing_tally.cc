@@ -51,6 +51,10 @@ std::vector<emulator::Fact> MissingTally::Facts() const {
 
 void MissingTally::AppendTo(JsonWriter& json) const {
   emulator::AppendFacts(Facts(), json);
+  AppendRecordsTo(json);
+}
+
+void MissingTally::AppendRecordsTo(JsonWriter& json) const {
   json.Key("masked_records").BeginArray();
   for (const int64_t record : records_) json.Int(record);
   json.EndArray();

@@ -33,6 +33,8 @@ class MissingTally {
   std::vector<emulator::Fact> Facts() const;
   // The counts and the records as fields of the object that is open.
   void AppendTo(JsonWriter& json) const;
+  // The records alone.
+  void AppendRecordsTo(JsonWriter& json) const;
 
  private:
   int64_t masked_ = 0;

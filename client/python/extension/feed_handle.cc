@@ -15,9 +15,12 @@
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
+#include "client/step/feed_metrics.h"
 #include "client/step/step.h"
+#include "core/cache/cache_metrics.h"
 #include "core/compression/compression.h"
 #include "core/dataset/dataset.h"
+#include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
 #include "core/status/foreign_text.h"
 #include "core/tensor/dtype.h"
@@ -169,16 +172,31 @@ std::shared_ptr<ValueCache> MakeCache(int64_t memory_bytes, const std::string& d
   return ValueOrRaise(std::move(cache));
 }
 
-nb::dict CacheStats(const ValueCache& cache) {
-  const ValueCacheStats stats = cache.stats();
+nb::object MetricNumber(const MetricReading& metric, const MetricValue& value) {
+  if (UnitOf(metric.name) == MetricUnit::kSeconds) return nb::float_(value.value);
+  return nb::int_(static_cast<int64_t>(value.value));
+}
+
+// By name, or by name and label value.
+nb::dict MetricsDict(const std::vector<MetricReading>& metrics) {
   nb::dict dict;
-  dict["memory_hits"] = stats.memory_hits;
-  dict["disk_hits"] = stats.disk_hits;
-  dict["misses"] = stats.misses;
-  dict["memory_bytes"] = stats.memory_bytes;
-  dict["disk_bytes"] = stats.disk_bytes;
-  dict["damaged_entries"] = stats.damaged_entries;
+  for (const MetricReading& metric : metrics) {
+    nb::dict parts;
+    for (const MetricValue& value : metric.values) {
+      parts[nb::str(value.label_value.c_str())] = MetricNumber(metric, value);
+    }
+    const nb::str name(metric.name.c_str());
+    if (metric.label.empty()) {
+      dict[name] = parts[nb::str("")];
+    } else {
+      dict[name] = parts;
+    }
+  }
   return dict;
+}
+
+nb::dict CacheStats(const ValueCache& cache) {
+  return MetricsDict(ReadMetrics(CacheMetrics(), cache.stats()));
 }
 
 std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>>& members) {
@@ -306,30 +324,9 @@ nb::dict FeedHandle::Stats() {
     const MutexLock lock(cancel_mu_);
     return running_ != nullptr ? running_->stats() : stats_;
   });
-  nb::dict dict;
-  dict["steps_received"] = stats.steps_received;
-  dict["delivered_bytes"] = stats.delivered_bytes;
-  dict["payload_bytes"] = stats.payload_bytes;
-  dict["shared_payload_bytes"] = stats.shared_payload_bytes;
+  nb::dict dict = MetricsDict(ReadFeedMetrics(stats));
   dict["not_shared"] = stats.not_shared;
-  dict["compact_steps"] = stats.compact_steps;
-  dict["wire_changes"] = stats.wire_changes;
-  dict["streams_lost"] = stats.streams_lost;
-  dict["retries"] = stats.retries;
-  dict["hedges_won"] = stats.hedges_won;
-  dict["hedges_lost"] = stats.hedges_lost;
-  dict["relieved_steps"] = stats.relieved_steps;
-  dict["membership_changes"] = stats.membership_changes;
-  dict["bad_server_lists"] = stats.bad_server_lists;
-  dict["longest_wait_seconds"] = absl::ToDoubleSeconds(stats.longest_wait);
-  dict["longest_wait_step"] = stats.longest_wait_step;
-  dict["probes"] = stats.probes;
-  dict["masked_examples"] = stats.masked_examples;
-  dict["padded_examples"] = stats.padded_examples;
   dict["masked_records"] = stats.masked_records;
-  dict["damaged_chunks"] = stats.damaged_chunks;
-  dict["damaged_requests"] = stats.damaged_requests;
-  dict["damaged_answers"] = stats.damaged_answers;
   return dict;
 }
 

@@ -593,8 +593,9 @@ class LocalFeed(BaseFeed):
 
         super().__init__(serialized, num_cores, said_by, open_at)
 
-    def cache_stats(self) -> dict[str, int]:
-        """How often transforms `cache` found what they keep, how often not, and how much it is."""
+    def cache_stats(self) -> dict[str, Any]:
+        """How often transforms `cache` found what they keep, how often not, and how much it is: the
+        metrics of core/cache by name, or by name and store."""
         return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:

@@ -219,6 +219,8 @@ void FillEveryField(Message& message) {
       reflection.SetDouble(&message, field, 1);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
       reflection.SetBool(&message, field, true);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      reflection.SetEnumValue(&message, field, 1);
     } else {
       std::abort();  // A kind of field that there was none of.
     }

@@ -5,6 +5,7 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/wait_until.h"
 
 namespace systole {
@@ -15,15 +16,15 @@ using testing::HasSubstr;
 
 TEST(ServerStatusTest, ReturnsWhatTheServerSays) {
   const FakeServer server({.status = [](v1::ServerStatusResponse& answer) {
-    answer.set_cpu_seconds(12.5);
-    answer.set_cpus(3);
+    answer.set_version("1.2.3");
+    AddMetric(answer, "moons", 12.5);
     return absl::OkStatus();
   }});
   const absl::StatusOr<v1::ServerStatusResponse> status =
       AskServerStatus(server.address(), absl::FromChrono(kLongestWait));
   ASSERT_THAT(status, IsOk());
-  EXPECT_EQ(status->cpu_seconds(), 12.5);
-  EXPECT_EQ(status->cpus(), 3);
+  EXPECT_EQ(status->version(), "1.2.3");
+  EXPECT_EQ(MetricOf(*status, "moons"), 12.5);
 }
 
 TEST(ServerStatusTest, AnErrorNamesTheServer) {

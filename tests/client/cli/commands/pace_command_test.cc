@@ -22,6 +22,7 @@
 #include "tests/core/storage/temp_folder.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 
 namespace systole {
 namespace {
@@ -344,8 +345,8 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
-    answer.set_cpus(4);
-    answer.set_cpu_seconds(10 + asked++ / 2);  // One second for each level and server.
+    AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
+    AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);  // One second for each level and server.
     return absl::OkStatus();
   };
   const FakeServer server(feed);
@@ -373,7 +374,7 @@ TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     ++asked;
-    answer.set_cpus(1);
+    AddMetric(answer, "cpus", 1, v1::Metric::GAUGE);
     return absl::OkStatus();
   };
   const std::vector<std::string> args = {"--step-time-us", "1000", "--duration", "20ms"};

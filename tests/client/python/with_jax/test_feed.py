@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import time
 
 import numpy as np
 import pytest
 import systole
-from conftest import RECORDS, spec_text
+from conftest import RECORDS, ROOT, spec_text
 from systole import _hosts
 
 STEPS = 6  # Of an epoch: 96 records, 16 a step.
@@ -237,6 +238,14 @@ def test_repr_and_stats_say_what_it_is_and_what_is_slow(open_feed):
     assert spec.shape == (8, 40, 32, 3) and spec.per_core_shape == (4, 40, 32, 3)
 
 
+def test_stats_have_every_metric_that_the_document_lists(open_feed):
+    document = (ROOT / "client/step/README.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \| `systole_feed_", document, re.MULTILINE)
+    others = {"not_shared", "masked_records", "waited_seconds", "total_seconds"}
+    assert listed
+    assert set(open_feed().stats()) == set(listed) | others
+
+
 def test_padding_is_marked_and_counted(server, shards, write_spec):
     spec = write_spec(
         spec_text(more="epochs: 1 tail: PAD").replace("global_batch: 16", "global_batch: 20")
@@ -376,19 +385,19 @@ def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
             return batches, feed.cache_stats()
 
     plain, stats = bytes_of(systole.LocalFeed(shards, spec(), threads=1))
-    assert stats["misses"] == 0
+    assert stats["cache_misses"] == 0
     kept, stats = bytes_of(
         systole.LocalFeed(shards, spec(systole.Cache()), threads=1, cache_memory=1 << 26)
     )
     assert kept == plain
-    assert (stats["misses"], stats["memory_hits"]) == (RECORDS, RECORDS)
+    assert (stats["cache_misses"], stats["cache_hits"]["memory"]) == (RECORDS, RECORDS)
     disk = spec(systole.Cache(store="disk"))
     for found in (RECORDS, 2 * RECORDS):
         kept, stats = bytes_of(
             systole.LocalFeed(shards, disk, threads=1, cache_disk=tmp_path / "c")
         )
         assert kept == plain
-        assert stats["disk_hits"] == found
+        assert stats["cache_hits"]["disk"] == found
     with pytest.raises(systole.InvalidSpec):
         systole.LocalFeed(shards, spec(), cache_memory=-1)
     with systole.serve({"flowers": shards}, cache_memory=1 << 26) as server:

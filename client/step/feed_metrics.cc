@@ -1,0 +1,109 @@
+#include "client/step/feed_metrics.h"
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
+  using Stats = FeedClientStats;
+  constexpr MetricKind kCounter = MetricKind::kCounter;
+  constexpr MetricKind kGauge = MetricKind::kGauge;
+  return {
+      {.name = "steps_received",
+       .kind = kCounter,
+       .help = "Steps that were received in full.",
+       .read = ReadField<&Stats::steps_received>},
+      {.name = "delivered_bytes",
+       .kind = kCounter,
+       .help = "Bytes of the tensors of steps received, as the trainer gets them.",
+       .read = ReadField<&Stats::delivered_bytes>},
+      {.name = "payload_bytes",
+       .kind = kCounter,
+       .help = "Bytes of tensors as they travelled. Bytes that were received twice count twice.",
+       .read = ReadField<&Stats::payload_bytes>},
+      {.name = "shared_payload_bytes",
+       .kind = kCounter,
+       .help = "Of payload_bytes, those that came through shared memory.",
+       .read = ReadField<&Stats::shared_payload_bytes>},
+      {.name = "compact_steps",
+       .kind = kCounter,
+       .help = "Of steps_received, those that travelled compactly (the spec's `wire`).",
+       .read = ReadField<&Stats::compact_steps>},
+      {.name = "wire_changes",
+       .kind = kCounter,
+       .help = "How often lanes changed between compact and finished (the spec's `wire`).",
+       .read = ReadField<&Stats::wire_changes>},
+      {.name = "streams_lost",
+       .kind = kCounter,
+       .help = "How often a lane lost its server to an error, a drain or silence. Failed attempts "
+               "count too.",
+       .read = ReadField<&Stats::streams_lost>},
+      {.name = "retries",
+       .kind = kCounter,
+       .help = "Of streams_lost, those after which steps or an answer were asked for again.",
+       .read = ReadField<&Stats::retries>},
+      {.name = "hedges_won",
+       .kind = kCounter,
+       .help = "Second copies of late steps, asked of another server, that came before the first.",
+       .read = ReadField<&Stats::hedges_won>},
+      {.name = "hedges_lost",
+       .kind = kCounter,
+       .help = "Second copies of late steps, asked of another server, that came after the first or "
+               "not at all.",
+       .read = ReadField<&Stats::hedges_lost>},
+      {.name = "relieved_steps",
+       .kind = kCounter,
+       .help = "Steps that went to another server because theirs lagged behind.",
+       .read = ReadField<&Stats::relieved_steps>},
+      {.name = "probes",
+       .kind = kCounter,
+       .help = "Questions to servers that had failed or lagged, whether they can serve again.",
+       .read = ReadField<&Stats::probes>},
+      {.name = "membership_changes",
+       .kind = kCounter,
+       .help = "Servers that joined or left the list since the first step was asked for.",
+       .read = ReadField<&Stats::membership_changes>},
+      {.name = "bad_server_lists",
+       .kind = kCounter,
+       .help = "How often the list of servers could not be read, in another way than before. The "
+               "last good one is used meanwhile.",
+       .read = ReadField<&Stats::bad_server_lists>},
+      {.name = "longest_wait_seconds",
+       .kind = kGauge,
+       .help = "The longest that the trainer waited for a step. The first one, which waits for "
+               "servers to begin, is left out.",
+       .read = [](const Stats& stats) { return absl::ToDoubleSeconds(stats.longest_wait); }},
+      {.name = "longest_wait_step",
+       .kind = kGauge,
+       .help = "The number of the step that the trainer waited for longest.",
+       .read = ReadField<&Stats::longest_wait_step>},
+      {.name = "masked_examples",
+       .kind = kCounter,
+       .help =
+           "Places of the steps that the trainer has, each counted once, that are zeros because "
+           "their record is damaged and the spec says MASK.",
+       .read = ReadField<&Stats::masked_examples>},
+      {.name = "padded_examples",
+       .kind = kCounter,
+       .help = "Places of the steps that the trainer has that hold no record: behind an epoch's "
+               "last one (tail: PAD), or left empty by `split`.",
+       .read = ReadField<&Stats::padded_examples>},
+      {.name = "damaged_chunks",
+       .kind = kCounter,
+       .help = "Chunks damaged on the way, found by a checksum, and fetched again. Each also "
+               "counts in streams_lost. Look for a bad network card or proxy.",
+       .read = ReadField<&Stats::damaged_chunks>},
+      {.name = "damaged_requests",
+       .kind = kCounter,
+       .help = "Requests damaged on the way, as servers report, and sent again. Each also counts "
+               "in streams_lost.",
+       .read = ReadField<&Stats::damaged_requests>},
+      {.name = "damaged_answers",
+       .kind = kCounter,
+       .help = "Answers to ResolveFeed damaged on the way and asked for again. Each also counts in "
+               "streams_lost.",
+       .read = ReadField<&Stats::damaged_answers>},
+  };
+}
+
+}  // namespace systole

@@ -1,0 +1,39 @@
+#include "core/cache/cache_metrics.h"
+
+namespace systole {
+
+std::vector<MetricLine<ValueCacheStats>> CacheMetrics() {
+  using Stats = ValueCacheStats;
+  constexpr MetricKind kCounter = MetricKind::kCounter;
+  constexpr MetricKind kGauge = MetricKind::kGauge;
+  return {
+      {.name = "cache_hits",
+       .kind = kCounter,
+       .help = "Examples that a transform `cache` found.",
+       .label = "store",
+       .parts = {{"memory", ReadField<&Stats::memory_hits>},
+                 {"disk", ReadField<&Stats::disk_hits>}}},
+      {.name = "cache_misses",
+       .kind = kCounter,
+       .help = "Examples that a transform `cache` did not find.",
+       .read = ReadField<&Stats::misses>},
+      {.name = "cache_bytes",
+       .kind = kGauge,
+       .help = "What the cache keeps now.",
+       .label = "store",
+       .parts = {{"memory", ReadField<&Stats::memory_bytes>},
+                 {"disk", ReadField<&Stats::disk_bytes>}}},
+      {.name = "cache_budget_bytes",
+       .kind = kGauge,
+       .help = "The most that the cache keeps; 0: nothing.",
+       .label = "store",
+       .parts = {{"memory", ReadField<&Stats::memory_budget_bytes>},
+                 {"disk", ReadField<&Stats::disk_budget_bytes>}}},
+      {.name = "cache_damaged_entries",
+       .kind = kCounter,
+       .help = "Entries on disk that failed their checks and were made anew.",
+       .read = ReadField<&Stats::damaged_entries>},
+  };
+}
+
+}  // namespace systole

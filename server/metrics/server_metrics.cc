@@ -1,0 +1,193 @@
+#include "server/metrics/server_metrics.h"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <utility>
+
+#include "core/cache/cache_metrics.h"
+#include "core/concurrency/processors.h"
+#include "core/program/allocator.h"
+#include "server/streams/trouble.h"
+
+namespace systole {
+namespace {
+
+constexpr MetricKind kCounter = MetricKind::kCounter;
+constexpr MetricKind kGauge = MetricKind::kGauge;
+
+// Of this process, user and system.
+double CpuSeconds() {
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+template <auto field>
+double Service(const ServerNumbers& numbers) {
+  return static_cast<double>((numbers.service.*field).load(std::memory_order_relaxed));
+}
+
+template <auto field>
+double Engine(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.engine.*field);
+}
+
+template <auto field>
+double AtDoor(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.door.*field);
+}
+
+// Of causes that are told as one, the sum.
+template <Trouble... causes>
+double Refused(const ServerNumbers& numbers) {
+  return static_cast<double>((numbers.service.refused.of(causes) + ...));
+}
+
+template <Trouble... causes>
+double Ended(const ServerNumbers& numbers) {
+  return static_cast<double>((numbers.service.ended.of(causes) + ...));
+}
+
+}  // namespace
+
+std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
+  using Counters = ServiceCounters;
+  using Stats = StepEngine::Stats;
+  return {
+      {.name = "active_streams",
+       .kind = kGauge,
+       .help = "Streams that run now.",
+       .read = Service<&Counters::active_streams>},
+      {.name = "streams_opened",
+       .kind = kCounter,
+       .help = "Streams opened.",
+       .read = Service<&Counters::streams_opened>},
+      {.name = "stream_ends",
+       .kind = kCounter,
+       .help = "Streams that have ended.",
+       .label = "reason",
+       .parts = {{"complete", Ended<Trouble::kNone>, "all was sent"},
+                 {"drained", Ended<Trouble::kDraining>, "the server drains"},
+                 {"client_gone", Ended<Trouble::kClientGone>,
+                  "the client cancelled, or its connection ended"},
+                 {"gave_place", Ended<Trouble::kGavePlace>, "its place went to another peer"},
+                 {"stalled", Ended<Trouble::kStalled>,
+                  "its client took nothing for `--stalled-stream-timeout`"},
+                 {"not_permitted", Ended<Trouble::kNotPermitted, Trouble::kUnauthenticated>,
+                  "its token or permission went"},
+                 // By its code an error of a stream may look like that of a request.
+                 {"failed", Ended<Trouble::kFailed, Trouble::kBadRequest>,
+                  "such as damaged records, storage that does not answer, shards that changed"}}},
+      {.name = "requests_refused",
+       .kind = kCounter,
+       .help = "Requests refused, of all methods.",
+       .label = "reason",
+       .parts = {{"unauthenticated", Refused<Trouble::kUnauthenticated>,
+                  "a credential is missing or not good"},
+                 {"not_permitted", Refused<Trouble::kNotPermitted>,
+                  "the caller may not, whether or not there is such a dataset"},
+                 {"no_place", Refused<Trouble::kNoPlace>, "no place for another stream"},
+                 {"bad_request", Refused<Trouble::kBadRequest>, "it cannot be served as it is"},
+                 {"draining", Refused<Trouble::kDraining>, "the server drains"},
+                 {"other", Refused<Trouble::kFailed>, "anything else"}}},
+      {.name = "steps_served",
+       .kind = kCounter,
+       .help = "Steps sent, of the cores asked for.",
+       .read = Service<&Counters::steps_served>},
+      {.name = "examples_made",
+       .kind = kCounter,
+       .help = "Examples read, decoded and put into batches.",
+       .read = Engine<&Stats::examples_made>},
+      {.name = "slices_shared",
+       .kind = kCounter,
+       .help = "Slices that a stream got without making them, because another stream of the same "
+               "feed had them.",
+       .read = Engine<&Stats::slices_shared>},
+      {.name = "payload_bytes",
+       .kind = kCounter,
+       .help = "Bytes of tensors sent.",
+       .read = Service<&Counters::payload_bytes>},
+      {.name = "shared_payload_bytes",
+       .kind = kCounter,
+       .help = "Of payload_bytes, those that went through shared memory.",
+       .read = Service<&Counters::shared_payload_bytes>},
+      {.name = "masked_examples",
+       .kind = kCounter,
+       .help = "Places masked in feeds, of all datasets.",
+       .read = ReadField<&ServerNumbers::masked_examples>},
+      {.name = "open_connections",
+       .kind = kGauge,
+       .help = "Connections that are open now.",
+       .read = AtDoor<&DoorCounters::open>},
+      {.name = "connections_accepted",
+       .kind = kCounter,
+       .help = "Connections let in.",
+       .read = AtDoor<&DoorCounters::let_in>},
+      {.name = "connections_turned_away",
+       .kind = kCounter,
+       .help = "Connections closed at once.",
+       .label = "reason",
+       .parts = {{"over_total", AtDoor<&DoorCounters::over_total>, "`--max-connections`"},
+                 {"over_peer", AtDoor<&DoorCounters::over_peer>, "`--max-connections-per-peer`"},
+                 {"no_descriptor", AtDoor<&DoorCounters::no_descriptor>,
+                  "no file descriptor left"}}},
+      {.name = "connections_dropped",
+       .kind = kCounter,
+       .help = "Connections closed later.",
+       .label = "reason",
+       .parts = {{"no_call", AtDoor<&DoorCounters::no_call>,
+                  "asked for nothing for `--idle-timeout` and `--handshake-timeout` together"},
+                 {"sent_too_much", AtDoor<&DoorCounters::sent_too_much>,
+                  "sent more than its calls account for"},
+                 {"cost_most", AtDoor<&DoorCounters::cost_most>,
+                  "cost most when all together cost too much"}}},
+      {.name = "memory_budget_bytes",
+       .kind = kGauge,
+       .help = "The most that slices take: three quarters of `--memory-budget`.",
+       .read = Engine<&Stats::memory_budget_bytes>},
+      {.name = "memory_used_bytes",
+       .kind = kGauge,
+       .help = "What slices take now.",
+       .read = Engine<&Stats::memory_used_bytes>},
+      {.name = "resident_bytes",
+       .kind = kGauge,
+       .help = "Memory of the process that is resident and its own, without the program and mapped "
+               "pages of shards. 0: the kernel does not tell.",
+       .read = [](const ServerNumbers&) { return static_cast<double>(OwnResidentBytes()); }},
+      {.name = "threads",
+       .kind = kGauge,
+       .help = "Threads that may work at a time now: `--threads`, and more where they wait for "
+               "storage.",
+       .read = Engine<&Stats::threads>},
+      {.name = "threads_stuck",
+       .kind = kGauge,
+       .help = "Threads whose read of a shard hangs now.",
+       .read = Engine<&Stats::threads_stuck>},
+      {.name = "reads_timed_out",
+       .kind = kCounter,
+       .help = "Steps that failed because a read did not return for `--read-timeout`.",
+       .read = Engine<&Stats::reads_timed_out>},
+      {.name = "cpu_seconds",
+       .kind = kCounter,
+       .help = "Processor time of the process, user and system, all threads.",
+       .read = [](const ServerNumbers&) { return CpuSeconds(); }},
+      {.name = "cpus",
+       .kind = kGauge,
+       .help = "Processors that the process may use.",
+       .read = [](const ServerNumbers&) { return static_cast<double>(UsableProcessors()); }},
+  };
+}
+
+std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers) {
+  std::vector<MetricReading> readings = ReadMetrics(ServerMetrics(), numbers);
+  for (MetricReading& reading : ReadMetrics(CacheMetrics(), numbers.cache)) {
+    readings.push_back(std::move(reading));
+  }
+  return readings;
+}
+
+}  // namespace systole
