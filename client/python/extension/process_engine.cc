@@ -77,10 +77,9 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
 }
 
 void DeclareProcessEngine(nb::module_& module) {
-  module.def(
-      "configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
-      nb::arg("memory_budget").none() = nb::none(),
-      "systole.configure() says what they are.");
+  module.def("configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
+             nb::arg("memory_budget").none() = nb::none(),
+             "systole.configure() says what they are.");
 }
 
 }  // namespace systole::python
