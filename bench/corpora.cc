@@ -30,7 +30,7 @@
 #include "core/record/index_file.h"
 #include "core/record/record_writer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 
 namespace systole::bench {
 namespace {

@@ -25,8 +25,8 @@
 #include "core/record/record_writer.h"
 #include "core/record/scan_shard.h"
 #include "core/status/check.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_sink.h"
+#include "core/storage/local/file_source.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -86,7 +86,7 @@ void BM_ScanShard(benchmark::State& state) {
   WriteShard(path, records, payload_bytes);
   absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
   SYSTOLE_CHECK(source.ok());
-  const auto bytes = static_cast<double>((*source)->identity().size_bytes);
+  const auto bytes = static_cast<double>((*source)->state().size_bytes);
   for (auto _ : state) {
     const std::vector<std::vector<bench::Sample>> samples = bench::TakeTurns({
         [&] {

@@ -23,7 +23,7 @@
 #include "core/record/shard.h"
 #include "core/status/check.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole::bench {

@@ -32,7 +32,7 @@
 #include "core/program/unknown_argument.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 #include "core/text/message_text.h"
 #include "proto/framing/grpc_log.h"
 #include "server/server.h"

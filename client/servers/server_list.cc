@@ -16,7 +16,7 @@
 #include "client/servers/server_link.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/small_file.h"
+#include "core/storage/local/small_file.h"
 
 namespace systole {
 namespace {
@@ -58,10 +58,10 @@ absl::Status LookUp(absl::string_view name_and_port, std::vector<std::string>& a
 }
 
 absl::Status ReadList(const std::string& path, std::vector<std::string>& addresses) {
-  SYSTOLE_ASSIGN_OR_RETURN(const SmallFile file, ReadSmallFile(path, kMaxServerFileBytes));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxServerFileBytes));
   const size_t before = addresses.size();
   int line_number = 0;
-  for (const absl::string_view line : absl::StrSplit(file.bytes, '\n')) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++line_number;
     const absl::string_view address = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
     if (address.empty()) continue;

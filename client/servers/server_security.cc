@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "core/descriptor/loopback_host.h"
 #include "core/status/status_macros.h"
-#include "core/storage/small_file.h"
+#include "core/storage/local/small_file.h"
 
 namespace systole {
 namespace {
@@ -33,12 +33,12 @@ absl::Status CheckSecret(const std::string& path) {
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
   if (path.empty()) return std::string();
-  SYSTOLE_ASSIGN_OR_RETURN(SmallFile file, ReadSmallFile(path, kMaxPemBytes));
-  if (!absl::StrContains(file.bytes, "-----BEGIN ")) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path, kMaxPemBytes));
+  if (!absl::StrContains(text, "-----BEGIN ")) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", path, "\" is no PEM file: it has no line -----BEGIN .."));
   }
-  return std::move(file.bytes);
+  return text;
 }
 
 absl::StatusOr<TlsTexts> ReadTlsTexts(const ServerSecurity& security) {
@@ -67,8 +67,8 @@ std::string Environment(const char* name) {
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   SYSTOLE_RETURN_IF_ERROR(CheckSecret(path));
-  SYSTOLE_ASSIGN_OR_RETURN(const SmallFile file, ReadSmallFile(path, kMaxTokenBytes));
-  return TokenIn(file.bytes, absl::StrCat("\"", path, "\""));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxTokenBytes));
+  return TokenIn(text, absl::StrCat("\"", path, "\""));
 }
 
 // The host of "HOST:PORT".

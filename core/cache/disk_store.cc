@@ -15,7 +15,7 @@
 #include "core/cache/disk_entry.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -14,7 +13,7 @@
 #include "core/memory/aligned_buffer.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
@@ -30,7 +29,7 @@ constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
 // From this size on a chunk is worth a note: each first look into it decompresses all of it.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
 
-absl::Status OfFile(const absl::Status& status, const FileSource& file) {
+absl::Status OfFile(const absl::Status& status, const ByteSource& file) {
   return absl::Status(status.code(), absl::StrCat("shard \"", ForeignName(BaseName(file.name())),
                                                   "\": ", status.message()));
 }
@@ -45,9 +44,10 @@ uint64_t WindowBytesOf(Compression compression, const RestartPoints& points) {
 
 }  // namespace
 
-DecompressedSource::DecompressedSource(std::unique_ptr<FileSource> file, Compression compression,
-                                       std::shared_ptr<ChunkCache> chunks)
+DecompressedSource::DecompressedSource(std::unique_ptr<ByteSource> file, StoredState state,
+                                       Compression compression, std::shared_ptr<ChunkCache> chunks)
     : file_(std::move(file)),
+      state_(std::move(state)),
       compression_(compression),
       chunks_(std::move(chunks)),
       number_(chunks_->NewFile()) {}
@@ -55,9 +55,11 @@ DecompressedSource::DecompressedSource(std::unique_ptr<FileSource> file, Compres
 DecompressedSource::~DecompressedSource() { chunks_->Forget(number_); }
 
 absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
-    std::unique_ptr<FileSource> file, const DecompressedOptions& options, std::string* note) {
+    std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note) {
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t file_bytes, file->Size());
+  StoredState state = {.size_bytes = file_bytes, .identity = file->identity()};
   std::unique_ptr<DecompressedSource> source(new DecompressedSource(
-      std::move(file), options.compression,
+      std::move(file), std::move(state), options.compression,
       options.chunks != nullptr ? options.chunks : std::make_shared<ChunkCache>()));
   const std::string& path = options.restart_path;
   absl::Status loaded = absl::NotFoundError("not asked for");
@@ -79,19 +81,16 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
 }
 
 absl::Status DecompressedSource::LoadPoints(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> kept, FileSource::Open(path));
-  if (kept->identity().mtime_ns < file_->identity().mtime_ns) {
-    return absl::FailedPreconditionError("they are older than the shard");
-  }
-  const uint64_t size = kept->identity().size_bytes;
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> kept, OpenStored(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, kept->Size());
   std::string table(std::min<uint64_t>(size, kRestartTrailerBytes), '\0');
   SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*kept, size - table.size(), absl::MakeSpan(table)));
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t table_bytes, RestartTableSize(table));
   if (table_bytes > size) return absl::InvalidArgumentError("the file is cut short");
   table.resize(table_bytes);
   SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(*kept, size - table_bytes, absl::MakeSpan(table)));
-  SYSTOLE_ASSIGN_OR_RETURN(points_, ParseRestartTable(table, file_->identity(), compression_,
-                                                      chunks_->max_chunk_bytes()));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      points_, ParseRestartTable(table, state_, compression_, chunks_->max_chunk_bytes()));
   if (size - table_bytes != WindowBytesOf(compression_, points_)) {
     return absl::InvalidArgumentError("the file has another number of windows than of points");
   }
@@ -101,7 +100,7 @@ absl::Status DecompressedSource::LoadPoints(const std::string& path) {
 
 absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink windows) {
   // As a shard without records: no compressed file is so short.
-  if (file_->identity().size_bytes == 0) {
+  if (state_.size_bytes == 0) {
     points_ = {.points = {{}}, .size_bytes = 0};
     return absl::OkStatus();
   }
@@ -135,12 +134,8 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
 
 absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
   // Of a server that was killed while it scanned.
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  RemoveStaleTemporaries(folder.empty() ? "." : folder, [&path](absl::string_view base_name) {
-    return base_name == BaseName(path);
-  });
-  // They can be made again if a power cut takes them.
-  absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(path, {.sync = false});
+  RemoveLeftovers({path});
+  absl::StatusOr<std::unique_ptr<ByteSink>> sink = CreateStored(path);
   kept = sink.status();
   if (!kept.ok()) return kept;
   const auto keep = [&](absl::string_view window) {
@@ -149,7 +144,7 @@ absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::S
   };
   SYSTOLE_RETURN_IF_ERROR(
       Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacing, keep));
-  kept = (*sink)->Append(RestartTableBytes(file_->identity(), compression_, points_));
+  kept = (*sink)->Append(RestartTableBytes(state_, compression_, points_));
   if (kept.ok()) kept = (*sink)->Close();
   if (!kept.ok()) return kept;
   windows_path_ = path;
@@ -162,7 +157,7 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
   if (windows_path_.empty()) return windows_.substr(offset, kWindowBytes);
   // Opened each time: a descriptor more for every shard would be too many.
   std::string window(kWindowBytes, '\0');
-  absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(windows_path_);
+  const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(windows_path_);
   absl::Status read = file.status();
   if (read.ok()) read = ReadExactlyAt(**file, offset, absl::MakeSpan(window));
   if (read.ok() && Xxh3(window) != points_.points[chunk].window_hash) {
@@ -182,7 +177,7 @@ absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const 
   if (compression_ == Compression::kZstd) {
     const uint64_t begin = point.compressed_bit / 8;
     const uint64_t end = chunk + 1 < points_.chunks() ? points_.points[chunk + 1].compressed_bit / 8
-                                                      : file_->identity().size_bytes;
+                                                      : state_.size_bytes;
     if (end - begin > 2 * chunks_->max_chunk_bytes()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "shard \"", ForeignName(BaseName(file_->name())), "\": the frames from byte ", begin,

@@ -17,14 +17,15 @@
 #include "core/compression/compression.h"
 #include "core/compression/restart_points.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_source.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
 struct DecompressedOptions {
   // kGzip, kZlib or kZstd.
   Compression compression = Compression::kGzip;
-  // The file that keeps the restart points; empty = they are kept in memory, and a scan finds them.
+  // The file that keeps the restart points, in any store; empty = they are kept in memory, and a
+  // scan finds them.
   std::string restart_path = {};
   // Whether to scan even if the file that keeps them fits.
   bool rebuild = false;
@@ -41,18 +42,19 @@ class DecompressedSource final : public ByteSource {
   //   FailedPrecondition the file changed meanwhile.
   // Each names the file. Otherwise errors of reading it.
   static absl::StatusOr<std::unique_ptr<DecompressedSource>> Open(
-      std::unique_ptr<FileSource> file, const DecompressedOptions& options, std::string* note);
+      std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
 
   // What cannot be decompressed any more reads as zeros: which records that are, their CRCs tell.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // Decompressed.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
+  std::string identity() const override { return state_.identity; }
   absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
   absl::string_view name() const override { return file_->name(); }
 
  private:
-  DecompressedSource(std::unique_ptr<FileSource> file, Compression compression,
+  DecompressedSource(std::unique_ptr<ByteSource> file, StoredState state, Compression compression,
                      std::shared_ptr<ChunkCache> chunks);
 
   absl::Status LoadPoints(const std::string& path);
@@ -65,7 +67,8 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<std::string> WindowOf(size_t chunk) const;
   absl::Status Fill(size_t chunk, absl::Span<char> out) const;
 
-  const std::unique_ptr<FileSource> file_;
+  const std::unique_ptr<ByteSource> file_;
+  const StoredState state_;  // Of the file.
   const Compression compression_;
   const std::shared_ptr<ChunkCache> chunks_;
   const uint64_t number_;  // Of this file in the cache.

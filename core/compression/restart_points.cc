@@ -12,12 +12,12 @@ namespace systole {
 namespace {
 
 constexpr size_t kPointBytes = 24;
-constexpr uint64_t kMagic = 0x3274'7372'7473'7973;  // "systrst2"
+constexpr uint64_t kMagic = 0x3374'7372'7473'7973;  // "systrst3"
 
 // The numbers of the trailer, in their order.
 enum Field {
   kFileBytes,
-  kMtime,
+  kIdentity,
   kCompression,
   kSizeBytes,
   kPoints,
@@ -78,7 +78,7 @@ absl::Status RestartScan::Reach(uint64_t size_bytes) {
                    "in small frames, as `systole pack --compression zstd` does"));
 }
 
-std::string RestartTableBytes(const FileIdentity& file, Compression compression,
+std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points) {
   std::string bytes;
   bytes.reserve(points.points.size() * kPointBytes + kRestartTrailerBytes);
@@ -88,7 +88,7 @@ std::string RestartTableBytes(const FileIdentity& file, Compression compression,
     Append(bytes, point.window_hash);
   }
   Append(bytes, file.size_bytes);
-  Append(bytes, static_cast<uint64_t>(file.mtime_ns));
+  Append(bytes, Xxh3(file.identity));
   Append(bytes, static_cast<uint64_t>(compression));
   Append(bytes, points.size_bytes);
   Append(bytes, points.points.size());
@@ -108,7 +108,7 @@ absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer) {
   return points * kPointBytes + kRestartTrailerBytes;
 }
 
-absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const FileIdentity& file,
+absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const StoredState& file,
                                                 Compression compression, uint64_t max_chunk_bytes) {
   if (bytes.size() < kRestartTrailerBytes) {
     return absl::InvalidArgumentError("it is too short to hold restart points");
@@ -120,7 +120,7 @@ absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const F
     return absl::InvalidArgumentError("its checksum does not hold");
   }
   if (FieldOf(trailer, kFileBytes) != file.size_bytes ||
-      FieldOf(trailer, kMtime) != static_cast<uint64_t>(file.mtime_ns) ||
+      FieldOf(trailer, kIdentity) != Xxh3(file.identity) || file.identity.empty() ||
       FieldOf(trailer, kCompression) != static_cast<uint64_t>(compression)) {
     return absl::FailedPreconditionError("it was made for another state of the shard");
   }

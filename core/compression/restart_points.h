@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/compression/compression.h"
-#include "core/storage/file_source.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
@@ -90,8 +90,8 @@ class RestartScan {
 
 // The table as it is kept, for this state of the file:
 //   points x (u64le compressed_bit, u64le offset, u64le window_hash)
-//   u64le file bytes, mtime ns, compression, size_bytes, points, XXH3-64 of all before it, magic
-std::string RestartTableBytes(const FileIdentity& file, Compression compression,
+//   u64le file bytes, XXH3-64 of its identity, compression, size_bytes, points, XXH3-64 of all before it, magic
+std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points);
 
 // The trailing part of RestartTableBytes(): tells how long the table is.
@@ -101,9 +101,9 @@ inline constexpr size_t kRestartTrailerBytes = 56;
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
 
 // Parses a whole table.
-//   FailedPrecondition  it was made for another state of the file.
+//   FailedPrecondition  it was made for another state of the file, or the file has no identity.
 //   InvalidArgument     it is no such table; says what is wrong with it.
-absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const FileIdentity& file,
+absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const StoredState& file,
                                                 Compression compression, uint64_t max_chunk_bytes);
 
 }  // namespace systole

@@ -12,7 +12,7 @@
 #include "core/dataset/manifest.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
 
 namespace systole {
 namespace {

@@ -12,9 +12,9 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_source.h"
-#include "core/storage/list_shards.h"
-#include "core/storage/small_file.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/store_table.h"
+#include "core/storage/stores/stored_file.h"
 #include "core/text/message_text.h"
 #include "google/protobuf/text_format.h"
 #include "systole/v1/manifest.pb.h"
@@ -126,8 +126,8 @@ std::string FolderPart(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_part) {
-  absl::StatusOr<std::vector<std::string>> paths =
-      ListFolder(folder_part.empty() ? "." : folder_part);
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(folder_part));
+  absl::StatusOr<std::vector<std::string>> paths = store->ListFolder(folder_part);
   // Shards named one by one can be opened in a folder that may not be listed.
   if (absl::IsPermissionDenied(paths.status())) return std::vector<std::string>();
   if (!paths.ok()) {
@@ -173,11 +173,11 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> manifests, ManifestsIn(folder));
     for (const std::string& manifest : manifests) {
       const std::string source(BaseName(manifest));
-      const absl::StatusOr<SmallFile> file = ReadSmallFile(
+      const absl::StatusOr<std::string> file = GetStored(
           manifest, source == kTfdsInfoName ? kMaxTfdsInfoBytes : uint64_t{kMaxTextBytes});
       if (!file.ok()) return WithHelp(file.status(), manifest);
       const absl::StatusOr<std::vector<ListedShard>> listed =
-          ParseManifest(file->bytes, ForeignName(source));
+          ParseManifest(*file, ForeignName(source));
       if (!listed.ok()) return WithHelp(listed.status(), manifest);
       for (const ListedShard& shard : *listed) {
         if (differences.size() >= kMaxShardDifferences) return differences;
@@ -192,7 +192,7 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
                .manifest = source,
                .text = absl::StrCat("shard \"", ForeignName(shard.name), "\" has ", is.records,
                                     " records in ", is.bytes, " bytes, ", says, SaysText(shard))});
-        } else if (shard.records > 0 && absl::IsNotFound(StatFile(path).status()) &&
+        } else if (shard.records > 0 && absl::IsNotFound(StatStored(path).status()) &&
                    std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
                      return PatternTakes(pattern, path);
                    })) {

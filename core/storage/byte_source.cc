@@ -20,4 +20,15 @@ absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes) {
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source.Size());
+  if (size > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("\"", source.name(), "\" has ", size, " bytes, want at most ", max_bytes));
+  }
+  std::string bytes(size, '\0');
+  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source, 0, absl::MakeSpan(bytes)));
+  return bytes;
+}
+
 }  // namespace systole

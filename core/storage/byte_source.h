@@ -1,4 +1,4 @@
-// Bytes that can be read at any position: a file, memory, later an object in a remote store.
+// Bytes that can be read at any position: a file, memory, an object in a store.
 //
 // Thread-safe: every implementation must allow concurrent calls of all its const methods.
 #ifndef SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_
@@ -6,12 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/storage/file_mapping.h"
+#include "core/storage/mapping.h"
 
 namespace systole {
 
@@ -32,14 +33,18 @@ class ByteSource {
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
+  // Which state of what stands under this name was opened; see Identity in store.h. Empty = nothing
+  // tells one state from another.
+  virtual std::string identity() const { return ""; }
+
   // FailedPrecondition if what stands under this name now is not what was opened.
   virtual absl::Status CheckUnchanged() const = 0;
 
   // Where the same bytes can be read in place, by MappedRead; null if they cannot. Valid as long as
   // the source.
-  virtual FileMapping* mapping() const { return nullptr; }
+  virtual Mapping* mapping() const { return nullptr; }
 
-  // For messages: the path of a file. Valid as long as the source.
+  // What it was opened by: a path or a URL. Valid as long as the source.
   virtual absl::string_view name() const = 0;
 
  protected:
@@ -53,6 +58,10 @@ absl::string_view BaseName(absl::string_view path);
 // Reads exactly out.size() bytes at `offset`. DataLoss, naming source and offset, if the source
 // ends before.
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
+
+// All bytes of the source. ResourceExhausted, before anything is read, if there are more than
+// `max_bytes`. Errors name the source, this one with its folder.
+absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole
 

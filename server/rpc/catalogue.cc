@@ -9,7 +9,7 @@
 #include "core/status/did_you_mean.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
 
 namespace systole {
 namespace {

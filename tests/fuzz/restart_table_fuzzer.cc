@@ -1,5 +1,5 @@
 // Any bytes as a table of restart points: what is accepted rises, is bounded, and is written back
-// alike. The checksum is made to hold, or nothing would be accepted.
+// alike. The checksum and the identity are made to hold, or nothing would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,10 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace systole;
   constexpr size_t kHashAndMagic = 16;
   std::string bytes(reinterpret_cast<const char*>(data), size);
-  const FileIdentity file = {.size_bytes = 1000, .mtime_ns = 7, .inode = 0, .device = 0};
+  const StoredState file = {.size_bytes = 1000, .identity = "1000 7"};
   (void)ParseRestartTable(bytes, file, Compression::kGzip, 500);
   if (bytes.size() < kRestartTrailerBytes) return 0;
   const size_t hashed = bytes.size() - kHashAndMagic;
+  StoreU64Le(Xxh3(file.identity), &bytes[bytes.size() - kRestartTrailerBytes + 8]);
   StoreU64Le(Xxh3(absl::string_view(bytes).substr(0, hashed)), &bytes[hashed]);
   const absl::StatusOr<RestartPoints> parsed =
       ParseRestartTable(bytes, file, Compression::kGzip, 500);

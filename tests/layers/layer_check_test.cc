@@ -74,10 +74,10 @@ TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
 
 TEST(CheckIncludesTest, RefusesAnUpwardInclude) {
   EXPECT_THAT(
-      IncludeViolations("core/storage/file_source.cc",
+      IncludeViolations("core/storage/local/file_source.cc",
                         "\n#include \"core/record/record_reader.h\"\n"),
-      ElementsAre("core/storage/file_source.cc:2: includes core/record/record_reader.h, but "
-                  "core/storage may not use core/record"));
+      ElementsAre("core/storage/local/file_source.cc:2: includes core/record/record_reader.h, but "
+                  "core/storage/local may not use core/record"));
 }
 
 TEST(CheckIncludesTest, RefusesANeighbourOfTheSameLevel) {

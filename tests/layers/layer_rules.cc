@@ -21,7 +21,8 @@ std::vector<Room> SystoleRooms() {
   const Names ground = Join({status,
                              {"core/descriptor", "core/interrupt", "core/tensor", "core/memory",
                               "core/checksum", "core/numeric", "core/random"}});  // Levels 0 and 1.
-  const Names files = Join({ground, {"core/storage", "core/concurrency"}});
+  const Names files = Join(
+      {ground, {"core/storage", "core/storage/local", "core/storage/stores", "core/concurrency"}});
   const Names operations = {"core/operations", "core/operations/ops"};
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
@@ -48,12 +49,21 @@ std::vector<Room> SystoleRooms() {
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
+      // The stores, each by itself; none knows another.
+      {"core/storage/local", 3, {"core/status", "core/storage"}},
+      {"core/storage/memory", 3, {"core/status", "core/storage", "core/concurrency"}},
+      // Which store a name belongs to: what reads shards knows this room and no store.
+      {"core/storage/stores",
+       4,
+       {"core/status", "core/storage", "core/storage/local", "core/storage/memory"}},
       // What servers and feeds tell the person who runs them.
       {"core/log", 3, {"core/status", "core/json", "core/concurrency"}},
       // Values by key, in memory and on disk: knows no images.
-      {"core/cache", 3, Join({files, {"core/metrics"}})},
-      {"core/compression", 3, files},
-      {"core/record", 4, Join({ground, {"core/storage", "core/compression"}})},
+      {"core/cache", 5, Join({files, {"core/metrics"}})},
+      {"core/compression", 5, files},
+      {"core/record", 6,
+       Join({ground,
+             {"core/storage", "core/storage/local", "core/storage/stores", "core/compression"}})},
       {"core/example", 3, ground},
       {"core/image/window", 3, ground},  // Which rectangle of an image: numbers, no pixels.
       {"core/image/png", 3, ground},
@@ -79,7 +89,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/image/window", "core/image/jpeg", "core/image", "core/operations/ops"}})},
       // Shards opened under a name: what they hold, and whether that is all.
-      {"core/dataset", 6,
+      {"core/dataset", 7,
        Join({files,
              messages,
              {"core/text", "core/record", "core/example", "core/image", "core/order"}})},
@@ -182,7 +192,7 @@ std::vector<Room> SystoleRooms() {
       {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
       {"client/emulator/array", 7, ground},
       // What the emulator keeps on disk, whichever room's it is.
-      {"client/emulator/message_file", 6,
+      {"client/emulator/message_file", 7,
        Join({status, messages, {"core/storage", "core/record"}})},
       // The files of deploy/ that are compiled in.
       {"client/emulator/shipped", 6, Join({status, messages, {"core/text"}})},
@@ -208,7 +218,7 @@ std::vector<Room> SystoleRooms() {
       // Options, --help, --json, the progress bar, Ctrl-C: knows no feed and no shard.
       {"client/cli/console", 3, Join({ground, {"core/program", "core/concurrency"}})},
       // What pack, inspect and verify do.
-      {"client/cli/shards", 7,
+      {"client/cli/shards", 8,
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/example", "core/image/jpeg",

@@ -9,8 +9,8 @@
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_sink.h"
+#include "core/storage/local/file_source.h"
 
 namespace systole {
 namespace {

@@ -1,9 +1,6 @@
 // `systole index`: builds the index files that let a server start without scanning.
 
-#include <filesystem>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +12,8 @@
 #include "core/record/shard.h"
 #include "core/record/shard_file.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
@@ -60,7 +57,7 @@ class IndexCommand final : public Command {
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
-    RemoveLeftovers(paths);
+    RemoveLeftoversOf(paths);
     std::vector<IndexedShard> shards;
     int64_t records = 0;
     int64_t damaged = 0;
@@ -71,15 +68,15 @@ class IndexCommand final : public Command {
             const ShardFile file,
             OpenShardFile(
                 path, {.restart_path = RestartPath(IndexPath(path, index_dir_)), .rebuild = true}));
-        SYSTOLE_ASSIGN_OR_RETURN(
-            LoadedIndex loaded,
-            LoadIndex(*file.bytes, file.identity, {.index_dir = index_dir_, .rebuild = true}));
+        SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
+                                 LoadIndex(*file.bytes, file.state.identity,
+                                           {.index_dir = index_dir_, .rebuild = true}));
         if (loaded.index.all_damaged()) {
           SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
           return shard.CheckHoldsRecords();
         }
         if (file.compression != Compression::kNone &&
-            !StatFile(RestartPath(IndexPath(path, index_dir_))).ok()) {
+            !StatStored(RestartPath(IndexPath(path, index_dir_))).ok()) {
           return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
         }
         if (!file.note.empty()) console.err << path << ": " << file.note << "\n";
@@ -102,18 +99,13 @@ class IndexCommand final : public Command {
 
  private:
   // Of index files that a killed run was writing.
-  void RemoveLeftovers(const std::vector<std::string>& paths) const {
-    std::map<std::string, std::set<std::string>> names_by_folder;
+  void RemoveLeftoversOf(const std::vector<std::string>& paths) const {
+    std::vector<std::string> names;
     for (const std::string& path : paths) {
-      const std::filesystem::path index = IndexPath(path, index_dir_);
-      const std::string name = index.filename().string();
-      names_by_folder[index.parent_path().string()].insert({name, RestartPath(name)});
+      names.push_back(IndexPath(path, index_dir_));
+      names.push_back(RestartPath(names.back()));
     }
-    for (const auto& [folder, names] : names_by_folder) {
-      RemoveStaleTemporaries(folder, [&names = names](absl::string_view base_name) {
-        return names.count(std::string(base_name)) > 0;
-      });
-    }
+    RemoveLeftovers(names);
   }
 
   static void Print(const Console& console, const std::vector<IndexedShard>& shards,

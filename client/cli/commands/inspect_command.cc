@@ -13,7 +13,7 @@
 #include "core/json/json_writer.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
 
 namespace systole {
 namespace {

@@ -22,7 +22,7 @@
 #include "client/look/contact_sheet.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 namespace {

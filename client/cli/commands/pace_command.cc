@@ -32,7 +32,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 namespace {

@@ -28,7 +28,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "client/emulator/report/html_report.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 

@@ -13,8 +13,8 @@
 #include "client/cli/shards/verifier.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_source.h"
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
@@ -84,7 +84,7 @@ class VerifyCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
     int64_t total_bytes = 0;
     for (const std::string& path : paths) {
-      SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(path));
+      SYSTOLE_ASSIGN_OR_RETURN(const StoredState file, StatStored(path));
       total_bytes += static_cast<int64_t>(file.size_bytes);
     }
     absl::StatusOr<VerifyReport> report;

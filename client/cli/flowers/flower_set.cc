@@ -15,7 +15,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 namespace {

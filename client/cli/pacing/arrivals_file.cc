@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/timing/arrivals_file.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_sink.h"
+#include "core/storage/local/file_source.h"
 
 namespace systole {
 

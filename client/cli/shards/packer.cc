@@ -20,10 +20,10 @@
 #include "core/record/record_writer.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/file_source.h"
-#include "core/storage/list_shards.h"
-#include "core/storage/small_file.h"
+#include "core/storage/local/file_sink.h"
+#include "core/storage/local/file_source.h"
+#include "core/storage/local/small_file.h"
+#include "core/storage/stores/list_shards.h"
 
 namespace systole {
 namespace {
@@ -52,8 +52,7 @@ absl::Status CheckOptions(const PackOptions& options) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  SYSTOLE_ASSIGN_OR_RETURN(SmallFile file, ReadSmallFile(path, kDefaultMaxRecordBytes));
-  return std::move(file.bytes);
+  return ReadSmallFile(path, kDefaultMaxRecordBytes);
 }
 
 struct DecodedImage {
@@ -231,7 +230,7 @@ absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
-  SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity file, StatFile(job.path));
+  SYSTOLE_ASSIGN_OR_RETURN(const FileState file, StatFile(job.path));
   return ShardCount{job.path, writer.num_records(), file.size_bytes};
 }
 

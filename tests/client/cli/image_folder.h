@@ -14,7 +14,7 @@
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/record/record_reader.h"
 #include "core/status/check.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "tests/core/storage/temp_folder.h"
 
 namespace systole {

@@ -4,7 +4,8 @@
 #include <string>
 
 #include "core/compression/decompressed_source.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/compression/compressed_bytes.h"
@@ -31,7 +32,7 @@ std::string Compressed(const std::string& bytes, Compression compression, size_t
 
 std::string Decompressed(const std::string& bytes, Compression compression) {
   const TempFolder folder;
-  absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(folder.Write("a", bytes));
+  absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(folder.Write("a", bytes));
   std::string note;
   // So small a cache refuses what is one piece.
   const auto source = DecompressedSource::Open(*std::move(file),

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr FileIdentity kFile = {.size_bytes = 900, .mtime_ns = 7, .inode = 1, .device = 2};
+const StoredState kFile = {.size_bytes = 900, .identity = "900 seven"};
 
 RestartPoints Three() {
   return {
@@ -47,12 +47,20 @@ TEST(RestartPointsTest, AByteIsInTheChunkOfThePointBeforeIt) {
 }
 
 TEST(RestartPointsTest, ATableOfAnotherStateOfTheFileIsRefused) {
-  FileIdentity other = kFile;
-  other.mtime_ns = 8;
-  EXPECT_THAT(Parse(RestartTableBytes(other, Compression::kGzip, Three())),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another state")));
+  for (const StoredState& other :
+       {StoredState{900, "900 eight"}, StoredState{901, "900 seven"}, StoredState{900, ""}}) {
+    EXPECT_THAT(Parse(RestartTableBytes(other, Compression::kGzip, Three())),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another state")));
+  }
   EXPECT_THAT(Parse(RestartTableBytes(kFile, Compression::kZlib, Three())),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another state")));
+}
+
+TEST(RestartPointsTest, NoTableIsTrustedForAFileWithoutAnIdentity) {
+  const StoredState nameless = {.size_bytes = 900, .identity = ""};
+  EXPECT_THAT(ParseRestartTable(RestartTableBytes(nameless, Compression::kGzip, Three()), nameless,
+                                Compression::kGzip, 2000),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
 }
 
 TEST(RestartPointsTest, WhatNoScanWritesIsRefused) {

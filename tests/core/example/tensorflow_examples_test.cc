@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/example/example_parser.h"
 #include "core/record/record_reader.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"

@@ -16,7 +16,7 @@
 #include "core/random/philox.h"
 #include "core/record/record_reader.h"
 #include "core/status/check.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -23,7 +23,7 @@
 #include "core/operations/program.h"
 #include "core/random/counter_rng.h"
 #include "core/record/record_reader.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"

@@ -1,4 +1,4 @@
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/storage/store.h"
 
 namespace systole {
 namespace {
@@ -25,13 +26,13 @@ absl::Status SystemError(int error, absl::string_view call, absl::string_view pa
   return absl::ErrnoToStatus(error, what);
 }
 
-absl::StatusOr<FileIdentity> IdentityOf(const struct stat& info, absl::string_view path) {
+absl::StatusOr<FileState> StateOf(const struct stat& info, absl::string_view path) {
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", ForeignText(path), "\" is ", S_ISDIR(info.st_mode) ? "a folder" : "no regular file",
         "; want a regular file"));
   }
-  return FileIdentity{
+  return FileState{
       .size_bytes = static_cast<uint64_t>(info.st_size),
       .mtime_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
       .inode = info.st_ino,
@@ -41,10 +42,12 @@ absl::StatusOr<FileIdentity> IdentityOf(const struct stat& info, absl::string_vi
 
 }  // namespace
 
-absl::StatusOr<FileIdentity> StatFile(const std::string& path) {
+std::string FileState::Identity() const { return absl::StrCat(size_bytes, " ", mtime_ns); }
+
+absl::StatusOr<FileState> StatFile(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return SystemError(errno, "stat", path);
-  return IdentityOf(info, path);
+  return StateOf(info, path);
 }
 
 absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
@@ -57,16 +60,16 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
   absl::Cleanup close_fd = [fd] { ::close(fd); };
   struct stat info;
   if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
-  SYSTOLE_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(info, path));
+  SYSTOLE_ASSIGN_OR_RETURN(const FileState state, StateOf(info, path));
   std::move(close_fd).Cancel();
-  return std::unique_ptr<FileSource>(new FileSource(path, fd, identity));
+  return std::unique_ptr<FileSource>(new FileSource(path, fd, state));
 }
 
 FileSource::~FileSource() { ::close(fd_); }
 
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
   // Beyond it lies nothing, and pread would call an offset of 2^63 and more invalid.
-  if (offset >= identity_.size_bytes) return 0;
+  if (offset >= state_.size_bytes) return 0;
   size_t done = 0;
   while (done < out.size()) {
     const ssize_t read =
@@ -83,12 +86,7 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out)
 }
 
 absl::Status FileSource::CheckUnchanged() const {
-  const auto changed = [this](absl::string_view how) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "shard \"", ForeignName(BaseName(path_)), "\" ", how,
-        " since it was opened; open the dataset anew (restart the server, or make a new "
-        "LocalFeed) for what is there now"));
-  };
+  const auto changed = [this](absl::string_view how) { return ChangedSinceOpened(path_, how); };
   struct stat info;
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
@@ -97,15 +95,15 @@ absl::Status FileSource::CheckUnchanged() const {
     // that to a client's charge.
     return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
-  const absl::StatusOr<FileIdentity> now = IdentityOf(info, path_);
-  if (!now.ok() || now->inode != identity_.inode || now->device != identity_.device) {
+  const absl::StatusOr<FileState> now = StateOf(info, path_);
+  if (!now.ok() || now->inode != state_.inode || now->device != state_.device) {
     return changed("was replaced by another file");
   }
-  if (now->size_bytes != identity_.size_bytes) {
+  if (now->size_bytes != state_.size_bytes) {
     return changed(
-        absl::StrCat("was resized from ", identity_.size_bytes, " to ", now->size_bytes, " bytes"));
+        absl::StrCat("was resized from ", state_.size_bytes, " to ", now->size_bytes, " bytes"));
   }
-  if (now->mtime_ns != identity_.mtime_ns) return changed("was rewritten");
+  if (now->mtime_ns != state_.mtime_ns) return changed("was rewritten");
   return absl::OkStatus();
 }
 

@@ -2,8 +2,8 @@
 // folder, which Close() renames into place. Destroyed without Close(), it leaves nothing behind.
 //
 // Thread-compatible. Owns its file descriptor and the temporary file.
-#ifndef SYSTOLE_CORE_STORAGE_FILE_SINK_H_
-#define SYSTOLE_CORE_STORAGE_FILE_SINK_H_
+#ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
+#define SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
 
 #include <cstddef>
 #include <memory>
@@ -72,4 +72,4 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CORE_STORAGE_FILE_SINK_H_
+#endif  // SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_

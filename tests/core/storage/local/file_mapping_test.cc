@@ -1,4 +1,4 @@
-#include "core/storage/file_mapping.h"
+#include "core/storage/local/file_mapping.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/status/check.h"
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -85,7 +85,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   absl::StatusOr<std::unique_ptr<FileSource>> source =
       FileSource::Open(folder.Write("a", ThreePages()));
   ASSERT_THAT(source, IsOk());
-  FileMapping& mapping = *(*source)->mapping();
+  Mapping& mapping = *(*source)->mapping();
   const auto prefetch = [&] {
     for (const uint64_t offset : {uint64_t{0}, kPage, 3 * kPage - 1, 3 * kPage, ~uint64_t{0}}) {
       for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kPage})

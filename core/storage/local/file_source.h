@@ -2,8 +2,8 @@
 // replaced, resized or rewritten while it is being served is noticed instead of mixed into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
-#ifndef SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
-#define SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
+#ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
+#define SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +15,23 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_mapping.h"
+#include "core/storage/local/file_mapping.h"
+#include "core/storage/mapping.h"
 
 namespace systole {
 
-// What tells one state of a file from another.
-struct FileIdentity {
+// What tells one state of a file on this machine from another.
+struct FileState {
   uint64_t size_bytes = 0;
   int64_t mtime_ns = 0;  // Since the Unix epoch.
   uint64_t inode = 0;
   uint64_t device = 0;
 
-  bool operator==(const FileIdentity&) const = default;
+  bool operator==(const FileState&) const = default;
+
+  // "<size> <mtime ns>": what a copy that keeps times shares with its original, so that index files
+  // copied along with a shard serve there too.
+  std::string Identity() const;
 };
 
 class FileSource final : public ByteSource {
@@ -39,29 +44,30 @@ class FileSource final : public ByteSource {
   // Errors of an open file name it by its base name: they reach clients, who must not learn
   // folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
-  absl::StatusOr<uint64_t> Size() const override { return identity_.size_bytes; }
-  // Two system calls, no reading. A removed file counts as changed, because no other server could
-  // open it.
+  absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
+  std::string identity() const override { return state_.Identity(); }
+  // Looks at all of FileState, which is more than the identity says. Two system calls, no reading.
+  // A removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
-  FileMapping* mapping() const override { return &mapping_; }
+  Mapping* mapping() const override { return &mapping_; }
   absl::string_view name() const override { return path_; }
 
   // As it was when the file was opened.
-  const FileIdentity& identity() const { return identity_; }
+  const FileState& state() const { return state_; }
 
  private:
-  FileSource(std::string path, int fd, const FileIdentity& identity)
-      : path_(std::move(path)), fd_(fd), identity_(identity), mapping_(fd, identity.size_bytes) {}
+  FileSource(std::string path, int fd, const FileState& state)
+      : path_(std::move(path)), fd_(fd), state_(state), mapping_(fd, state.size_bytes) {}
 
   const std::string path_;
   const int fd_;
-  const FileIdentity identity_;
+  const FileState state_;
   mutable FileMapping mapping_;
 };
 
-// The identity of the regular file that stands at `path` now. Errors as FileSource::Open.
-absl::StatusOr<FileIdentity> StatFile(const std::string& path);
+// The state of the regular file that stands at `path` now. Errors as FileSource::Open.
+absl::StatusOr<FileState> StatFile(const std::string& path);
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CORE_STORAGE_FILE_SOURCE_H_
+#endif  // SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_

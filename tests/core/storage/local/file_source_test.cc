@@ -1,4 +1,4 @@
-#include "core/storage/file_source.h"
+#include "core/storage/local/file_source.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -85,17 +85,31 @@ TEST(FileSourceTest, NoDescriptorLeftIsResourceExhaustedWithTheRemedy) {
                                AllOf(HasSubstr(path), HasSubstr("ulimit -n"))));
 }
 
-TEST(FileSourceTest, IdentityIsThatOfTheOpenedFile) {
+TEST(FileSourceTest, StateIsThatOfTheOpenedFile) {
   const TempFolder folder;
   const std::string path = folder.Write("a", "abc");
   const std::unique_ptr<FileSource> source = MustOpen(path);
-  EXPECT_EQ(source->identity().size_bytes, 3u);
-  EXPECT_THAT(StatFile(path), IsOkAndHolds(source->identity()));
+  EXPECT_EQ(source->state().size_bytes, 3u);
+  EXPECT_THAT(StatFile(path), IsOkAndHolds(source->state()));
   ShiftMtime(path, 5);
-  absl::StatusOr<FileIdentity> later = StatFile(path);
+  absl::StatusOr<FileState> later = StatFile(path);
   ASSERT_THAT(later, IsOk());
-  EXPECT_EQ(later->mtime_ns, source->identity().mtime_ns + 5'000'000'000);
-  EXPECT_EQ(later->inode, source->identity().inode);
+  EXPECT_EQ(later->mtime_ns, source->state().mtime_ns + 5'000'000'000);
+  EXPECT_EQ(later->inode, source->state().inode);
+}
+
+TEST(FileSourceTest, ACopyThatKeepsTimesHasTheSameIdentityAndOneThatDoesNotHasAnother) {
+  const TempFolder folder;
+  const std::string path = folder.Write("a", "abc");
+  const std::string copy = folder.Write("copy", "abc");
+  std::filesystem::last_write_time(copy, std::filesystem::last_write_time(path));
+  EXPECT_EQ(MustOpen(copy)->identity(), MustOpen(path)->identity());
+  EXPECT_NE(StatFile(copy)->inode, StatFile(path)->inode);
+  ShiftMtime(copy, 1);
+  EXPECT_NE(MustOpen(copy)->identity(), MustOpen(path)->identity());
+  std::filesystem::last_write_time(folder.Write("copy", "abcd"),
+                                   std::filesystem::last_write_time(path));
+  EXPECT_NE(MustOpen(copy)->identity(), MustOpen(path)->identity());
 }
 
 TEST(FileSourceTest, UntouchedFileIsUnchanged) {

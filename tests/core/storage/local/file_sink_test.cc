@@ -1,4 +1,4 @@
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,9 +1,10 @@
-#include "core/storage/list_shards.h"
+#include "core/storage/stores/list_shards.h"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -138,24 +139,28 @@ TEST(ListShardsTest, DanglingLinkIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "link")));
 }
 
-TEST(ListShardsTest, UrlsAreRefusedWithTheRemedy) {
-  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "https://host/a.tfrecord",
-                          "file:///data/a.tfrecord"}) {
-    EXPECT_THAT(ListShards({url}),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr(url), HasSubstr("only paths of this machine are read"),
-                               HasSubstr("mount the store as a folder or copy"))));
-  }
+TEST(ListShardsTest, UrlsOfUnknownStoresAreRefused) {
+  EXPECT_THAT(
+      ListShards({"gs://bucket/a-*.tfrecord"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("paths of this machine, mem://")));
+  EXPECT_FALSE(PatternTakes("gs://bucket/*", "gs://bucket/a"));
 }
 
-TEST(ListShardsTest, APathThatLooksLikeAUrlAndExistsIsTaken) {
+TEST(ListShardsTest, APathThatLooksLikeAUrlIsTakenIfItBeginsWithItsFolder) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "gs:");
   folder.Write("gs:/a", "");
-  const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder.path());
-  EXPECT_THAT(ListShards({"gs://a"}), IsOkAndHolds(ElementsAre("gs://a")));
-  std::filesystem::current_path(before);
+  EXPECT_THAT(ListShards({folder / "gs://a"}), IsOkAndHolds(ElementsAre(folder / "gs://a")));
+}
+
+TEST(ListShardsTest, StoresAreListedTogetherByName) {
+  const TempFolder folder;
+  folder.Write("a", "");
+  folder.Write("c", "");
+  ASSERT_THAT(PutStored("mem://together/b", ""), IsOk());
+  EXPECT_THAT(ListShards({"mem://together/*", folder.path()}),
+              IsOkAndHolds(ElementsAre(folder / "a", "mem://together/b", folder / "c")));
+  EXPECT_FALSE(PatternTakes(folder / "*", "mem://together/b"));
 }
 
 TEST(ListShardsTest, NoPatternIsInvalid) {

@@ -1,4 +1,4 @@
-#include "core/storage/file_mapping.h"
+#include "core/storage/mapping.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -44,7 +44,7 @@ constexpr uint64_t kCacheLineBytes = 64;
 
 }  // namespace
 
-void FileMapping::Prefetch(uint64_t offset, uint64_t bytes) const {
+void Mapping::Prefetch(uint64_t offset, uint64_t bytes) const {
   const char* const data = data_.load(std::memory_order_acquire);
   if (data == nullptr || data == MAP_FAILED) return;
   if (offset >= bytes_) return;
@@ -52,12 +52,11 @@ void FileMapping::Prefetch(uint64_t offset, uint64_t bytes) const {
   for (const char* p = data + offset; p < end; p += kCacheLineBytes) __builtin_prefetch(p);
 }
 
-char* FileMapping::Data() {
+char* Mapping::Data() {
   char* data = data_.load(std::memory_order_acquire);
   if (data == nullptr) {
     static const bool guarded = MappedRead::InstallHandler();
-    void* const mapped =
-        guarded && bytes_ > 0 ? ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd_, 0) : MAP_FAILED;
+    void* const mapped = guarded && bytes_ > 0 ? Map(bytes_) : MAP_FAILED;
     if (data_.compare_exchange_strong(data, static_cast<char*>(mapped))) {
       data = static_cast<char*>(mapped);
     } else if (mapped != MAP_FAILED) {
@@ -67,12 +66,12 @@ char* FileMapping::Data() {
   return data == MAP_FAILED ? nullptr : data;
 }
 
-FileMapping::~FileMapping() {
+Mapping::~Mapping() {
   char* const data = data_.load();
   if (data != nullptr && data != MAP_FAILED) ::munmap(data, bytes_);
 }
 
-bool FileMapping::ReplaceByZeros(uintptr_t address) {
+bool Mapping::ReplaceByZeros(uintptr_t address) {
   char* const data = data_.load();
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers stay within the file's bytes.
@@ -108,7 +107,7 @@ bool MappedRead::InstallHandler() {
   return ::sigaction(SIGBUS, &action, nullptr) == 0;
 }
 
-MappedRead::MappedRead(FileMapping* mapping) : mapping_(mapping), outer_(newest_read) {
+MappedRead::MappedRead(Mapping* mapping) : mapping_(mapping), outer_(newest_read) {
   if (mapping == nullptr || mapping->failed_) return;
   const char* const data = mapping->Data();
   if (data == nullptr) return;

@@ -1,7 +1,7 @@
-// Reads a file's bytes in the page cache itself, without a system call or a copy. If the file is
-// cut meanwhile, or its storage fails, the process goes on.
+// Reads a source's bytes where they lie, without a system call or a copy: a file's in the page
+// cache. If the source is cut meanwhile, or its storage fails, the process goes on.
 //
-// Touching a page that the file no longer has raises SIGBUS. The first mapping installs a handler
+// Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler
 // for it, once in the process. On a fault inside a mapping that the faulting thread is reading (see
 // MappedRead), the handler puts zeros in place of the whole mapping and marks it failed, and the
 // thread goes on. The reader must not believe the zeros, so it looks at the mark after use. A
@@ -17,8 +17,8 @@
 // Mapped pages belong to the page cache. They also count in the resident size of the process, until
 // the kernel takes them back. Beside them a mapping costs page tables: 2 MiB for each GiB that was
 // touched.
-#ifndef SYSTOLE_CORE_STORAGE_FILE_MAPPING_H_
-#define SYSTOLE_CORE_STORAGE_FILE_MAPPING_H_
+#ifndef SYSTOLE_CORE_STORAGE_MAPPING_H_
+#define SYSTOLE_CORE_STORAGE_MAPPING_H_
 
 #include <atomic>
 #include <cstdint>
@@ -27,31 +27,37 @@
 
 namespace systole {
 
-// Thread-safe. Borrows the descriptor until the first use.
-class FileMapping {
+// Thread-safe. How the bytes are mapped is for the store to say.
+class Mapping {
  public:
-  // For the first `bytes` bytes of `fd`. Maps nothing yet: a start opens thousands of shards, of
-  // which few are read at once.
-  FileMapping(int fd, uint64_t bytes) : fd_(fd), bytes_(bytes) {}
-  ~FileMapping();
-  FileMapping(const FileMapping&) = delete;
-  FileMapping& operator=(const FileMapping&) = delete;
+  virtual ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
 
   // Hint: lets the processor load these bytes into its cache, where they are mapped already and in
   // memory. Reads nothing, but may wait for page tables. Any range is allowed.
   void Prefetch(uint64_t offset, uint64_t bytes) const;
 
+ protected:
+  // For `bytes` bytes. Maps nothing yet: a start opens thousands of shards, of which few are read
+  // at once.
+  explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
+
+  // A new mapping of the first `bytes` bytes, for reading; the base class unmaps it. MAP_FAILED if
+  // there can be none. Asked before the first read, maybe by several threads at a time, and never
+  // again once it has answered. REQUIRES: bytes > 0.
+  virtual void* Map(uint64_t bytes) const = 0;
+
  private:
   friend class MappedRead;
 
-  // Where the bytes lie, mapped at the first call; null if this file cannot be mapped.
+  // Where the bytes lie, mapped at the first call; null if they cannot be mapped.
   char* Data();
   // For the handler. True if `address` lies in the mapping; zeros stand there now.
   bool ReplaceByZeros(uintptr_t address);
 
-  const int fd_;
   const uint64_t bytes_;
-  std::atomic<char*> data_ = nullptr;  // MAP_FAILED if it cannot be mapped.
+  std::atomic<char*> data_ = nullptr;  // MAP_FAILED if they cannot be mapped.
   std::atomic<bool> failed_ = false;
 };
 
@@ -61,30 +67,30 @@ class FileMapping {
 // Single-thread. Must be destroyed in the reverse order of construction: put it on the stack.
 class MappedRead {
  public:
-  // There are no bytes to read if `mapping` is null, has failed, or cannot map its file.
-  explicit MappedRead(FileMapping* mapping);
+  // There are no bytes to read if `mapping` is null, has failed, or cannot map its bytes.
+  explicit MappedRead(Mapping* mapping);
   ~MappedRead();
   MappedRead(const MappedRead&) = delete;
   MappedRead& operator=(const MappedRead&) = delete;
 
-  // The whole file, of the size it had when it was opened; empty if it cannot be read here. Valid
-  // as long as this object.
+  // All bytes, as many as there were at the opening; empty if they cannot be read here. Valid as
+  // long as this object.
   absl::string_view bytes() const { return bytes_; }
 
   // Whether bytes read so far may have been zeros, in place of bytes that could not be read.
   bool failed() const;
 
  private:
-  friend class FileMapping;
+  friend class Mapping;
 
   // Called once. False if the system refuses.
   static bool InstallHandler();
 
-  FileMapping* const mapping_;
+  Mapping* const mapping_;
   absl::string_view bytes_;
   const MappedRead* const outer_;  // The thread's next older one.
 };
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CORE_STORAGE_FILE_MAPPING_H_
+#endif  // SYSTOLE_CORE_STORAGE_MAPPING_H_

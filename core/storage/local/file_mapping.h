@@ -1,0 +1,25 @@
+// A file's bytes in the page cache itself.
+#ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_MAPPING_H_
+#define SYSTOLE_CORE_STORAGE_LOCAL_FILE_MAPPING_H_
+
+#include <cstdint>
+
+#include "core/storage/mapping.h"
+
+namespace systole {
+
+// Thread-safe. Borrows the descriptor until the first use.
+class FileMapping final : public Mapping {
+ public:
+  // For the first `bytes` bytes of `fd`.
+  FileMapping(int fd, uint64_t bytes) : Mapping(bytes), fd_(fd) {}
+
+ private:
+  void* Map(uint64_t bytes) const override;
+
+  const int fd_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_LOCAL_FILE_MAPPING_H_

@@ -1,0 +1,40 @@
+// The files of this machine. Names are paths.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_LOCAL_LOCAL_STORE_H_
+#define SYSTOLE_CORE_STORAGE_LOCAL_LOCAL_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/store.h"
+
+namespace systole {
+
+class LocalStore final : public Store {
+ public:
+  // Globs are POSIX's.
+  absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
+                                                NameFilter wanted) const override;
+  bool Takes(const std::string& pattern, const std::string& name) const override;
+  absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
+  // ResourceExhausted, too: no file descriptor left.
+  absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
+  absl::StatusOr<StoredState> Stat(const std::string& name) const override;
+  // A FileSink that does not wait for the device.
+  absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
+  absl::Status Remove(const std::string& name) const override;
+  // One look at each folder.
+  void RemoveLeftovers(absl::Span<const std::string> names) const override;
+  // The absolute path.
+  std::string FullName(const std::string& name) const override;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_LOCAL_LOCAL_STORE_H_

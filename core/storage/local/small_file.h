@@ -1,0 +1,19 @@
+// A whole file at once, of a size that the caller bounds.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_LOCAL_SMALL_FILE_H_
+#define SYSTOLE_CORE_STORAGE_LOCAL_SMALL_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+// The bytes of the file `path`, which may be any file. Errors: FileSource::Open and ReadWhole.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t max_bytes);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_LOCAL_SMALL_FILE_H_

@@ -1,0 +1,90 @@
+#include "core/storage/object_names.h"
+
+#include <fnmatch.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/status/foreign_text.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+namespace {
+
+// `pattern` as a folder: with its '/'.
+std::string FolderName(const std::string& pattern) {
+  return absl::EndsWith(pattern, "/") ? pattern : pattern + "/";
+}
+
+bool IsFolder(const ObjectNames& objects, const std::string& folder) {
+  const auto first = objects.lower_bound(folder);
+  return first != objects.end() && absl::StartsWith(*first, folder);
+}
+
+// fnmatch() ends at a NUL.
+bool Matches(const std::string& pattern, const std::string& name) {
+  return pattern.find('\0') == std::string::npos && name.find('\0') == std::string::npos &&
+         ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+// Objects, and the folders that they are in.
+std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
+  std::set<std::string> found;
+  for (const std::string& object : objects) {
+    if (Matches(pattern, object)) found.insert(object);
+    for (size_t end = object.find('/'); end != std::string::npos; end = object.find('/', end + 1)) {
+      std::string folder = object.substr(0, end);
+      if (Matches(pattern, folder)) found.insert(std::move(folder));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string& folder) {
+  std::set<std::string> found;
+  for (auto at = objects.lower_bound(folder); at != objects.end() && absl::StartsWith(*at, folder);
+       ++at) {
+    const absl::string_view part =
+        absl::string_view(*at).substr(folder.size(), at->find('/', folder.size()) - folder.size());
+    if (!part.empty() && part[0] != '.') found.insert(absl::StrCat(folder, part));
+  }
+  return {found.begin(), found.end()};
+}
+
+absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
+                                                     const std::string& pattern,
+                                                     Store::NameFilter wanted) {
+  std::vector<std::string> names;
+  if (objects.contains(pattern)) {
+    names = {pattern};
+  } else if (IsFolder(objects, FolderName(pattern))) {
+    names = ObjectsIn(objects, FolderName(pattern));
+  } else {
+    const std::set<std::string> matching = Matching(objects, pattern);
+    if (matching.empty()) return PatternMatchesNothing(pattern);
+    names = {matching.begin(), matching.end()};
+  }
+  std::erase_if(names, [wanted](const std::string& name) { return !wanted(name); });
+  for (const std::string& name : names) {
+    if (objects.contains(name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("pattern \"", ForeignText(pattern), "\": \"",
+                                                   ForeignText(name),
+                                                   "\" is a folder; want a file"));
+  }
+  return names;
+}
+
+bool TakesObject(const ObjectNames& objects, const std::string& pattern, const std::string& name) {
+  if (pattern == name) return true;
+  if (objects.contains(pattern)) return false;
+  if (const std::string folder = FolderName(pattern); IsFolder(objects, folder)) {
+    const absl::string_view base = BaseName(name);
+    return !base.empty() && base[0] != '.' && absl::StrCat(folder, base) == name;
+  }
+  return Matches(pattern, name);
+}
+
+}  // namespace systole

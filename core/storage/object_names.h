@@ -1,0 +1,34 @@
+// What patterns name in a store that has no folders, only objects whose names have '/' in them. See
+// Store for what a pattern is.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_OBJECT_NAMES_H_
+#define SYSTOLE_CORE_STORAGE_OBJECT_NAMES_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/storage/store.h"
+
+namespace systole {
+
+// The names of objects: URLs.
+using ObjectNames = std::set<std::string>;
+
+// Store::List() over these objects. Of two names that begin alike up to a '/', one more part is a
+// folder, as on a disk.
+absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
+                                                     const std::string& pattern,
+                                                     Store::NameFilter wanted);
+
+// Store::Takes() over these objects.
+bool TakesObject(const ObjectNames& objects, const std::string& pattern, const std::string& name);
+
+// Store::ListFolder() over these objects: objects and folders.
+std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string& folder);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_OBJECT_NAMES_H_

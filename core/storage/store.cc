@@ -1,0 +1,29 @@
+#include "core/storage/store.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status/foreign_text.h"
+
+namespace systole {
+
+absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("shard \"", ForeignName(BaseName(name)), "\" ", how,
+                   " since it was opened; open the dataset anew (restart the server, or make a new "
+                   "LocalFeed) for what is there now"));
+}
+
+absl::Status PatternMatchesNothing(absl::string_view pattern) {
+  return absl::NotFoundError(
+      absl::StrCat("pattern \"", ForeignText(pattern),
+                   "\" matches no file; check the path, and quote it for the shell"));
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> Store::Create(const std::string& name) const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("\"", ForeignText(name),
+                   "\" cannot be written: its store is only read; give --index-dir a folder"));
+}
+
+absl::Status Store::Remove(const std::string& name) const { return Create(name).status(); }
+
+}  // namespace systole

@@ -1,0 +1,62 @@
+#include "core/storage/stores/list_shards.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <tuple>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/store_table.h"
+
+namespace systole {
+namespace {
+
+bool LiesBesideShards(absl::string_view path) {
+  return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
+         absl::EndsWith(path, ".idx.restart") || absl::EndsWith(path, kLabelsFileName) ||
+         absl::EndsWith(path, kManifestSuffix) || absl::EndsWith(path, ".json");
+}
+
+}  // namespace
+
+bool PatternTakes(const std::string& pattern, const std::string& path) {
+  if (LiesBesideShards(path)) return false;
+  const absl::StatusOr<const Store*> store = StoreOf(pattern);
+  const absl::StatusOr<const Store*> other = StoreOf(path);
+  return store.ok() && other.ok() && *store == *other && (*store)->Takes(pattern, path);
+}
+
+absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns) {
+  if (patterns.empty()) return absl::InvalidArgumentError("no pattern to list shards of");
+  std::vector<std::string> shards;
+  for (const std::string& pattern : patterns) {
+    SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
+    size_t seen = 0;
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                             store->List(pattern, [&seen](absl::string_view name) {
+                               ++seen;
+                               return !LiesBesideShards(name);
+                             }));
+    if (named.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          "pattern \"", ForeignText(pattern), "\" matches ",
+          seen == 0 ? "an empty folder"
+                    : "only files that lie beside shards (index files, labels.txt, manifests)",
+          "; want TFRecord shards"));
+    }
+    shards.insert(shards.end(), named.begin(), named.end());
+  }
+  // By name first: the folders that they lie in may differ from machine to machine.
+  std::sort(shards.begin(), shards.end(), [](const std::string& a, const std::string& b) {
+    return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
+  });
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  return shards;
+}
+
+}  // namespace systole

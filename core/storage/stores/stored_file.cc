@@ -1,0 +1,52 @@
+#include "core/storage/stores/stored_file.h"
+
+#include <map>
+#include <vector>
+
+#include "core/status/status_macros.h"
+#include "core/storage/stores/store_table.h"
+
+namespace systole {
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenStored(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  return store->Open(name);
+}
+
+absl::StatusOr<StoredState> StatStored(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  return store->Stat(name);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  return store->Create(name);
+}
+
+absl::Status RemoveStored(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  return store->Remove(name);
+}
+
+void RemoveLeftovers(absl::Span<const std::string> names) {
+  std::map<const Store*, std::vector<std::string>> by_store;
+  for (const std::string& name : names) {
+    if (const absl::StatusOr<const Store*> store = StoreOf(name); store.ok()) {
+      by_store[*store].push_back(name);
+    }
+  }
+  for (const auto& [store, its_names] : by_store) store->RemoveLeftovers(its_names);
+}
+
+absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenStored(name));
+  return ReadWhole(*source, max_bytes);
+}
+
+absl::Status PutStored(const std::string& name, absl::string_view bytes) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink, CreateStored(name));
+  SYSTOLE_RETURN_IF_ERROR(sink->Append(bytes));
+  return sink->Close();
+}
+
+}  // namespace systole

@@ -1,0 +1,37 @@
+// What Store does, for a name of any store.
+//
+// Thread-safe: no state. Errors are those of StoreOf() and of the store.
+#ifndef SYSTOLE_CORE_STORAGE_STORES_STORED_FILE_H_
+#define SYSTOLE_CORE_STORAGE_STORES_STORED_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/store.h"
+
+namespace systole {
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenStored(const std::string& name);
+absl::StatusOr<StoredState> StatStored(const std::string& name);
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
+
+absl::Status RemoveStored(const std::string& name);
+
+// Takes away what killed processes left of CreateStored() for these names.
+void RemoveLeftovers(absl::Span<const std::string> names);
+
+// A whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
+absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes);
+// A whole file, in place of another one; it is there as a whole or not at all.
+absl::Status PutStored(const std::string& name, absl::string_view bytes);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_STORES_STORED_FILE_H_
