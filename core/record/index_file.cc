@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -17,8 +16,8 @@
 #include "core/checksum/xxh3.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_sink.h"
-#include "core/storage/small_file.h"
+#include "core/storage/stores/store_table.h"
+#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
@@ -36,9 +35,8 @@ bool IsOfEarlierRelease(absl::string_view hash_text) {
 }
 
 // What the text begins with for this state of the shard.
-std::string HashHead(const FileIdentity& shard, int64_t num_records) {
-  return absl::StrCat("systole-hash-3 ", shard.size_bytes, " ", shard.mtime_ns, " ", num_records,
-                      " ");
+std::string HashHead(absl::string_view identity, int64_t num_records) {
+  return absl::StrCat("systole-hash-3 ", identity, " ", num_records, " ");
 }
 
 // Takes a number and the character `end` off the front of `text`. Strict, as in RecordIndex.
@@ -62,20 +60,17 @@ struct StoredIndex {
   std::optional<uint64_t> content_hash;
 };
 absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path, uint64_t shard_bytes,
-                                           const FileIdentity& shard) {
-  SYSTOLE_ASSIGN_OR_RETURN(const SmallFile file,
-                           ReadSmallFile(index_path, RecordIndex::MaxTextBytes(shard_bytes)));
-  if (file.identity.mtime_ns < shard.mtime_ns) {
-    return absl::FailedPreconditionError("index is older than the shard");
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(file.bytes, shard_bytes));
-  const absl::StatusOr<SmallFile> hash = ReadSmallFile(HashPath(index_path), kMaxHashFileBytes);
-  if (absl::IsNotFound(hash.status()) || (hash.ok() && IsOfEarlierRelease(hash->bytes))) {
+                                           absl::string_view identity) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string text,
+                           GetStored(index_path, RecordIndex::MaxTextBytes(shard_bytes)));
+  SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, RecordIndex::Parse(text, shard_bytes));
+  const absl::StatusOr<std::string> hash = GetStored(HashPath(index_path), kMaxHashFileBytes);
+  if (identity.empty() || absl::IsNotFound(hash.status()) ||
+      (hash.ok() && IsOfEarlierRelease(*hash))) {
     return StoredIndex{.index = std::move(index), .content_hash = {}};
   }
   SYSTOLE_RETURN_IF_ERROR(hash.status());
-  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard stored,
-                           ParseHashFile(hash->bytes, shard, std::move(index)));
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard stored, ParseHashFile(*hash, identity, std::move(index)));
   return StoredIndex{.index = std::move(stored.index), .content_hash = stored.content_hash};
 }
 
@@ -83,12 +78,10 @@ void AddNote(std::string& note, absl::string_view more) {
   absl::StrAppend(&note, note.empty() ? "" : "; ", more);
 }
 
-// An index is made again if a power cut takes it: no waiting for the device.
-constexpr FileSinkOptions kIndexSink = {.sync = false};
-
-void WriteHashFile(const std::string& index_path, const FileIdentity& shard, LoadedIndex& loaded) {
-  const absl::Status written = WriteFileAtomically(
-      HashPath(index_path), HashFileText(shard, loaded.index, loaded.content_hash), kIndexSink);
+void WriteHashFile(const std::string& index_path, absl::string_view identity, LoadedIndex& loaded) {
+  if (identity.empty()) return;
+  const absl::Status written =
+      PutStored(HashPath(index_path), HashFileText(identity, loaded.index, loaded.content_hash));
   if (!written.ok()) AddNote(loaded.note, absl::StrCat("hash not kept: ", written.message()));
 }
 
@@ -96,20 +89,18 @@ void WriteHashFile(const std::string& index_path, const FileIdentity& shard, Loa
 
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir) {
   if (index_dir.empty()) return absl::StrCat(shard_path, ".idx");
-  std::error_code error;  // Only a missing current folder; the path as given serves then.
-  std::filesystem::path absolute = std::filesystem::absolute(shard_path, error);
-  if (error) absolute = shard_path;
+  const absl::StatusOr<const Store*> store = StoreOf(shard_path);
   return absl::StrFormat("%s/%s-%016x.idx", index_dir, BaseName(shard_path),
-                         Xxh3(absolute.lexically_normal().string()));
+                         Xxh3(store.ok() ? (*store)->FullName(shard_path) : shard_path));
 }
 
 std::string RestartPath(absl::string_view index_path) {
   return absl::StrCat(index_path, ".restart");
 }
 
-std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
+std::string HashFileText(absl::string_view identity, const RecordIndex& index,
                          uint64_t content_hash) {
-  std::string text = absl::StrFormat("%s%d %016x\n", HashHead(shard, index.num_records()),
+  std::string text = absl::StrFormat("%s%d %016x\n", HashHead(identity, index.num_records()),
                                      index.num_damaged(), content_hash);
   for (const DamagedRecord& damaged : index.damaged()) {
     absl::StrAppend(&text, damaged.record, " ", damaged.cause, "\n");
@@ -117,9 +108,9 @@ std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
   return text;
 }
 
-absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
+absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index) {
-  if (!absl::ConsumePrefix(&text, HashHead(shard, index.num_records()))) {
+  if (!absl::ConsumePrefix(&text, HashHead(identity, index.num_records()))) {
     return absl::FailedPreconditionError("hash file was made for another state of the shard");
   }
   int64_t num_damaged = 0;
@@ -155,7 +146,7 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIde
                       .content_hash = hash};
 }
 
-absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentity& identity,
+absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
                                       const IndexFileOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t shard_bytes, shard.Size());
   const std::string index_path = IndexPath(std::string(shard.name()), options.index_dir);
@@ -193,11 +184,10 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentit
   // No shard, it seems: whoever owns the file wants nothing beside it.
   if (loaded.index.all_damaged()) {
     // Of a compressed one, these were written to read it at all.
-    std::error_code none_there;
-    std::filesystem::remove(RestartPath(index_path), none_there);
+    RemoveStored(RestartPath(index_path)).IgnoreError();  // There may be none.
     return loaded;
   }
-  const absl::Status written = WriteFileAtomically(index_path, loaded.index.ToText(), kIndexSink);
+  const absl::Status written = PutStored(index_path, loaded.index.ToText());
   if (written.ok()) {
     WriteHashFile(index_path, identity, loaded);
   } else {

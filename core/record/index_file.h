@@ -14,7 +14,6 @@
 #include "core/record/record_index.h"
 #include "core/record/scan_shard.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_source.h"
 
 namespace systole {
 
@@ -26,7 +25,7 @@ struct IndexFileOptions {
 };
 
 // Where the index of `shard_path` lies: `<shard>.idx` or, in an index folder that serves shards of
-// many folders, `<index_dir>/<base name>-<XXH3-64 of the absolute path, 16 hex digits>.idx`.
+// many folders, `<index_dir>/<base name>-<XXH3-64 of Store::FullName(), 16 hex digits>.idx`.
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);
 
 // Where the restart points of a compressed shard lie, beside its index.
@@ -42,9 +41,9 @@ struct LoadedIndex {
 };
 
 // The hash file's text:
-//   systole-hash-3 <shard bytes> <shard mtime ns> <records> <damaged> <content hash, 16 hex>\n
+//   systole-hash-3 <shard identity> <records> <damaged> <content hash, 16 hex>\n
 // and a line `<record> <cause>\n` for each of index.damaged().
-std::string HashFileText(const FileIdentity& shard, const RecordIndex& index,
+std::string HashFileText(absl::string_view identity, const RecordIndex& index,
                          uint64_t content_hash);
 
 // Most bytes of such a text.
@@ -53,17 +52,18 @@ inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 // Parses such a text, for a shard whose index has been read.
 //   FailedPrecondition  it was made for another state of the shard.
 //   InvalidArgument     it is no such text; says what is wrong with it.
-absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, const FileIdentity& shard,
+absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
 // Reads the index of `shard` from its files, or scans the shard and writes them; writes none if no
-// record of it can be read. `identity` is that of the shard's file, which may be compressed; the
-// index is of what it holds.
-// The files are used only if the index is at least as new as the shard and covers exactly its
-// bytes, and the hash file, where there is one, was made for a file of this size and mtime.
+// record of it can be read. `identity` is that of the shard's file (StoredState), which may be
+// compressed; the index is of what it holds.
+// The files are used only if the index covers exactly the shard's bytes and the hash file names
+// `identity`. An index without a hash file, or of a shard without an identity, has its framing
+// checked instead.
 // Files that cannot be read or written give a note, no error. Errors are those of reading the
 // shard, and FailedPrecondition if it changed while being scanned.
-absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, const FileIdentity& identity,
+absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
                                       const IndexFileOptions& options);
 
 }  // namespace systole

@@ -6,7 +6,7 @@
 #include "core/compression/compressing_sink.h"
 #include "core/record/record_format.h"
 #include "core/status/status_macros.h"
-#include "core/storage/file_sink.h"
+#include "core/storage/local/file_sink.h"
 
 namespace systole {
 

@@ -59,18 +59,18 @@ absl::StatusOr<Shard> Shard::Open(const std::string& path, const ShardOptions& o
       OpenShardFile(path, {.compression = options.compression,
                            .chunks = options.chunks,
                            .restart_path = RestartPath(IndexPath(path, options.index_dir))}));
-  SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded,
-                           LoadIndex(*file.bytes, file.identity, {.index_dir = options.index_dir}));
+  SYSTOLE_ASSIGN_OR_RETURN(LoadedIndex loaded, LoadIndex(*file.bytes, file.state.identity,
+                                                         {.index_dir = options.index_dir}));
   if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";
   return Shard(std::move(file.bytes), std::move(loaded.index), loaded.content_hash,
-               file.note + loaded.note, file.identity.size_bytes, options.max_record_bytes);
+               file.note + loaded.note, file.state.size_bytes, options.max_record_bytes);
 }
 
 absl::StatusOr<Shard> Shard::Scan(const std::string& path, const ShardOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(ShardFile file, OpenShardFile(path, {.compression = options.compression,
                                                                 .chunks = options.chunks}));
   SYSTOLE_ASSIGN_OR_RETURN(Shard shard, Create(std::move(file.bytes), options));
-  shard.file_bytes_ = file.identity.size_bytes;
+  shard.file_bytes_ = file.state.size_bytes;
   return shard;
 }
 
@@ -250,7 +250,7 @@ absl::Status Shard::ReadRecords(absl::Span<const int64_t> records, RecordBytes b
 }
 
 void Shard::Prefetch(int64_t record) const {
-  const FileMapping* const mapping = source_->mapping();
+  const Mapping* const mapping = source_->mapping();
   if (mapping == nullptr) return;
   const RecordSpan span = index_.span(record);
   mapping->Prefetch(span.offset, std::min(span.size, kPrefetchBytes));

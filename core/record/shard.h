@@ -1,4 +1,4 @@
-// One TFRecord file and its index: records in any order, each checked.
+// One TFRecord file, in any store, and its index: records in any order, each checked.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its source.
 #ifndef SYSTOLE_CORE_RECORD_SHARD_H_
@@ -19,7 +19,7 @@
 #include "core/record/record_format.h"
 #include "core/record/record_index.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_mapping.h"
+#include "core/storage/mapping.h"
 
 namespace systole {
 
@@ -39,7 +39,7 @@ enum class RecordBytes {
   // In `scratch`: a copy that nobody else can change.
   kCopied,
   // In the file itself, if it can be mapped. The bytes are checked like a copy, and one pass over
-  // them is saved. The reader must keep the rules of file_mapping.h.
+  // them is saved. The reader must keep the rules of mapping.h.
   kInPlace,
 };
 

@@ -9,11 +9,12 @@
 #include "core/compression/deflate.h"
 #include "core/record/record_format.h"
 #include "core/status/status_macros.h"
+#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
 
-absl::StatusOr<Compression> Detect(const FileSource& file) {
+absl::StatusOr<Compression> Detect(const ByteSource& file) {
   std::array<char, std::max<size_t>(kRecordHeaderBytes, kCompressionMagicBytes)> begin;
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.ReadAt(0, absl::MakeSpan(begin)));
   // A record of 0x8b1f bytes begins as gzip does.
@@ -34,9 +35,10 @@ absl::StatusOr<Compression> Detect(const FileSource& file) {
 }  // namespace
 
 absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> file, FileSource::Open(path));
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenStored(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size_bytes, file->Size());
   ShardFile opened = {.bytes = nullptr,
-                      .identity = file->identity(),
+                      .state = {.size_bytes = size_bytes, .identity = file->identity()},
                       .compression = options.compression,
                       .note = {}};
   if (opened.compression == Compression::kDetect) {

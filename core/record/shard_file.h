@@ -11,7 +11,7 @@
 #include "core/compression/chunk_cache.h"
 #include "core/compression/compression.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/file_source.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
@@ -27,12 +27,12 @@ struct ShardFileOptions {
 
 struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  FileIdentity identity;              // Of the file as it lies there.
+  StoredState state;                  // Of the file as it lies there.
   Compression compression = Compression::kNone;
   std::string note;  // For a person to read; stops nothing. Empty = nothing.
 };
 
-// Errors of FileSource::Open and of DecompressedSource::Open.
+// `path` is a name in any store. Errors of OpenStored() and of DecompressedSource::Open.
 absl::StatusOr<ShardFile> OpenShardFile(const std::string& path,
                                         const ShardFileOptions& options = {});
 

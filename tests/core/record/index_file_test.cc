@@ -11,6 +11,8 @@
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
 #include "core/record/scan_shard.h"
+#include "core/storage/memory_source.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/shard_builder.h"
@@ -29,7 +31,7 @@ ShardBuilder TwoRecords() { return ShardBuilder().Add("abc").Add("defg"); }
 constexpr char kTwoRecordsIndex[] = "0 19\n19 20\n";
 
 LoadedIndex MustLoad(const std::string& path, const IndexFileOptions& options = {}) {
-  absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(path);
+  absl::StatusOr<std::unique_ptr<ByteSource>> shard = OpenStored(path);
   EXPECT_THAT(shard, IsOk());
   absl::StatusOr<LoadedIndex> loaded = LoadIndex(**shard, (*shard)->identity(), options);
   EXPECT_THAT(loaded, IsOk());
@@ -143,15 +145,59 @@ TEST(LoadIndexTest, HugeForeignFileUnderTheIndexNameIsNotRead) {
   EXPECT_THAT(loaded.note, HasSubstr("has 1099511627776 bytes, want at most"));
 }
 
-TEST(LoadIndexTest, IndexOlderThanTheShardIsRebuilt) {
+TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
+  for (const int seconds : {-3600, 3600}) {
+    const TempFolder folder;
+    TwoRecords().WriteTo(folder / "a.tfrecord");
+    folder.Write("a.tfrecord.idx", kTwoRecordsIndex);
+    ShiftMtime(folder / "a.tfrecord.idx", seconds);
+    const LoadedIndex good = MustLoad(folder / "a.tfrecord");
+    EXPECT_FALSE(good.scanned);
+    EXPECT_EQ(good.note, "");
+    std::filesystem::remove(folder / "a.tfrecord.idx.hash");
+    folder.Write("a.tfrecord.idx", "0 39\n");  // Fits the size.
+    ShiftMtime(folder / "a.tfrecord.idx", seconds);
+    const LoadedIndex bad = MustLoad(folder / "a.tfrecord");
+    EXPECT_TRUE(bad.scanned);
+    EXPECT_THAT(bad.note, HasSubstr("1 of its records have damaged framing"));
+    EXPECT_EQ(bad.index.ToText(), kTwoRecordsIndex);
+  }
+}
+
+TEST(LoadIndexTest, FilesCopiedWithTheirTimesServeTheCopy) {
   const TempFolder folder;
-  TwoRecords().WriteTo(folder / "a.tfrecord");
-  folder.Write("a.tfrecord.idx", "0 39\n");  // Fits the size, so only its age gives it away.
-  ShiftMtime(folder / "a.tfrecord.idx", -1);
-  const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
-  EXPECT_TRUE(loaded.scanned);
-  EXPECT_THAT(loaded.note, HasSubstr("older than the shard"));
-  EXPECT_EQ(loaded.index.ToText(), kTwoRecordsIndex);
+  for (const char* name : {"from", "to"}) std::filesystem::create_directory(folder / name);
+  TwoRecords().WriteTo(folder / "from/a.tfrecord");
+  const uint64_t hash = MustLoad(folder / "from/a.tfrecord").content_hash;
+  for (const char* name : {"a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.hash"}) {
+    const std::string from = folder / "from/" + name;
+    const std::string to = folder / "to/" + name;
+    std::filesystem::copy_file(from, to);
+    std::filesystem::last_write_time(to, std::filesystem::last_write_time(from));
+  }
+  const LoadedIndex loaded = MustLoad(folder / "to/a.tfrecord");
+  EXPECT_FALSE(loaded.scanned);
+  EXPECT_EQ(loaded.note, "");
+  EXPECT_EQ(loaded.content_hash, hash);
+  // A copy of another time is another state, whose index is made anew.
+  ShiftMtime(folder / "to/a.tfrecord", 1);
+  EXPECT_TRUE(MustLoad(folder / "to/a.tfrecord").scanned);
+  EXPECT_FALSE(MustLoad(folder / "to/a.tfrecord").scanned);
+}
+
+TEST(LoadIndexTest, WithoutAnIdentityTheFramingIsCheckedEachTimeAndNoHashIsKept) {
+  const TempFolder folder;
+  const MemorySource shard(TwoRecords().Build(), folder / "a.tfrecord");
+  for (const bool scanned : {true, false, false}) {
+    const absl::StatusOr<LoadedIndex> loaded = LoadIndex(shard, shard.identity(), {});
+    ASSERT_THAT(loaded, IsOk());
+    EXPECT_EQ(loaded->scanned, scanned);
+    EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord.idx"));
+  }
+  folder.Write("a.tfrecord.idx.hash", "systole-hash-3  2 0 0123456789abcdef\n");
+  const absl::StatusOr<LoadedIndex> loaded = LoadIndex(shard, shard.identity(), {});
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_NE(loaded->content_hash, 0x0123456789abcdefu);
 }
 
 TEST(LoadIndexTest, ShardRewrittenWithEqualSizeAndAnOlderTimeIsScannedAgain) {
@@ -319,7 +365,7 @@ TEST(LoadIndexTest, HashFileThatCannotBeWrittenIsANote) {
 TEST(LoadIndexTest, ShardThatChangedSinceItWasOpenedIsFailedPreconditionAndNothingIsWritten) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
-  absl::StatusOr<std::unique_ptr<FileSource>> shard = FileSource::Open(folder / "a.tfrecord");
+  absl::StatusOr<std::unique_ptr<ByteSource>> shard = OpenStored(folder / "a.tfrecord");
   ASSERT_THAT(shard, IsOk());
   ShiftMtime(folder / "a.tfrecord", 1);
   EXPECT_THAT(LoadIndex(**shard, (*shard)->identity(), {}),

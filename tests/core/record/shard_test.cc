@@ -12,6 +12,7 @@
 #include "core/record/index_file.h"
 #include "core/record/scan_shard.h"
 #include "core/storage/memory_source.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/must_open.h"
@@ -135,9 +136,9 @@ TEST(ShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
-  const absl::StatusOr<FileIdentity> identity = StatFile(folder / "a.tfrecord");
-  ASSERT_THAT(identity, IsOk());
-  folder.Write("a.tfrecord.idx.hash", HashFileText(*identity, RecordIndex({39}), 1));
+  const absl::StatusOr<StoredState> state = StatStored(folder / "a.tfrecord");
+  ASSERT_THAT(state, IsOk());
+  folder.Write("a.tfrecord.idx.hash", HashFileText(state->identity, RecordIndex({39}), 1));
   const Shard shard = MustOpen(folder / "a.tfrecord");
   AlignedBuffer scratch;
   EXPECT_THAT(shard.ReadRecord(0, scratch),
