@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
@@ -96,6 +97,17 @@ TEST(LocalFeedTest, StepsAreThoseOfTheEngineForEveryRangeOfCores) {
       EXPECT_EQ(Drain(*feed), EngineDigests(spec, dataset, begin, end));
     }
   }
+}
+
+TEST(LocalFeedTest, ShardsMayLieInTheMemoryOfTheProcess) {
+  const std::vector<std::string> shards = TestShards({20, 17});
+  for (size_t i = 0; i < shards.size(); ++i) {
+    ASSERT_THAT(PutStored(absl::StrCat("mem://local-feed/", i, ".tfrecord"), shards[i]), IsOk());
+  }
+  const auto dataset = Dataset::Open("test", {"mem://local-feed/*"});
+  ASSERT_THAT(dataset, IsOk());
+  const auto feed = MustCreate(SpecOf(kEightCores), *dataset);
+  EXPECT_EQ(Drain(*feed), EngineDigests(SpecOf(kEightCores), OpenTestDataset(shards), 0, 8));
 }
 
 TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -34,6 +35,15 @@ Catalogue MustOpen(const std::string& text) {
 
 std::string DatasetText(const std::string& name, const std::string& pattern) {
   return absl::StrCat("datasets { name: '", name, "' shards: '", pattern, "' } ");
+}
+
+TEST(CatalogueTest, ShardsMayLieInTheMemoryOfTheProcess) {
+  ASSERT_THAT(PutStored("mem://catalogue/a", GoodShard()), IsOk());
+  const Catalogue catalogue = MustOpen(
+      absl::StrCat(DatasetText("good", "mem://catalogue/*"), DatasetText("away", "gs://b/a")));
+  ASSERT_THAT(catalogue.Find("good"), IsOk());
+  EXPECT_EQ((*catalogue.Find("good"))->num_records(), 2);
+  EXPECT_THAT(catalogue.refused(), ElementsAre(Key("away")));
 }
 
 TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
