@@ -109,10 +109,9 @@ void Serve(int control) {
   dataset.add_shards(folder + "/*.tfrecord");
   absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
   SYSTOLE_CHECK(catalogue.ok());
-  ServerOptions options;  // Not in the call: g++ 12 takes some of it for uninitialised there.
-  options.listen = "0.0.0.0:0";
-  options.insecure = true;
-  const auto pixels = Server::Start(*std::move(catalogue), options);
+  config.set_listen("0.0.0.0:0");
+  config.set_insecure(true);
+  const auto pixels = Server::Start(*std::move(catalogue), config);
   SYSTOLE_CHECK(pixels.ok());
   const ReadySteps ready(kBatch, /*num_cores=*/1);
   ReadyService service(ready);

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <ctime>
 #include <iostream>
-#include <iterator>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,7 +18,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "core/compression/chunk_cache.h"
-#include "core/compression/compression.h"
 #include "core/concurrency/processors.h"
 #include "core/image/jpeg/jpeg_check.h"
 #include "core/log/event_log.h"
@@ -29,12 +26,14 @@
 #include "core/program/duration_text.h"
 #include "core/program/exit_code.h"
 #include "core/program/memory_trim.h"
+#include "core/program/size_text.h"
 #include "core/program/unknown_argument.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
 #include "core/text/message_text.h"
 #include "proto/framing/grpc_log.h"
+#include "server/config/config_flags.h"
 #include "server/server.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -42,70 +41,20 @@
 namespace systole {
 namespace {
 
-struct Flags {
-  std::string listen = ServerOptions().listen;
-  bool insecure = false;
-  TlsOptions tls;
-  bool share_memory = true;
-  int64_t max_connections = 0;
-  int64_t max_connections_per_peer = 0;
-  absl::Duration handshake_timeout = ServerOptions().handshake_timeout;
-  absl::Duration idle_timeout = ServerOptions().idle_timeout;
-  std::string port_file;
-  std::vector<std::string> datasets;
-  std::string config;
-  int threads = UsableProcessors();
-  uint64_t memory_budget = static_cast<uint64_t>(StepEngineOptions().memory_budget_bytes);
-  std::string index_dir;
-  std::string compression{CompressionName(Compression::kDetect)};
-  uint64_t decompression_cache = ChunkCache::kDefaultBytes;
-  ValueCacheOptions cache = {.disk_bytes = int64_t{16} << 30};
-  absl::Duration read_timeout = StepEngineOptions().read_timeout;
-  absl::Duration drain_timeout = absl::Seconds(10);
-  absl::Duration stalled_stream_timeout = FeedServiceOptions().stalled_stream_timeout;
-  std::string log_level = "info";
-  std::string log_format = "text";
-};
-
-absl::StatusOr<v1::ServerConfig> ConfigOf(const Flags& flags) {
+// The config file, if one is named, with what the flags say before it and all defaults.
+absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::ServerConfig& flags) {
   v1::ServerConfig config;
-  if (!flags.config.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(flags.config, config));
-  for (const std::string& entry : flags.datasets) {
-    const size_t equals = entry.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == entry.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--dataset ", ForeignText(entry), ": want NAME=GLOB, such as flowers='data/*.tfrecord'"));
-    }
-    const std::string name = entry.substr(0, equals);
-    // Several globs of one name are one dataset.
-    v1::DatasetConfig* dataset = nullptr;
-    for (v1::DatasetConfig& known : *config.mutable_datasets()) {
-      if (known.name() == name) dataset = &known;
-    }
-    if (dataset == nullptr) {
-      dataset = config.add_datasets();
-      dataset->set_name(name);
-      dataset->set_compression(
-          static_cast<v1::DatasetConfig::Compression>(CompressionNamed(flags.compression).value()));
-    }
-    dataset->add_shards(entry.substr(equals + 1));
-  }
-  return config;
+  if (!path.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, config));
+  Override(flags, config);
+  absl::StatusOr<v1::ServerConfig> complete = CompleteConfig(std::move(config));
+  if (complete.ok()) return complete;
+  // Flags have been checked, so the file is wrong.
+  return absl::InvalidArgumentError(
+      absl::StrCat(ForeignName(path), ": ", complete.status().message()));
 }
 
-absl::StatusOr<TlsOptions> TlsOf(const Flags& flags, const v1::ServerConfig& config) {
-  if (!config.has_tls()) return flags.tls;
-  if (flags.tls.on()) {
-    return absl::InvalidArgumentError(
-        "TLS is set by flags (--tls-certificate, --tls-key, --tls-client-ca) and by `tls` in the "
-        "config file: leave one of them out");
-  }
-  TlsOptions tls = {.certificate = config.tls().certificate(),
-                    .key = config.tls().key(),
-                    .client_ca = config.tls().client_ca()};
-  if (tls.on()) return tls;
-  return absl::InvalidArgumentError(
-      "`tls` in the config file is empty: give it certificate and key, or leave it out");
+int ThreadsOf(const v1::ServerConfig& config) {
+  return config.threads() > 0 ? static_cast<int>(config.threads()) : UsableProcessors();
 }
 
 // A descriptor stays open for each shard; the usual soft limit is 1,024.
@@ -187,14 +136,12 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                    after >> 20, " are, ", given_bytes >> 20, " are its own to keep"));
 }
 
-absl::Status Run(const Flags& flags, EventLog& events) {
+absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
-  SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, ConfigOf(flags));
-  SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(flags, config));
-  const auto chunks = std::make_shared<ChunkCache>(flags.decompression_cache);
+  const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
   SYSTOLE_ASSIGN_OR_RETURN(
       Catalogue catalogue,
-      Catalogue::Open(config, {.index_dir = flags.index_dir, .chunks = chunks}));
+      Catalogue::Open(config, {.index_dir = config.index_dir(), .chunks = chunks}));
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {
@@ -206,7 +153,9 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   }
   SYSTOLE_RETURN_IF_ERROR(serves);
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<ValueCache> cache,
-                           ValueCache::Create(flags.cache));
+                           ValueCache::Create({.memory_bytes = SizeOf(config.cache_memory()),
+                                               .disk_folder = config.cache_disk(),
+                                               .disk_bytes = SizeOf(config.cache_disk_size())}));
   std::shared_ptr<AccessControl> access;
   if (config.has_access()) {
     std::set<std::string> names;
@@ -221,37 +170,29 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   // Not an aggregate in the call: g++ 12 would warn of members that it takes for uninitialised.
-  ServerOptions options;
-  options.listen = flags.listen;
-  options.insecure = flags.insecure;
-  options.tls = tls;
-  options.share_memory = flags.share_memory;
-  options.max_connections = flags.max_connections;
-  options.max_connections_per_peer = flags.max_connections_per_peer;
-  options.handshake_timeout = flags.handshake_timeout;
-  options.idle_timeout = flags.idle_timeout;
-  options.service.engine.threads = flags.threads;
-  options.service.engine.read_timeout = flags.read_timeout;
-  const auto budget = static_cast<int64_t>(flags.memory_budget);
-  options.service.engine.memory_budget_bytes = budget - budget / 4;
-  options.service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
-  options.service.cache = cache;
-  options.service.stalled_stream_timeout = flags.stalled_stream_timeout;
-  options.service.access = std::move(access);
-  options.service.events = &events;
+  FeedServiceOptions service;
+  service.engine.threads = ThreadsOf(config);
+  service.engine.read_timeout = TimeOf(config.read_timeout());
+  const int64_t budget = SizeOf(config.memory_budget());
+  service.engine.memory_budget_bytes = budget - budget / 4;
+  service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
+  service.cache = cache;
+  service.stalled_stream_timeout = TimeOf(config.stalled_stream_timeout());
+  service.access = std::move(access);
+  service.events = &events;
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                           Server::Start(std::move(catalogue), options));
-  if (!flags.port_file.empty()) {
+                           Server::Start(std::move(catalogue), config, service));
+  if (!config.port_file().empty()) {
     // Whoever waits for the file never reads half a number.
-    SYSTOLE_RETURN_IF_ERROR(
-        WriteFileAtomically(flags.port_file, absl::StrCat(server->port(), "\n"), {.sync = false}));
+    SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(
+        config.port_file(), absl::StrCat(server->port(), "\n"), {.sync = false}));
   }
   const auto tell = [&events](LogLevel level, absl::string_view text) {
     events.Add(LogCause::kProgram, level, text);
   };
-  tell(LogLevel::kInfo,
-       absl::StrCat("serving on ", server->address(), " with ", flags.threads, " threads"));
-  if (flags.insecure && !tls.on() && server->port() != 0) {
+  tell(LogLevel::kInfo, absl::StrCat("serving on ", server->address(), " with ",
+                                     service.engine.threads, " threads"));
+  if (config.insecure() && !config.has_tls() && server->port() != 0) {
     tell(LogLevel::kWarn,
          "--insecure: whoever reaches this address can read every dataset, and batches cross the "
          "network unencrypted");
@@ -286,13 +227,13 @@ absl::Status Run(const Flags& flags, EventLog& events) {
     events.Tick();
     server->Tick();
   }
-  tell(LogLevel::kInfo, absl::StrCat(strsignal(signal), ": draining for at most ",
-                                     absl::FormatDuration(flags.drain_timeout)));
+  tell(LogLevel::kInfo,
+       absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
   // What is left of the timeout is for threads that still compute: they see each row or so that
   // nobody waits any more.
-  const absl::Duration timeout = flags.drain_timeout;
+  const absl::Duration timeout = TimeOf(config.drain_timeout());
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
   const bool drained = server->Drain(timeout - patience);
   events.Flush();
@@ -310,21 +251,36 @@ absl::Status Run(const Flags& flags, EventLog& events) {
   return absl::OkStatus();
 }
 
-// An option that takes a time from `least` to `most`.
-void AddTime(CLI::App& app, const std::string& name, absl::Duration least, absl::Duration most,
-             absl::Duration* field, const std::string& help) {
-  CLI::callback_t store = [field](const CLI::results_t& texts) {
-    *field = ParseDurationText(texts.back()).value();  // Checked before.
-    return true;
-  };
-  app.add_option(name, std::move(store), help)
-      ->type_name("TIME")
-      ->default_str(absl::FormatDuration(*field))
-      ->check([name, least, most](const std::string& text) -> std::string {
-        const std::optional<absl::Duration> time = ParseDurationText(text);
-        if (!time.has_value()) return absl::StrCat("wants a time, such as 3s or 500ms, got ", text);
-        return std::string(CheckDuration(name, *time, least, most).message());
-      });
+// Declares the flags of the table. Parsing sets them in `config`.
+void AddFlags(CLI::App& app, v1::ServerConfig& config) {
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    CLI::Option* option = nullptr;
+    if (flag.is_switch()) {
+      const std::string off = absl::StrCat("--no-", flag.name.substr(2));
+      const bool is_on = flag.about->default_value() == "true";
+      option = app.add_flag_function(
+          absl::StrCat(flag.name, ",!", off),
+          [&flag, &config](int64_t count) { SetFlag(flag, count > 0 ? "true" : "false", config); },
+          absl::StrCat(flag.about->help(), ". Default: ", is_on ? flag.name : off));
+    } else {
+      option = app.add_option(
+          flag.name,
+          [&flag, &config](const CLI::results_t& texts) {
+            for (const std::string& text : texts) SetFlag(flag, text, config);
+            return true;
+          },
+          flag.about->help());
+      option->type_name(flag.about->value())->default_str(flag.about->default_value());
+    }
+    option->check([&flag](const std::string& text) {
+      return std::string(CheckFlagText(flag, text).message());
+    });
+    if (flag.is_list()) {
+      option->take_all()->allow_extra_args(false);
+    } else {
+      option->take_last();  // So that a script's default can be overridden behind it.
+    }
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -332,127 +288,19 @@ int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("systole-server"));
   spdlog::set_level(spdlog::level::debug);  // Which lines there are is the EventLog's choice.
 
-  Flags flags;
   CLI::App app(
       "Serves TFRecord shards as ready batches over gRPC.\n\n"
       "Example:\n"
       "  systole-server --dataset flowers='data/flowers-train-*.tfrecord'\n");
   app.set_version_flag("--version", SYSTOLE_VERSION);
-  app.add_option("--listen", flags.listen, "HOST:PORT (port 0: any free one) or unix:PATH")
-      ->type_name("ADDRESS")
-      ->take_last()  // So that a script's default can be overridden behind it.
-      ->capture_default_str();
-  app.add_flag(
-      "--insecure", flags.insecure,
-      "Allow an address that other machines can reach without TLS, though nothing is encrypted");
-  app.add_option("--tls-certificate", flags.tls.certificate,
-                 "Serve TLS 1.2 and 1.3 alone, with this certificate (PEM, then those of its CA's "
-                 "chain). The three files may be replaced while the server runs")
+  std::string path;
+  app.add_option("--config", path,
+                 "A ServerConfig (systole/v1/config.proto): textproto, or JSON if named .json. It "
+                 "may say all that flags do; a flag goes before it")
       ->type_name("FILE");
-  app.add_option("--tls-key", flags.tls.key, "Its key (PEM, mode 0600)")->type_name("FILE");
-  app.add_option("--tls-client-ca", flags.tls.client_ca,
-                 "Clients must show a certificate of one of these CAs (PEM)")
-      ->type_name("FILE");
-  app.add_flag("--shared-memory,!--no-shared-memory", flags.share_memory,
-               "Whether clients of the same user on a Unix socket get batches in shared memory. "
-               "Default: they do");
-  app.add_option(
-         "--max-connections", flags.max_connections,
-         "Most connections at once; a further one is closed at once. Default: what the limit "
-         "of open files allows, 4096 at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
-  app.add_option("--max-connections-per-peer", flags.max_connections_per_peer,
-                 "The same for one address, or on a Unix socket one user. Default: half of that")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
-  AddTime(app, "--handshake-timeout", absl::Milliseconds(100), absl::Hours(1),
-          &flags.handshake_timeout,
-          "Drop a connection that has not said within this time what it wants");
-  AddTime(app, "--idle-timeout", absl::Milliseconds(100), absl::Hours(24), &flags.idle_timeout,
-          "Drop a connection that has had no open call for this time");
-  app.add_option("--port-file", flags.port_file,
-                 "Once the server serves, write its port's number and a newline here")
-      ->type_name("FILE");
-  app.add_option(
-         "--dataset", flags.datasets,
-         "Serve the shards that GLOB matches, or that lie in the folder GLOB, under NAME. Give it "
-         "again for another dataset, or with the same NAME for more shards of it")
-      ->type_name("NAME=GLOB")
-      ->allow_extra_args(false);
-  app.add_option("--config", flags.config,
-                 "A ServerConfig (systole/v1/config.proto): textproto, or JSON if named .json")
-      ->type_name("FILE");
-  app.add_option("--threads", flags.threads,
-                 "Threads that read, decode and transform at a time. Where they wait for storage, "
-                 "up to four times as many do, to keep as many processors busy")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--memory-budget", flags.memory_budget,
-                 "Memory for batches in flight, and a quarter of it for what threads need to make "
-                 "them, such as 512MB or 4GB")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 46, "1 MiB to 64 TiB"))
-      ->type_name("SIZE")
-      ->capture_default_str();
-  app.add_option("--index-dir", flags.index_dir,
-                 "Folder for shard indexes, which must exist. Default: beside each shard")
-      ->check(CLI::ExistingDirectory)
-      ->type_name("DIR");
-  app.add_option("--compression", flags.compression,
-                 "How the shards of --dataset are compressed: detect (each by its first bytes), "
-                 "none, gzip, zlib or zstd")
-      ->type_name("KIND")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(CompressionNames().begin(), CompressionNames().end()),
-          CLI::ignore_case))
-      ->capture_default_str();
-  app.add_option("--decompression-cache", flags.decompression_cache,
-                 "Memory for decompressed parts of compressed shards, such as 512MB")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 46, "16 MiB to 64 TiB"))
-      ->type_name("SIZE")
-      ->capture_default_str();
-  app.add_option("--cache-memory", flags.cache.memory_bytes,
-                 "Memory for what transforms `cache {}` ask to be kept, such as 8GB. Default: none")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 46, "0 to 64 TiB"))
-      ->type_name("SIZE");
-  app.add_option("--cache-disk", flags.cache.disk_folder,
-                 "Folder for what transforms `cache { store: DISK }` ask to be kept, also over "
-                 "restarts; for one server alone. Default: none")
-      ->type_name("DIR");
-  app.add_option("--cache-disk-size", flags.cache.disk_bytes,
-                 "The most that is kept in that folder")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50, "1 MiB to 1 PiB"))
-      ->type_name("SIZE")
-      ->capture_default_str();
-  AddTime(app, "--read-timeout", absl::Milliseconds(100), absl::Hours(24), &flags.read_timeout,
-          "A read of a shard that does not return for this long fails its step; clients ask "
-          "another server");
-  AddTime(app, "--drain-timeout", absl::ZeroDuration(), absl::Hours(24), &flags.drain_timeout,
-          "How long clients have to finish their step after SIGTERM, SIGINT or SIGHUP");
-  AddTime(app, "--stalled-stream-timeout", absl::Seconds(1), absl::Hours(24),
-          &flags.stalled_stream_timeout,
-          "A stream whose client takes nothing for so long ends; a client asks again");
-  app.add_option(
-         "--log-level", flags.log_level,
-         "The least level told on stderr: debug (also gRPC's own lines), info (also streams "
-         "opened and ended, requests refused), warn (also damage, streams that failed) or "
-         "error")
-      ->type_name("LEVEL")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(kLogLevelNames), std::end(kLogLevelNames))))
-      ->capture_default_str();
-  app.add_option("--log-format", flags.log_format,
-                 "text, or json: each line an object with time, level, cause, message and, where "
-                 "it is about them, feed, client, identity, dataset, step, shard, record")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  app.footer(absl::StrCat(kDurationText, "\n", kExitCodesText));
+  v1::ServerConfig flags;
+  AddFlags(app, flags);
+  app.footer(absl::StrCat(kDurationText, "\n", kSizeText, "\n", kExitCodesText));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -466,10 +314,13 @@ int Main(int argc, char** argv) {
     }
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  KeepFreedMemory(flags.threads + 1);  // One for all that do not decode.
-  const bool json = flags.log_format == "json";
+  const absl::StatusOr<v1::ServerConfig> config = ConfigOf(path, flags);
+  if (config.ok()) KeepFreedMemory(ThreadsOf(*config) + 1);  // One for all that do not decode.
+  // Of a config that cannot be read, errors are told as if it said nothing.
+  const v1::ServerConfig& log = config.ok() ? *config : flags;
+  const bool json = log.log_format() == "json";
   if (json) spdlog::set_pattern("%v");
-  EventLog events(WriteLine, {.least = LevelOf(flags.log_level),
+  EventLog events(WriteLine, {.least = LevelOf(log.log_level()),
                               .format = json ? LogFormat::kJson : LogFormat::kText});
   grpc_events = &events;
   RedirectGrpcLog([](absl::string_view message) {
@@ -477,7 +328,7 @@ int Main(int argc, char** argv) {
       to->Add(LogCause::kGrpc, LogLevel::kDebug, absl::StrCat("gRPC: ", message));
     }
   });
-  const absl::Status status = Run(flags, events);
+  const absl::Status status = config.ok() ? Run(*config, events) : config.status();
   if (!status.ok()) {
     // Textproto has an error a line.
     for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {

@@ -23,9 +23,11 @@
 #include "grpcpp/server_builder.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/slots/slot_socket.h"
+#include "server/config/config_flags.h"
 #include "server/door/listening_sockets.h"
 #include "server/door/open_calls.h"
 #include "server/door/tls_credentials.h"
+#include "server/door/tls_files.h"
 #include "server/door/user_credentials.h"
 #include "server/open_files.h"
 
@@ -72,16 +74,28 @@ absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view listen) {
 }
 
 // Errors say why there is none.
-absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const ServerOptions& options) {
-  if (!options.share_memory) return absl::CancelledError("it is switched off (--no-shared-memory)");
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(options.listen));
+absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfig& config,
+                                                           const FeedServiceOptions& service) {
+  if (!config.shared_memory()) {
+    return absl::CancelledError("it is switched off (--no-shared-memory)");
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(config.listen()));
   // A system without it is found out here, once, and not anew for every slice under the engine's
   // lock.
   SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
   // What clients hold is slow to be taken back, so half is kept from them.
-  return SlotServer::Listen(path, {.max_sessions = options.service.max_streams,
-                                   .max_lent_bytes = options.service.engine.memory_budget_bytes / 2,
-                                   .clock = options.service.clock});
+  return SlotServer::Listen(path, {.max_sessions = service.max_streams,
+                                   .max_lent_bytes = service.engine.memory_budget_bytes / 2,
+                                   .clock = service.clock});
+}
+
+absl::StatusOr<TlsOptions> TlsOf(const v1::ServerConfig& config) {
+  TlsOptions tls = {.certificate = config.tls().certificate(),
+                    .key = config.tls().key(),
+                    .client_ca = config.tls().client_ca()};
+  if (tls.on() || !config.has_tls()) return tls;
+  return absl::InvalidArgumentError(
+      "`tls` in the config file is empty: give it certificate and key, or leave it out");
 }
 
 // How many files this process may open; 0 if that is not known.
@@ -147,43 +161,46 @@ Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> s
       address_(std::move(listen)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
-                                                      const ServerOptions& options) {
+                                                      const v1::ServerConfig& given,
+                                                      const FeedServiceOptions& service) {
+  SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, CompleteConfig(given));
+  SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(config));
   // Never undone: gRPC's own end may wait for 10 s (README.md).
   grpc_init();
   HostAndPort where;
   std::optional<SocketLock> socket_lock;
-  if (IsUnix(options.listen)) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(options.listen));
+  if (IsUnix(config.listen())) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(config.listen()));
     SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
     socket_lock.emplace(std::move(taken));
   } else {
-    SYSTOLE_ASSIGN_OR_RETURN(where, HostAndPortOf(options.listen));
-    if (!IsLoopbackHost(where.host) && !options.insecure && !options.tls.on()) {
+    SYSTOLE_ASSIGN_OR_RETURN(where, HostAndPortOf(config.listen()));
+    if (!IsLoopbackHost(where.host) && !config.insecure() && !tls.on()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", options.listen,
+          "'", config.listen(),
           "' can be reached from other machines, and nothing is encrypted or authenticated; listen "
           "on 127.0.0.1, give --tls-certificate and --tls-key, or say --insecure if the network is "
           "trusted"));
     }
   }
-  EventLog* const events = options.service.events;
+  EventLog* const events = service.events;
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
-                           ListeningCredentials(options.tls, events));
-  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners, Listen(options.listen, where));
+                           ListeningCredentials(tls, events));
+  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners, Listen(config.listen(), where));
   const int port = listeners.port;
 
-  absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(options);
+  absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(config, service);
   const absl::Status sharing = slots.status();
   OpenFilesNeed need = {.shards = CountShards(catalogue), .shares = sharing.ok()};
-  const int64_t max_connections = options.max_connections > 0
-                                      ? options.max_connections
+  const int64_t max_connections = config.max_connections() > 0
+                                      ? config.max_connections()
                                       : MaxConnectionsFor(need, OpenFilesLimit());
-  need.connections = std::max<int64_t>(max_connections, options.service.max_streams);
+  need.connections = std::max<int64_t>(max_connections, service.max_streams);
   const absl::Status open_files = CheckOpenFiles(need, OpenFilesLimit());
   auto server = absl::WrapUnique(
-      new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(options.service),
+      new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
-                 std::move(socket_lock), options.listen, sharing, open_files));
+                 std::move(socket_lock), config.listen(), sharing, open_files));
   grpc::ServerBuilder builder;
   const auto accept = [&](std::shared_ptr<grpc::ServerCredentials> with) {
     server->credentials_.push_back(with);
@@ -191,17 +208,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(with));
   };
   server->acceptor_ = accept(std::move(credentials));
-  if (IsUnix(options.listen) && !options.tls.on() && options.service.access != nullptr) {
-    for (const uid_t user : options.service.access->policy()->unix_users()) {
+  if (IsUnix(config.listen()) && !tls.on() && service.access != nullptr) {
+    for (const uid_t user : service.access->policy()->unix_users()) {
       server->acceptors_by_user_[user] = accept(CredentialsOfUser(user));
     }
   }
   builder.RegisterService(server->service_.get());
   server->reflection_ = std::make_unique<ReflectionService>(
-      options.service.access, server->service_->refusals(), options.service.clock);
+      service.access, server->service_->refusals(), service.clock);
   builder.RegisterService(server->reflection_.get());
-  server->health_ = std::make_unique<HealthService>(
-      options.service.access, server->service_->refusals(), options.service.clock);
+  server->health_ =
+      std::make_unique<HealthService>(service.access, server->service_->refusals(), service.clock);
   builder.RegisterService(server->health_.get());
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
@@ -211,10 +228,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // As many as come: the door counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             Milliseconds(options.handshake_timeout));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(options.idle_timeout));
-  const auto calls = std::make_shared<OpenCalls>(options.service.clock);
+  const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
+  const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(handshake_timeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(idle_timeout));
+  const auto calls = std::make_shared<OpenCalls>(service.clock);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(CallCounter(calls));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -224,15 +242,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
       server->door_,
       Door::Open(std::move(listeners),
                  {.max_connections = max_connections,
-                  .max_connections_per_peer = options.max_connections_per_peer > 0
-                                                  ? options.max_connections_per_peer
+                  .max_connections_per_peer = config.max_connections_per_peer() > 0
+                                                  ? config.max_connections_per_peer()
                                                   : std::max<int64_t>(1, max_connections / 2),
                   .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
                   .calls = calls,
                   // After gRPC, which ends an idle connection in better form.
-                  .call_timeout = options.idle_timeout + options.handshake_timeout,
-                  .tls = options.tls.on(),
-                  .clock = options.service.clock,
+                  .call_timeout = idle_timeout + handshake_timeout,
+                  .tls = tls.on(),
+                  .clock = service.clock,
                   .turned_away =
                       [events](absl::string_view peer, absl::string_view why) {
                         if (events == nullptr) return;
@@ -245,7 +263,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                    server->AcceptorFor(user).HandleNewConnection(&parameters);
                  }));
   server->service_->TellOfConnections(*server->door_);
-  if (!IsUnix(options.listen)) {
+  if (!IsUnix(config.listen())) {
     server->port_ = port;
     server->address_ = absl::StrCat(where.host, ":", port);
   }

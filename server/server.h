@@ -21,48 +21,27 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "server/door/door.h"
-#include "server/door/tls_files.h"
 #include "server/introspection/health_service.h"
 #include "server/introspection/reflection_service.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/feed_service.h"
 #include "server/socket_lock.h"
+#include "systole/v1/config.pb.h"
 
 namespace systole {
 
-struct ServerOptions {
-  // "HOST:PORT" (port 0 = any) or "unix:PATH".
-  std::string listen = "127.0.0.1:8470";
-  // Allow an address that other machines can reach without TLS, though nothing is then encrypted
-  // or authenticated.
-  bool insecure = false;
-  // Over TCP and Unix sockets alike.
-  TlsOptions tls;
-  // On a Unix socket: share memory with clients of the same user, beside that socket
-  // (server/README).
-  bool share_memory = true;
-  // Most connections at once, and of one peer: an address, or on a Unix socket a user. 0: as many
-  // as MaxConnectionsFor() the descriptors that are left (server/open_files.h), and half of that.
-  int64_t max_connections = 0;
-  int64_t max_connections_per_peer = 0;
-  // A connection that has not said what it wants within this time is dropped: half-open ones, and
-  // handshakes that never end.
-  absl::Duration handshake_timeout = absl::Seconds(20);
-  // A connection without an open call is dropped after this time; one whose requests never end,
-  // after both times together.
-  absl::Duration idle_timeout = absl::Minutes(5);
-  FeedServiceOptions service;
-};
-
 class Server {
  public:
-  // Serves from the moment it returns.
+  // Serves from the moment it returns. `config` says where, to whom and to how many; what it leaves
+  // out has the default of its flag. Its datasets are in `catalogue` already, and what it says of
+  // threads, memory, times of reads and streams, caches, access and the log is in `service`.
   //   InvalidArgument  no valid address, or one that is neither loopback nor, without
-  //                    TLS, `insecure`.
+  //                    TLS, `insecure`; a field out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
   // and, for a Unix socket, the errors of SocketLock::Take(); with TLS, those of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
-                                                       const ServerOptions& options);
+                                                       const v1::ServerConfig& config,
+                                                       const FeedServiceOptions& service = {});
   // Ends every call at once, unless Drain() has been called.
   ~Server();
   Server(const Server&) = delete;

@@ -111,6 +111,8 @@ std::vector<Room> SystoleRooms() {
       // Metrics as ServerStatus carries them: for both ends.
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
+      // What the server is told: one table of flags and of a config file's fields.
+      {"server/config", 2, Join({status, messages, {"core/program"}})},
       // Who gets in, and by which certificates: knows nothing of feeds.
       {"server/door", 5, Join({ground, {"core/concurrency"}})},
       // Who may what: a configuration and tokens against what a call came with.
@@ -147,8 +149,8 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/text", "core/log", "core/program", "core/compression", "core/image/jpeg",
-              "proto/framing", "proto/slots", "server/door", "server/slots", "server/introspection",
-              "server/rpc"}})},
+              "proto/framing", "proto/slots", "server/config", "server/door", "server/slots",
+              "server/introspection", "server/rpc"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
       // Which server is asked for which steps, as a pure state machine: no gRPC, no thread, no

@@ -20,6 +20,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/raw_http2.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/status_metrics.h"
@@ -58,7 +59,7 @@ class AccessTest : public testing::Test {
         OpenTestCatalogue(folder_ / "a.tfrecord", {"cats", "dogs"});
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), {.listen = listen, .service = options});
+        Server::Start(*std::move(catalogue), ListenOn(listen), options);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     stub_ = v1::Systole::NewStub(

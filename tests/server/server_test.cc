@@ -31,6 +31,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/raw_http2.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/status_metrics.h"
@@ -59,7 +60,7 @@ class ServerTest : public testing::Test {
     stub_ = nullptr;
     server_ = nullptr;
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(OpenCatalogue(), {.listen = "127.0.0.1:0", .service = service});
+        Server::Start(OpenCatalogue(), ListenOn("127.0.0.1:0"), service);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     ASSERT_GT(server_->port(), 0);
@@ -249,11 +250,10 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
 TEST_F(ServerTest, ConnectionsAreCounted) {
   stub_ = nullptr;
   server_ = nullptr;
-  ServerOptions options;
-  options.listen = "127.0.0.1:0";
-  options.max_connections = 2;
-  options.max_connections_per_peer = 2;
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(OpenCatalogue(), options);
+  v1::ServerConfig config = ListenOn("127.0.0.1:0");
+  config.set_max_connections(2);
+  config.set_max_connections_per_peer(2);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(OpenCatalogue(), config);
   ASSERT_THAT(server, IsOk());
   server_ = *std::move(server);
   const auto ask = [this](int which, v1::ServerStatusResponse& response) {
@@ -293,13 +293,15 @@ class QuietConnectionsTest : public ServerTest {
   bool Listen(const std::string& address) {
     stub_ = nullptr;
     server_ = nullptr;
-    ServerOptions options;
-    options.listen = address;
-    options.insecure = true;
-    options.handshake_timeout = options.idle_timeout = absl::Hours(1);
-    options.service.clock = [this] { return absl::Seconds(seconds_.load()); };
-    options.service.stalled_stream_timeout = absl::InfiniteDuration();
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(OpenCatalogue(), options);
+    v1::ServerConfig config = ListenOn(address);
+    config.set_insecure(true);
+    config.set_handshake_timeout("1h");
+    config.set_idle_timeout("1h");
+    FeedServiceOptions service;
+    service.clock = [this] { return absl::Seconds(seconds_.load()); };
+    service.stalled_stream_timeout = absl::InfiniteDuration();
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(OpenCatalogue(), config, service);
     if (!server.ok()) return false;
     server_ = *std::move(server);
     return true;
@@ -712,29 +714,31 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
 TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
   for (const std::string listen :
        {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "127.example.com:80"}) {
-    EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
+    EXPECT_THAT(Server::Start(OpenCatalogue(), ListenOn(listen)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure")));
   }
-  EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = "0.0.0.0:0", .insecure = true}), IsOk());
+  v1::ServerConfig config = ListenOn("0.0.0.0:0");
+  config.set_insecure(true);
+  EXPECT_THAT(Server::Start(OpenCatalogue(), config), IsOk());
 }
 
 TEST_F(ServerTest, WhatIsNoAddressIsRefused) {
   for (const std::string listen :
        {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:http", "127.0.0.1:65536"}) {
-    EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = listen}),
+    EXPECT_THAT(Server::Start(OpenCatalogue(), ListenOn(listen)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want HOST:PORT")));
   }
 }
 
 TEST_F(ServerTest, ATakenPortIsUnavailable) {
-  EXPECT_THAT(Server::Start(OpenCatalogue(), {.listen = server_->address()}),
+  EXPECT_THAT(Server::Start(OpenCatalogue(), ListenOn(server_->address())),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another process listens there")));
 }
 
 TEST_F(ServerTest, ServesOnAUnixSocket) {
   const std::string address = "unix:" + (folder_ / "socket");
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(OpenCatalogue(), {.listen = address});
+      Server::Start(OpenCatalogue(), ListenOn(address));
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ((*server)->address(), address);
   EXPECT_EQ((*server)->port(), 0);

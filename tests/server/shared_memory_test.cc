@@ -33,6 +33,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/memory/old_kernel.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/status_metrics.h"
@@ -62,13 +63,15 @@ class SharedMemoryTest : public testing::Test {
     Restart({});
   }
 
-  void Restart(ServerOptions options) {
+  void Restart(FeedServiceOptions service, bool shared_memory = true) {
     server_ = nullptr;
-    options.listen = address();
-    options.service.events = &events_;
+    v1::ServerConfig config = ListenOn(address());
+    config.set_shared_memory(shared_memory);
+    service.events = &events_;
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a-*.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), config, service);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     stub_ =
@@ -167,7 +170,7 @@ TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
 }
 
 TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
-  Restart({.share_memory = false});
+  Restart({}, /*shared_memory=*/false);
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("switched off")));
   const auto client = Client(SameHost::kAuto, 5);
@@ -199,7 +202,7 @@ TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
 }
 
 TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
-  Restart({.service = {.max_streams = 1}});
+  Restart({.max_streams = 1});
   // The first session outlives its stream, because its client does not hang up.
   absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder_ / "socket.slots");
   ASSERT_THAT(socket, IsOk());
@@ -225,7 +228,7 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
 }
 
 TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
-  Restart({.service = {.engine = {.max_sealed_slices = 1}}});
+  Restart({.engine = {.max_sealed_slices = 1}});
   const auto shared = Client(SameHost::kAuto, 40);
   const auto sent = Client(SameHost::kOff, 40);
   ASSERT_TRUE(shared != nullptr && sent != nullptr);
@@ -402,11 +405,11 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
 
 TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   std::atomic<int64_t> seconds = 0;
-  ServerOptions options;
-  options.service.max_streams = 1;
-  options.service.stalled_stream_timeout = absl::Seconds(120);
-  options.service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
-  Restart(options);
+  FeedServiceOptions service;
+  service.max_streams = 1;
+  service.stalled_stream_timeout = absl::Seconds(120);
+  service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
+  Restart(service);
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
   for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Its window.
   seconds = 119;

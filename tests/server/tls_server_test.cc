@@ -20,6 +20,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -42,11 +43,12 @@ class TlsServerTest : public testing::Test {
              const FeedServiceOptions& service = {}) {
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
-    TlsOptions tls = {.certificate = certificates_ / "server.pem",
-                      .key = certificates_ / "server.key"};
-    if (verify_clients) tls.client_ca = certificates_ / "ca.pem";
+    v1::ServerConfig config = ListenOn(listen);
+    config.mutable_tls()->set_certificate(certificates_ / "server.pem");
+    config.mutable_tls()->set_key(certificates_ / "server.key");
+    if (verify_clients) config.mutable_tls()->set_client_ca(certificates_ / "ca.pem");
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), {.listen = listen, .tls = tls, .service = service});
+        Server::Start(*std::move(catalogue), config, service);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }

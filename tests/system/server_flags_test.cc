@@ -1,21 +1,27 @@
 // The server's flags, as a user would set them.
+#include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/config/config_flags.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 #include "tests/system/process.h"
 #include "tests/system/served_feed.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ServerFlagsTest : public testing::Test {
  protected:
@@ -55,17 +61,60 @@ TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
                                AllOf(HasSubstr("server.textproto:2:"), HasSubstr("nmae"))));
 }
 
+// Of every field by itself: ConfigFlagsTest.
+TEST_F(ServerFlagsTest, AConfigFileSaysAllThatFlagsSayAndAFlagGoesBeforeIt) {
+  const std::string config = folder_.Write(
+      "server.textproto",
+      absl::StrCat("datasets { name: 'raw' shards: '", shard_, "' } listen: 'unix:", folder_ / "a",
+                   "' port_file: '", folder_ / "port", "' threads: 3 log_format: 'json' ",
+                   "memory_budget: '64MB' drain_timeout: '3s'"));
+  const auto said_of = [this](std::vector<std::string> args) {
+    args.insert(args.begin(), ServerProgram());
+    Process server(args);
+    EXPECT_TRUE(
+        WaitUntil([&] { return std::ifstream(folder_ / "port").good() || !server.IsRunning(); }));
+    server.Signal(SIGTERM);
+    std::remove((folder_ / "port").c_str());
+    return server.Wait().err;
+  };
+  EXPECT_THAT(
+      said_of({"--config", config}),
+      AllOf(HasSubstr("{\"time\""), HasSubstr("/a with 3 threads"), HasSubstr("at most 3s")));
+  EXPECT_THAT(said_of({"--config", config, "--threads=2", "--log-format=text", "--listen",
+                       absl::StrCat("unix:", folder_ / "b"), "--drain-timeout=4s"}),
+              AllOf(Not(HasSubstr("{")), HasSubstr("/b with 2 threads"), HasSubstr("at most 4s")));
+}
+
+TEST_F(ServerFlagsTest, AValueInTheFileIsCheckedAsAFlagIs) {
+  const std::string config = folder_.Write("server.textproto", "read_timeout: '25h'");
+  EXPECT_THAT(ServerProcess::Start({"--config", config}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("server.textproto: read_timeout: '25h', want 100ms to 24h")));
+}
+
+TEST_F(ServerFlagsTest, HelpHasEveryFlagWithItsTextAndDefault) {
+  const Finished help = Process({ServerProgram(), "--help"}).Wait();
+  EXPECT_EQ(help.exit_code, 0);
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    EXPECT_THAT(help.out, AllOf(HasSubstr(flag.about->help()), HasSubstr(flag.name)));
+    if (flag.is_switch() || flag.about->default_value().empty()) continue;
+    EXPECT_THAT(help.out, HasSubstr(absl::StrCat(flag.name, " ", flag.about->value(), "=",
+                                                 flag.about->default_value())));
+  }
+}
+
 TEST_F(ServerFlagsTest, TimesHaveUnitsOrAreSeconds) {
   const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_),
                                             "--read-timeout", "500ms", "--drain-timeout", "3"});
   EXPECT_THAT(server, IsOk());
   EXPECT_THAT(ServerProcess::Start(
                   {"--dataset", absl::StrCat("raw=", shard_), "--read-timeout", "3 apples"}),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("wants a time, such as 3s")));
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("--read-timeout: '3 apples', want a time")));
   EXPECT_THAT(
       ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), "--read-timeout", "25h"}),
       StatusIs(absl::StatusCode::kUnavailable,
-               HasSubstr("--read-timeout is 25h, want 100ms to 24h")));
+               HasSubstr("--read-timeout: '25h', want 100ms to 24h")));
 }
 
 TEST_F(ServerFlagsTest, IndexesGoWhereTheFlagSays) {
@@ -89,7 +138,8 @@ TEST_F(ServerFlagsTest, AUnixSocketServesTheSameBytes) {
 }
 
 TEST_F(ServerFlagsTest, BadValuesAreUsage) {
-  for (const std::string flag : {"--threads=0", "--memory-budget=-1", "--drain-timeout=-1"}) {
+  for (const std::string flag :
+       {"--threads=0", "--memory-budget=-1", "--drain-timeout=-1", "--insecure=maybe"}) {
     const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), flag});
     EXPECT_THAT(server, StatusIs(absl::StatusCode::kUnavailable, HasSubstr(flag.substr(0, 6))))
         << flag;

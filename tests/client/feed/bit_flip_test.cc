@@ -22,6 +22,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/sanitizers.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -38,7 +39,7 @@ class BitFlipTest : public testing::Test {
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a-*.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), {.listen = "127.0.0.1:0"});
+        Server::Start(*std::move(catalogue), ListenOn("127.0.0.1:0"));
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }

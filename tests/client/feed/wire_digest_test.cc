@@ -18,6 +18,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/record/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
@@ -40,7 +41,7 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
   absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder / "a-*.tfrecord");
   EXPECT_THAT(catalogue, IsOk());
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(*std::move(catalogue), {.listen = listen});
+      Server::Start(*std::move(catalogue), ListenOn(listen));
   EXPECT_THAT(server, IsOk());
   return *std::move(server);
 }

@@ -12,6 +12,7 @@
 #include "server/server.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
@@ -31,16 +32,16 @@ class HealthTest : public testing::Test {
   void Start(const std::string& access) {
     server_ = nullptr;
     folder_.Write("a.tfrecord", TestShards({12})[0]);
-    ServerOptions options;
-    options.listen = "127.0.0.1:0";
-    options.service.events = &events_;
+    FeedServiceOptions service;
+    service.events = &events_;
     absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
         TestAccess(access, folder_ / "tokens");
     ASSERT_THAT(access_control, IsOk());
-    options.service.access = *std::move(access_control);
+    service.access = *std::move(access_control);
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), ListenOn("127.0.0.1:0"), service);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }

@@ -21,6 +21,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
@@ -116,10 +117,8 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
     service.access = *std::move(access_control);
     absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
     ASSERT_THAT(catalogue, IsOk());
-    ServerOptions options;
-    options.listen = "127.0.0.1:0";
-    options.service = service;
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*std::move(catalogue), options);
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), ListenOn("127.0.0.1:0"), service);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());

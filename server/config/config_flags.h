@@ -1,0 +1,63 @@
+// The server's options: the fields of v1::ServerConfig that are marked as flags. The table of them
+// is proto/systole/v1/config.proto; here they are read from a file and from the command line,
+// checked, and given their defaults.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_CONFIG_CONFIG_FLAGS_H_
+#define SYSTOLE_SERVER_CONFIG_CONFIG_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/descriptor.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+// A row of the table.
+struct ConfigFlag {
+  std::string name;   // "--drain-timeout"
+  std::string field;  // As a config file has it: "drain_timeout", "tls.certificate".
+  // Help, bounds and so on. Lives as long as the program.
+  const v1::Flag* about = nullptr;
+  // Where the value stands: in the ServerConfig itself, or in its message `inside`.
+  const google::protobuf::FieldDescriptor* inside = nullptr;
+  const google::protobuf::FieldDescriptor* value = nullptr;
+
+  // Takes no value: --insecure and --no-insecure stand for "true" and "false".
+  bool is_switch() const {
+    return value->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
+  }
+  // Each value is one more; of all others the last one counts.
+  bool is_list() const { return value->is_repeated(); }
+};
+
+// All of them, in the order of the .proto.
+const std::vector<ConfigFlag>& ConfigFlags();
+
+// OK if `text` is a value of `flag`. InvalidArgument with what was seen and what is wanted, but
+// without the name of the flag or field, which the caller knows.
+absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
+
+// Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
+void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
+
+// What `flags` sets goes before what `config` says. Datasets are added, those of one name as one.
+void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
+
+// `config` with the default of every field that it leaves out.
+//   InvalidArgument  a field is out of its bounds, or no such value; names the field.
+absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
+
+// What fields of value TIME and SIZE say. REQUIRES: they are of a CompleteConfig().
+absl::Duration TimeOf(absl::string_view text);
+int64_t SizeOf(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_CONFIG_CONFIG_FLAGS_H_

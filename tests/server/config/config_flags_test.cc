@@ -1,0 +1,184 @@
+#include "server/config/config_flags.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
+#include "core/log/event_log.h"
+#include "core/text/message_text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/rpc/feed_service.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
+v1::ServerConfig ConfigOf(const std::string& text) {
+  v1::ServerConfig config;
+  EXPECT_THAT(ParseTextproto(text, "config", config), IsOk());
+  return config;
+}
+
+const ConfigFlag& FlagOf(const std::string& field) {
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    if (flag.field == field) return flag;
+  }
+  ADD_FAILURE() << field;
+  return ConfigFlags()[0];
+}
+
+// Two values of `flag` that differ, and neither is the default.
+std::vector<std::string> ValuesOf(const ConfigFlag& flag) {
+  if (flag.is_switch()) return {"true", "false"};
+  if (flag.about->folder()) return {"/", "/tmp"};
+  if (flag.value->enum_type() != nullptr) return {"gzip", "zstd"};
+  if (flag.about->choices_size() > 0) return {flag.about->choices(0), flag.about->choices(1)};
+  if (!flag.about->least().empty()) return {flag.about->least(), flag.about->most()};
+  return {"one", "other"};
+}
+
+TEST(ConfigFlagsTest, AFieldIsAFlagOrOnlyTheFilesByIntent) {
+  std::set<std::string> marked;
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    marked.insert(flag.inside != nullptr ? flag.inside->name() : flag.field);
+  }
+  std::vector<std::string> unmarked;
+  for (int i = 0; i < v1::ServerConfig::descriptor()->field_count(); ++i) {
+    const std::string& name = v1::ServerConfig::descriptor()->field(i)->name();
+    if (marked.count(name) == 0) unmarked.push_back(name);
+  }
+  // Identities and what each may: too much for a command line.
+  EXPECT_THAT(unmarked, ElementsAre("access"));
+}
+
+TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
+  std::set<std::string> names;
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    SCOPED_TRACE(flag.field);
+    EXPECT_TRUE(names.insert(flag.name).second);
+    EXPECT_FALSE(flag.about->help().empty());
+    EXPECT_FALSE(absl::EndsWith(flag.about->help(), "."));
+    EXPECT_EQ(flag.about->value().empty(), flag.is_switch());
+    // Or nobody could tell a field that is left out from one that is empty.
+    EXPECT_TRUE(flag.is_list() || flag.value->has_presence());
+  }
+}
+
+TEST(ConfigFlagsTest, BoundsAndDefaultsAreValuesThemselves) {
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    SCOPED_TRACE(flag.field);
+    const bool measured = flag.about->value() == "TIME" || flag.about->value() == "SIZE" ||
+                          flag.about->value() == "N";
+    EXPECT_EQ(measured, !flag.about->least().empty());
+    EXPECT_EQ(measured, !flag.about->most().empty());
+    for (const std::string& text :
+         {flag.about->least(), flag.about->most(), flag.about->default_value()}) {
+      if (text.empty()) continue;
+      EXPECT_THAT(CheckFlagText(flag, text), IsOk()) << text;
+    }
+  }
+}
+
+TEST(ConfigFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    if (flag.is_list()) continue;
+    SCOPED_TRACE(flag.field);
+    for (const std::string& value : ValuesOf(flag)) ASSERT_THAT(CheckFlagText(flag, value), IsOk());
+    v1::ServerConfig file;
+    v1::ServerConfig flags;
+    SetFlag(flag, ValuesOf(flag)[0], file);
+    SetFlag(flag, ValuesOf(flag)[1], flags);
+    const std::string wanted = flags.DebugString();
+    EXPECT_NE(file.DebugString(), wanted);
+    v1::ServerConfig both = file;
+    Override(flags, both);
+    EXPECT_EQ(both.DebugString(), wanted);
+    Override({}, file);
+    EXPECT_NE(file.DebugString(), wanted);
+    const absl::StatusOr<v1::ServerConfig> complete = CompleteConfig(flags);
+    ASSERT_THAT(complete, IsOk());
+    v1::ServerConfig again = *complete;
+    Override(flags, again);
+    EXPECT_EQ(again.DebugString(), complete->DebugString());
+  }
+}
+
+TEST(ConfigFlagsTest, AFileHasTimesAndSizesAsACommandLineHasThem) {
+  const absl::StatusOr<v1::ServerConfig> config =
+      CompleteConfig(ConfigOf("drain_timeout: '1m30s' memory_budget: '2GB' read_timeout: '7'"));
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(TimeOf(config->drain_timeout()), absl::Seconds(90));
+  EXPECT_EQ(TimeOf(config->read_timeout()), absl::Seconds(7));
+  EXPECT_EQ(SizeOf(config->memory_budget()), int64_t{2} << 30);
+}
+
+TEST(ConfigFlagsTest, AFileIsCheckedAsFlagsAre) {
+  const auto refusal = [](const std::string& text) {
+    return std::string(CompleteConfig(ConfigOf(text)).status().message());
+  };
+  EXPECT_EQ(refusal("drain_timeout: '25h'"), "drain_timeout: '25h', want 0 to 24h");
+  EXPECT_EQ(refusal("drain_timeout: '3 apples'"),
+            "drain_timeout: '3 apples', want a time, such as 3s or 500ms");
+  EXPECT_EQ(refusal("memory_budget: '1'"), "memory_budget: '1', want 1MB to 64TB");
+  EXPECT_EQ(refusal("memory_budget: 'much'"),
+            "memory_budget: 'much', want a size, such as 512MB or 4GB");
+  EXPECT_EQ(refusal("threads: 0"), "threads: '0', want 1 to 1024");
+  EXPECT_EQ(refusal("log_level: 'loud'"),
+            "log_level: 'loud', want one of: debug, info, warn, error");
+  EXPECT_EQ(refusal("compression: 9"),
+            "compression: '9', want one of: detect, none, gzip, zlib, zstd");
+  EXPECT_EQ(refusal("index_dir: '/no/such/folder'"),
+            "index_dir: '/no/such/folder', want a folder that is there");
+}
+
+TEST(ConfigFlagsTest, DatasetsOfTheFlagsAreAddedAndThoseOfOneNameAreOne) {
+  v1::ServerConfig config = ConfigOf("datasets { name: 'a' shards: '1' compression: ZLIB }");
+  v1::ServerConfig flags;
+  for (const char* const text : {"a=2", "b=3", "b=4=5"}) {
+    ASSERT_THAT(CheckFlagText(FlagOf("datasets"), text), IsOk());
+    SetFlag(FlagOf("datasets"), text, flags);
+  }
+  SetFlag(FlagOf("compression"), "ZSTD", flags);
+  Override(flags, config);
+  const absl::StatusOr<v1::ServerConfig> complete = CompleteConfig(config);
+  ASSERT_THAT(complete, IsOk());
+  ASSERT_EQ(complete->datasets_size(), 2);
+  EXPECT_THAT(complete->datasets(0).shards(), ElementsAre("1", "2"));
+  EXPECT_EQ(complete->datasets(0).compression(), v1::DatasetConfig::ZLIB);
+  EXPECT_THAT(complete->datasets(1).shards(), ElementsAre("3", "4=5"));
+  EXPECT_EQ(complete->datasets(1).compression(), v1::DatasetConfig::ZSTD);
+  for (const char* const text : {"a", "=a", "a=", ""}) {
+    EXPECT_THAT(CheckFlagText(FlagOf("datasets"), text), StatusIs(kInvalid, HasSubstr("NAME=GLOB")))
+        << text;
+  }
+}
+
+TEST(ConfigFlagsTest, DefaultsAreThoseOfTheRoomsThatUseThem) {
+  const absl::StatusOr<v1::ServerConfig> config = CompleteConfig({});
+  ASSERT_THAT(config, IsOk());
+  const FeedServiceOptions service;
+  EXPECT_EQ(TimeOf(config->read_timeout()), service.engine.read_timeout);
+  EXPECT_EQ(SizeOf(config->memory_budget()), service.engine.memory_budget_bytes);
+  EXPECT_EQ(TimeOf(config->stalled_stream_timeout()), service.stalled_stream_timeout);
+  EXPECT_EQ(SizeOf(config->decompression_cache()), ChunkCache::kDefaultBytes);
+  const ConfigFlag& level = FlagOf("log_level");
+  EXPECT_THAT(level.about->choices(), testing::ElementsAreArray(kLogLevelNames));
+  for (const absl::string_view name : CompressionNames()) {
+    EXPECT_THAT(CheckFlagText(FlagOf("compression"), name), IsOk());
+  }
+}
+
+}  // namespace
+}  // namespace systole
