@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/lanes/feed_lanes.h"
+#include "client/lanes/feed_option_table.h"
 #include "client/lanes/step_finisher.h"
 #include "client/servers/server_answer.h"
 #include "client/servers/server_list.h"
@@ -40,29 +41,11 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   }
   SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
   SYSTOLE_RETURN_IF_ERROR(CheckWantedCores(options.core_begin, options.core_end, NumCoresOf(spec)));
-  if (options.prefetch_bytes < 0 || options.max_step_bytes <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("prefetch_bytes is ", options.prefetch_bytes,
-                                                   " and max_step_bytes ", options.max_step_bytes,
-                                                   ", want at least 0 and 1"));
-  }
   if (static_cast<bool>(options.memory.allocate) != static_cast<bool>(options.memory.free)) {
     return absl::InvalidArgumentError("memory: set both allocate and free, or neither");
   }
-  if (!(options.hedge_fraction >= 0 && options.hedge_fraction <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hedge_fraction is ", options.hedge_fraction, ", want 0 to 1"));
-  }
-  const std::pair<const char*, absl::Duration> durations[] = {
-      {"connect_timeout", options.connect_timeout},
-      {"retry_for", options.retry_for},
-      {"silence_timeout", options.silence_timeout},
-      {"backoff", options.backoff},
-      {"max_backoff", options.max_backoff}};
-  for (const auto& [name, duration] : durations) {
-    if (duration <= absl::ZeroDuration() || duration > absl::Hours(24 * 365)) {
-      return absl::InvalidArgumentError(absl::StrCat(name, " is ", absl::FormatDuration(duration),
-                                                     ", want more than 0 and at most a year"));
-    }
+  for (const FeedOption& option : FeedOptionTable()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckFeedOption(option, options, option.name));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,5 @@
-// What a trainer decides about its feed. The defaults are for a feed over a local network.
+// What a trainer decides about its feed. The defaults are for a feed over a local network. What has
+// a row in feed_option_table.h is a flag and a keyword of Python, too.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_
@@ -18,14 +19,6 @@
 
 namespace systole {
 
-// Whether batches come through memory that client and server share.
-enum class SameHost {
-  // Yes, if the server has a "unix:PATH" address on this machine, belongs to the same user (or
-  // root) and shares its memory; otherwise as bytes. The steps are the same either way.
-  kAuto,
-  kOff,
-};
-
 struct FeedClientOptions {
   // "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name, looked up every few
   // seconds), "file:PATH" (one address a line, read again as it changes) or "xds:///NAME" (left to
@@ -37,7 +30,10 @@ struct FeedClientOptions {
   // TLS, certificates, a token.
   ServerSecurity security;
 
-  SameHost same_host = SameHost::kAuto;
+  // Batches come through memory that client and server share, if the server has a "unix:PATH"
+  // address on this machine, belongs to the same user (or root) and shares its memory; otherwise as
+  // bytes. The steps are the same either way.
+  bool share_memory = true;
 
   // The first step wanted, >= 0.
   int64_t first_step = 0;

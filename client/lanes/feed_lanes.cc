@@ -120,8 +120,8 @@ void FeedLanes::SetServers(const std::vector<std::string>& addresses) {
     if (!known.insert(address).second) continue;
     const int number = next_server_++;
     KnownServer& server = servers_[number];
-    server.link = std::make_unique<ServerLink>(address, security_, receive_watch_,
-                                               options_.same_host == SameHost::kAuto);
+    server.link =
+        std::make_unique<ServerLink>(address, security_, receive_watch_, options_.share_memory);
     if (shape_ != nullptr) log_.ServerJoined(address);
     Tell(ServerJoined{.server = number, .travels = !server.link->is_same_host()});
   }

@@ -88,10 +88,10 @@ class SharedMemoryTest : public testing::Test {
         "transforms { resize { height: 200 width: 220 } } }");
   }
 
-  std::unique_ptr<FeedClient> Client(SameHost same_host, int64_t steps,
+  std::unique_ptr<FeedClient> Client(bool share_memory, int64_t steps,
                                      const v1::FeedSpec& spec = Spec()) const {
-    absl::StatusOr<std::unique_ptr<FeedClient>> client =
-        FeedClient::Create(spec, {.servers = {address()}, .same_host = same_host, .steps = steps});
+    absl::StatusOr<std::unique_ptr<FeedClient>> client = FeedClient::Create(
+        spec, {.servers = {address()}, .share_memory = share_memory, .steps = steps});
     EXPECT_THAT(client, IsOk());
     return client.ok() ? *std::move(client) : nullptr;
   }
@@ -139,8 +139,8 @@ class SharedMemoryTest : public testing::Test {
 
 TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
   ASSERT_THAT(server_->sharing(), IsOk());
-  const auto shared = Client(SameHost::kAuto, 40);
-  const auto sent = Client(SameHost::kOff, 40);
+  const auto shared = Client(/*share_memory=*/true, 40);
+  const auto sent = Client(/*share_memory=*/false, 40);
   ASSERT_TRUE(shared != nullptr && sent != nullptr);
   const Digests digests = Drain(*shared);
   EXPECT_EQ(digests.size(), 40u * kCores);
@@ -161,7 +161,7 @@ TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
 TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
   const v1::FeedSpec spec = SpecFromText(
       absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1", AllOutputs()));
-  const auto client = Client(SameHost::kAuto, 5, spec);
+  const auto client = Client(/*share_memory=*/true, 5, spec);
   ASSERT_NE(client, nullptr);
   ASSERT_LT(client->layout().slice_bytes(), 256 << 10);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
@@ -173,7 +173,7 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   Restart({}, /*shared_memory=*/false);
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("switched off")));
-  const auto client = Client(SameHost::kAuto, 5);
+  const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
@@ -184,7 +184,7 @@ TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
   OnOldKernel([this] { Restart({}); });
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Linux 5.1")));
-  const auto client = Client(SameHost::kAuto, 5);
+  const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
@@ -196,7 +196,7 @@ TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
   Restart({});
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("no socket")));
-  const auto client = Client(SameHost::kAuto, 5);
+  const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
 }
@@ -220,7 +220,7 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
   context.TryCancel();
   reader->Finish();
 
-  const auto client = Client(SameHost::kAuto, 5);
+  const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
@@ -229,8 +229,8 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
 
 TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
   Restart({.engine = {.max_sealed_slices = 1}});
-  const auto shared = Client(SameHost::kAuto, 40);
-  const auto sent = Client(SameHost::kOff, 40);
+  const auto shared = Client(/*share_memory=*/true, 40);
+  const auto sent = Client(/*share_memory=*/false, 40);
   ASSERT_TRUE(shared != nullptr && sent != nullptr);
   EXPECT_EQ(Drain(*shared), Drain(*sent));
   EXPECT_GT(shared->stats().shared_payload_bytes, 0);
@@ -251,7 +251,7 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   // Four clients that give nothing back could hold 16 slots each.
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (int i = 0; i < 4; ++i) {
-    clients.push_back(Client(SameHost::kAuto, 20));
+    clients.push_back(Client(/*share_memory=*/true, 20));
     ASSERT_NE(clients.back(), nullptr);
   }
   for (const auto& client : clients) EXPECT_EQ(Drain(*client).size(), 20u * kCores);
@@ -280,7 +280,7 @@ TEST_F(SharedMemoryTest, RefusedRequestsKeepNobodyFromConnecting) {
 
 TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
   for (int i = 0; i < 10; ++i) {
-    const auto client = Client(SameHost::kAuto, /*steps=*/0);
+    const auto client = Client(/*share_memory=*/true, /*steps=*/0);
     ASSERT_NE(client, nullptr);
     for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
   }
@@ -310,7 +310,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
             (kWindowSlices + kMadeAhead) * (slice_bytes + kSliceOverheadBytes));
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
   // And there it stays: a whole feed of another client later it is the same.
-  const auto other = Client(SameHost::kOff, 40);
+  const auto other = Client(/*share_memory=*/false, 40);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(Drain(*other).size(), 40u * kCores);
   EXPECT_EQ(MetricOf(Status(), "examples_made"), made + 40 * kCores * kExamplesPerSlice);
@@ -385,7 +385,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
     EXPECT_TRUE(held.emplace(chunk.slot(), Held{*std::move(view), bytes}).second);
   }
   // Another client's whole feed later it has got no more, and what it holds is as it was.
-  const auto client = Client(SameHost::kAuto, 40);
+  const auto client = Client(/*share_memory=*/true, 40);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 40u * kCores);
   const int64_t payload = client->layout().payload_bytes();
@@ -422,7 +422,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   EXPECT_THAT(status.error_message(), HasSubstr("taken nothing for 2m"));
   // Though its socket is still open.
   WaitUntilNothingIsHeld();
-  const auto client = Client(SameHost::kAuto, 5);
+  const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   server_ = nullptr;  // It uses the clock.
@@ -455,8 +455,8 @@ TEST_F(SharedMemoryTest, AClientWhoseSlotSocketGoesGetsTheRestAsBytes) {
 }
 
 TEST_F(SharedMemoryTest, AServerInItsPlaceServesTheClientOn) {
-  const auto client = Client(SameHost::kAuto, 100);
-  const auto other = Client(SameHost::kOff, 100);
+  const auto client = Client(/*share_memory=*/true, 100);
+  const auto other = Client(/*share_memory=*/false, 100);
   ASSERT_TRUE(client != nullptr && other != nullptr);
   const Digests expected = Drain(*other);
   absl::StatusOr<std::optional<Step>> step = client->Next();

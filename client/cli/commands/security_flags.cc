@@ -1,20 +1,34 @@
 #include "client/cli/commands/security_flags.h"
 
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
 namespace systole {
 
 void SecurityFlags::Declare(OptionList& options) {
-  options.Flag("--tls", &security_.tls,
-               "Encrypt, and check the server's certificate; never falls back to plain text");
-  options.Optional("--tls-ca", "FILE", &security_.ca_file,
-                   "Who vouches for servers (PEM). Default: whom this system trusts");
-  options.Optional("--tls-certificate", "FILE", &security_.certificate_file,
-                   "A certificate that shows the server who asks (PEM)");
-  options.Optional("--tls-key", "FILE", &security_.key_file, "Its key (PEM)");
-  options.Optional("--tls-server-name", "NAME", &security_.server_name,
-                   "The name that the server's certificate is for. Default: the address's");
-  options.Optional("--token-file", "FILE", &security_.token_file,
-                   "A token that shows the server who asks, as `systole token` makes it. Default: "
-                   "$SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN");
+  for (const FeedOption& option : FeedOptionTable()) {
+    if (option.is_security) DeclareFeedOption(option, feed_, options);
+  }
+}
+
+void DeclareFeedOption(const FeedOption& option, FeedClientOptions& feed, OptionList& options) {
+  const std::string flag = FlagOf(option);
+  std::visit(
+      [&](auto* field) {
+        using Value = std::remove_pointer_t<decltype(field)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          options.Flag(flag, field, absl::StrCat(option.help, *field ? ". Default: yes" : ""));
+        } else if constexpr (std::is_same_v<Value, absl::Duration>) {
+          options.Optional(flag, field, std::string(option.help));
+        } else {
+          options.Optional(flag, std::string(option.value), field, std::string(option.help));
+        }
+      },
+      option.field(feed));
 }
 
 }  // namespace systole

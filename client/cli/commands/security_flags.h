@@ -5,19 +5,24 @@
 #define SYSTOLE_CLIENT_CLI_COMMANDS_SECURITY_FLAGS_H_
 
 #include "client/cli/console/command_line.h"
+#include "client/lanes/feed_client_options.h"
+#include "client/lanes/feed_option_table.h"
 #include "client/servers/server_security.h"
 
 namespace systole {
 
 class SecurityFlags {
  public:
-  // --tls, --tls-ca, --tls-certificate, --tls-key, --tls-server-name, --token-file.
+  // The rows of FeedOptionTable() that are about security.
   void Declare(OptionList& options);
-  const ServerSecurity& security() const { return security_; }
+  const ServerSecurity& security() const { return feed_.security; }
 
  private:
-  ServerSecurity security_;
+  FeedClientOptions feed_;  // Only its `security`.
 };
+
+// Declares the flag of one row, for the field in `feed`.
+void DeclareFeedOption(const FeedOption& option, FeedClientOptions& feed, OptionList& options);
 
 }  // namespace systole
 

@@ -57,7 +57,8 @@ class Cli11Options final : public OptionList {
   explicit Cli11Options(CLI::App* app) : app_(app) {}
 
   void Flag(const std::string& name, bool* field, const std::string& help) override {
-    app_->add_flag(name, *field, help);
+    app_->add_flag_callback(
+        name, [field, given = !*field] { *field = given; }, help);
   }
   void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
                      const std::string& help) override {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/local/local_feed.h"
+#include "client/python/extension/feed_options.h"
 #include "client/python/extension/log_lines.h"
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
@@ -68,43 +69,22 @@ std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
   return ValueOrRaise(ResumeToken::Decode(*text));
 }
 
-std::unique_ptr<FeedHandle> OpenClient(
-    const nb::bytes& serialized, std::vector<std::string> servers,
-    const std::optional<std::string>& token, int64_t first_step, std::pair<int, int> cores,
-    int64_t prefetch_bytes, int64_t max_step_bytes, double connect_timeout, double retry_for,
-    double silence_timeout, double hedge_fraction, double backoff, double max_backoff,
-    bool share_memory, bool allow_mixed_content, bool tls, std::string tls_ca,
-    std::string tls_certificate, std::string tls_key, std::string tls_server_name,
-    std::string token_file) {
+std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
+                                       std::vector<std::string> servers,
+                                       const std::optional<std::string>& token, int64_t first_step,
+                                       std::pair<int, int> cores, const nb::dict& keywords) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   auto lines = std::make_shared<LogLines>();
-  const FeedClientOptions options = {
-      .servers = std::move(servers),
-      .security = {.tls = tls,
-                   .ca_file = std::move(tls_ca),
-                   .certificate_file = std::move(tls_certificate),
-                   .key_file = std::move(tls_key),
-                   .server_name = std::move(tls_server_name),
-                   .token_file = std::move(token_file)},
-      .same_host = share_memory ? SameHost::kAuto : SameHost::kOff,
-      .first_step = first_step,
-      .core_begin = cores.first,
-      .core_end = cores.second,
-      .prefetch_bytes = prefetch_bytes,
-      .max_step_bytes = max_step_bytes,
-      .placement = StepPlacement::kTensorMajor,
-      .connect_timeout = absl::Seconds(connect_timeout),
-      .retry_for = absl::Seconds(retry_for),
-      .silence_timeout = absl::Seconds(silence_timeout),
-      .hedge_fraction = hedge_fraction,
-      .backoff = absl::Seconds(backoff),
-      .max_backoff = absl::Seconds(max_backoff),
-      .start_at_once = false,
-      .interrupted = SignalRaised,
-      .allow_mixed_content = allow_mixed_content,
-      .log = LogInto(lines),
-  };
+  FeedClientOptions options = {.servers = std::move(servers),
+                               .first_step = first_step,
+                               .core_begin = cores.first,
+                               .core_end = cores.second,
+                               .placement = StepPlacement::kTensorMajor,
+                               .start_at_once = false,
+                               .interrupted = SignalRaised,
+                               .log = LogInto(lines)};
+  SetFeedOptions(keywords, options);
   auto client = WithoutGil([&] {
     return resumed.has_value() ? FeedClient::Resume(spec, *resumed, options)
                                : FeedClient::Create(spec, options);
@@ -382,12 +362,7 @@ void DeclareFeeds(nb::module_& module) {
   nb::class_<FeedHandle>(module, "FeedHandle", "A feed from servers, or made in this process.")
       .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
-                  nb::arg("prefetch_bytes"), nb::arg("max_step_bytes"), nb::arg("connect_timeout"),
-                  nb::arg("retry_for"), nb::arg("silence_timeout"), nb::arg("hedge_fraction"),
-                  nb::arg("backoff"), nb::arg("max_backoff"), nb::arg("share_memory"),
-                  nb::arg("allow_mixed_content"), nb::arg("tls"), nb::arg("tls_ca"),
-                  nb::arg("tls_certificate"), nb::arg("tls_key"), nb::arg("tls_server_name"),
-                  nb::arg("token_file"))
+                  nb::arg("options"))
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
                   nb::arg("threads").none(), nb::arg("processors"), nb::arg("prefetch_bytes"),

@@ -1,6 +1,7 @@
 // The extension module `systole._systole`: what the package's Python stands on.
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
+#include "client/python/extension/feed_options.h"
 #include "client/python/extension/memory.h"
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
@@ -35,6 +36,7 @@ NB_MODULE(_systole, module) {
   DeclareMemory(module);
   DeclareContactSheets(module);
   DeclareProcessEngine(module);
+  DeclareFeedOptions(module);
   DeclareFeeds(module);
 }
 

@@ -44,8 +44,9 @@ from systole._errors import (  # noqa: E402
     ResourceExhausted,
     Unavailable,
 )
-from systole._feed import Feed, LocalFeed, Steps  # noqa: E402
+from systole._feed import LocalFeed, Steps  # noqa: E402
 from systole._serve import serve  # noqa: E402
+from systole._served_feed import Feed  # noqa: E402
 from systole._spec import *  # noqa: E402, F403
 from systole._spec import __all__ as _spec_names  # noqa: E402
 

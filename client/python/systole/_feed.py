@@ -22,7 +22,7 @@ from systole._arguments import (
 )
 from systole._batch import ArraySpec, Batch, Layout, Page
 from systole._datasets import Datasets, check_order, expected, globs, log_notes
-from systole._durations import Duration, seconds
+from systole._durations import seconds
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
 from systole._serve import serve
@@ -335,67 +335,20 @@ class Steps(Iterator[Batch]):
         return batch
 
 
-class Feed(BaseFeed):
-    """A feed from servers, which share the work and stand in for each other.
-
-    servers:            what systole.serve() gives, "host:port", "unix:path", "dns:///name:port"
-                        (every address of the name), "file:path" (an address a line, read again as
-                        it changes) or "xds:///name"; several as a list, or separated by commas
-    spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
-    cores:              (first, end), the cores of this process; or
-    process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
-                        WORLD_SIZE, where these are set; else all cores. repr() says which
-    prefetch_bytes:     memory for steps that arrive before they are asked for; two always fit
-    max_step_bytes:     the largest step accepted; guards memory against a wrong answer
-    connect_timeout:    how long to try for the first answer, and then for a server to begin the
-                        first step
-    retry_for:          how long to wait for a step, without any step arriving, before giving up
-    silence_timeout:    time without a byte after which a server counts as lost
-    hedge_fraction:     late steps that are also asked of another server, as a part of all steps
-    backoff, max_backoff: time before a server that failed is asked again, doubled each time
-    share_memory:       take batches through memory that a unix: server shares
-    allow_mixed_content: accept servers or a state of another content version
-    tls:                encrypt, and check the servers' certificates; never falls back to plain text
-    tls_ca:             a file (PEM) of who vouches for servers; default: whom this system trusts
-    tls_certificate, tls_key: files (PEM) that show the servers who asks
-    tls_server_name:    the name that the servers' certificates are for; default: the address's
-    token_file:         a file with a token that shows who asks, as `systole token` makes it;
-                        default: $SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN
-    keep_freed_memory:  have malloc keep what is freed, as the program `systole` does; over TCP a
-                        feed is twice as fast then. systole.keep_freed_memory() says more
-
-    Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
-
-    Opening asks a server what the spec yields, and fails early: InvalidSpec, NotFound, Unavailable.
-    Steps are asked for from the first batch on.
+class ServedFeed(BaseFeed):
+    """What systole.Feed does with its arguments. `options` are its keywords that are rows of the
+    table of a feed's options (_systole.feed_options).
     """
 
-    @checks_names("Feed")
     def __init__(
         self,
         servers: str | Sequence[str] | serve,
         spec: SpecLike,
-        *,
-        cores: tuple[int, int] | None = None,
-        process_index: int | None = None,
-        process_count: int | None = None,
-        prefetch_bytes: int = 256 << 20,
-        max_step_bytes: int = 8 << 30,
-        connect_timeout: Duration = 10,
-        retry_for: Duration = 600,
-        silence_timeout: Duration = 60,
-        hedge_fraction: float = 0.02,
-        backoff: Duration = 0.05,
-        max_backoff: Duration = 2,
-        share_memory: bool = True,
-        allow_mixed_content: bool = False,
-        tls: bool = False,
-        tls_ca: str | os.PathLike[str] = "",
-        tls_certificate: str | os.PathLike[str] = "",
-        tls_key: str | os.PathLike[str] = "",
-        tls_server_name: str = "",
-        token_file: str | os.PathLike[str] = "",
-        keep_freed_memory: bool = True,
+        cores: tuple[int, int] | None,
+        process_index: int | None,
+        process_count: int | None,
+        keep_freed_memory: bool,
+        options: Mapping[str, Any],
     ) -> None:
         if keep_freed_memory and not any(name in os.environ for name in _MALLOC_VARIABLES):
             _systole.keep_freed_memory(_ARENAS)
@@ -404,16 +357,7 @@ class Feed(BaseFeed):
         self._servers = addresses
         num_cores = spec_fields(serialized)["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
-
-        ahead = count_of_bytes("prefetch_bytes", prefetch_bytes)
-        largest = count_of_bytes("max_step_bytes", max_step_bytes)
-        hedged = number("hedge_fraction", hedge_fraction)
-        files = [
-            path("tls_ca", tls_ca),
-            path("tls_certificate", tls_certificate),
-            path("tls_key", tls_key),
-            path("token_file", token_file),
-        ]
+        values = _option_values(options)
 
         def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
             _check_process()
@@ -423,22 +367,7 @@ class Feed(BaseFeed):
                 token=token,
                 first_step=first_step,
                 cores=share,
-                prefetch_bytes=ahead,
-                max_step_bytes=largest,
-                connect_timeout=seconds("connect_timeout", connect_timeout),
-                retry_for=seconds("retry_for", retry_for),
-                silence_timeout=seconds("silence_timeout", silence_timeout),
-                hedge_fraction=hedged,
-                backoff=seconds("backoff", backoff),
-                max_backoff=seconds("max_backoff", max_backoff),
-                share_memory=bool(share_memory),
-                allow_mixed_content=bool(allow_mixed_content),
-                tls=bool(tls),
-                tls_ca=files[0],
-                tls_certificate=files[1],
-                tls_key=files[2],
-                tls_server_name=str(tls_server_name),
-                token_file=files[3],
+                options=values,
             )
 
         super().__init__(serialized, num_cores, said_by, open_at)
@@ -468,6 +397,23 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
                 "PyTorch by FeedDataset(None, spec, datasets=shards)"
             )
     return addresses
+
+
+# How the values of each type are checked and cross, by the names of types in the table.
+_VALUE: dict[str, Callable[[str, Any], Any]] = {
+    "Duration": seconds,
+    "bool": lambda name, value: bool(value),
+    "float": number,
+    "int": count_of_bytes,
+    "str": lambda name, value: str(value),
+    "str | os.PathLike[str]": path,
+}
+
+
+def _option_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the extension takes them: times in seconds, paths as text."""
+    types = {row["name"]: row["type"] for row in _systole.feed_options()}
+    return {name: _VALUE[types[name]](name, value) for name, value in options.items()}
 
 
 # Whoever has set one of these has decided for malloc.

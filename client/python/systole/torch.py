@@ -16,10 +16,11 @@ import torch.utils.data
 from systole._batch import Batch
 from systole._caller import makes_batches
 from systole._errors import FailedPrecondition, InvalidSpec
-from systole._feed import BaseFeed, Datasets, Feed, LocalFeed, addresses_of
+from systole._feed import BaseFeed, Datasets, LocalFeed, addresses_of
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
 from systole._serve import serve
+from systole._served_feed import Feed
 
 
 class Tensors(dict[str, torch.Tensor]):

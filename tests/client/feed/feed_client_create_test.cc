@@ -75,7 +75,7 @@ TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
          o.core_end = 1;
        }},
       {"prefetch_bytes is -1", [](FeedClientOptions& o) { o.prefetch_bytes = -1; }},
-      {"max_step_bytes 0", [](FeedClientOptions& o) { o.max_step_bytes = 0; }},
+      {"max_step_bytes is 0", [](FeedClientOptions& o) { o.max_step_bytes = 0; }},
       {"both allocate and free",
        [](FeedClientOptions& o) { o.memory.free = [](uint8_t*, int64_t) {}; }},
       {"retry_for is 0", [](FeedClientOptions& o) { o.retry_for = absl::ZeroDuration(); }},

@@ -142,7 +142,7 @@ TEST_F(FeedClientSlotsTest, SwitchedOffItAsksForNothing) {
   const FakeFeed feed;
   const FakeServer server(feed, address());
   FeedClientOptions options = Quick({server.address()});
-  options.same_host = SameHost::kOff;
+  options.share_memory = false;
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);

@@ -1,0 +1,153 @@
+#include "client/lanes/feed_option_table.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/servers/server_security.h"
+
+namespace systole {
+namespace {
+
+constexpr double kShortestTime = 1e-9;
+constexpr double kLongestTime = 365.0 * 24 * 60 * 60;
+constexpr double kMostBytes = 0x1p63;
+
+template <auto kMember>
+FeedOption::Field Own(FeedClientOptions& options) {
+  return &(options.*kMember);
+}
+
+template <auto kMember>
+FeedOption::Field Secure(FeedClientOptions& options) {
+  return &(options.security.*kMember);
+}
+
+constexpr FeedOption kTable[] = {
+    {.name = "connect_timeout",
+     .value = "TIME",
+     .field = Own<&FeedClientOptions::connect_timeout>,
+     .help = "How long to try for the first answer, and then for a server to begin the first step",
+     .least = kShortestTime,
+     .most = kLongestTime},
+    {.name = "retry_for",
+     .value = "TIME",
+     .field = Own<&FeedClientOptions::retry_for>,
+     .help = "How long to wait for a step, without any step arriving, before giving up",
+     .least = kShortestTime,
+     .most = kLongestTime},
+    {.name = "silence_timeout",
+     .value = "TIME",
+     .field = Own<&FeedClientOptions::silence_timeout>,
+     .help = "A server that sends nothing for this long, while a step is wanted, is lost; must be "
+             "longer than a server takes for a step",
+     .least = kShortestTime,
+     .most = kLongestTime},
+    {.name = "hedge_fraction",
+     .value = "X",
+     .field = Own<&FeedClientOptions::hedge_fraction>,
+     .help = "Late steps that are also asked of another server, as a part of all steps; 0: none",
+     .least = 0,
+     .most = 1},
+    {.name = "backoff",
+     .value = "TIME",
+     .field = Own<&FeedClientOptions::backoff>,
+     .help = "The pause before a server that failed again is asked again; doubled each time",
+     .least = kShortestTime,
+     .most = kLongestTime},
+    {.name = "max_backoff",
+     .value = "TIME",
+     .field = Own<&FeedClientOptions::max_backoff>,
+     .help = "The longest such pause",
+     .least = kShortestTime,
+     .most = kLongestTime},
+    {.name = "prefetch_bytes",
+     .value = "N",
+     .field = Own<&FeedClientOptions::prefetch_bytes>,
+     .help = "Memory for steps that arrive before they are asked for; two steps always fit",
+     .least = 0,
+     .most = kMostBytes},
+    {.name = "max_step_bytes",
+     .value = "N",
+     .field = Own<&FeedClientOptions::max_step_bytes>,
+     .help = "The largest step accepted. Guards memory against a wrong answer of a server",
+     .least = 1,
+     .most = kMostBytes},
+    {.name = "share_memory",
+     .flag = "--no-shared-memory",
+     .field = Own<&FeedClientOptions::share_memory>,
+     .help = "Whether batches of a unix: server come through memory that it shares, not through "
+             "its socket"},
+    {.name = "allow_mixed_content",
+     .field = Own<&FeedClientOptions::allow_mixed_content>,
+     .help = "Accept servers, or a state, of another content version, whose steps may differ in a "
+             "few bits"},
+    {.name = "tls",
+     .field = Secure<&ServerSecurity::tls>,
+     .help = "Encrypt, and check the server's certificate; never falls back to plain text",
+     .is_security = true},
+    {.name = "tls_ca",
+     .value = "FILE",
+     .field = Secure<&ServerSecurity::ca_file>,
+     .help = "Who vouches for servers (PEM). Default: whom this system trusts",
+     .is_security = true},
+    {.name = "tls_certificate",
+     .value = "FILE",
+     .field = Secure<&ServerSecurity::certificate_file>,
+     .help = "A certificate that shows the server who asks (PEM)",
+     .is_security = true},
+    {.name = "tls_key",
+     .value = "FILE",
+     .field = Secure<&ServerSecurity::key_file>,
+     .help = "Its key (PEM)",
+     .is_security = true},
+    {.name = "tls_server_name",
+     .value = "NAME",
+     .field = Secure<&ServerSecurity::server_name>,
+     .help = "The name that the server's certificate is for. Default: the address's",
+     .is_security = true},
+    {.name = "token_file",
+     .value = "FILE",
+     .field = Secure<&ServerSecurity::token_file>,
+     .help = "A token that shows the server who asks, as `systole token` makes it. Default: "
+             "$SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN",
+     .is_security = true},
+};
+
+absl::Status CheckBounds(const FeedOption& option, absl::string_view called, double value,
+                         std::string (*text)(double)) {
+  if (value >= option.least && value <= option.most) return absl::OkStatus();  // No NaN.
+  const std::string bounds = option.most == kMostBytes
+                                 ? absl::StrCat(text(option.least), " or more")
+                                 : absl::StrCat(text(option.least), " to ", text(option.most));
+  return absl::InvalidArgumentError(absl::StrCat(called, " is ", text(value), ", want ", bounds));
+}
+
+}  // namespace
+
+absl::Span<const FeedOption> FeedOptionTable() { return kTable; }
+
+std::string FlagOf(const FeedOption& option) {
+  if (!option.flag.empty()) return std::string(option.flag);
+  return absl::StrCat("--", absl::StrReplaceAll(option.name, {{"_", "-"}}));
+}
+
+absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
+                             absl::string_view called) {
+  FeedClientOptions copy = options;
+  const FeedOption::Field field = option.field(copy);
+  const auto number = [](double value) { return absl::StrCat(value); };
+  if (const auto* const time = std::get_if<absl::Duration*>(&field)) {
+    return CheckBounds(option, called, absl::ToDoubleSeconds(**time),
+                       [](double seconds) { return absl::FormatDuration(absl::Seconds(seconds)); });
+  }
+  if (const auto* const whole = std::get_if<int64_t*>(&field)) {
+    return CheckBounds(option, called, static_cast<double>(**whole), number);
+  }
+  if (const auto* const real = std::get_if<double*>(&field)) {
+    return CheckBounds(option, called, **real, number);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,52 @@
+// The table of what a trainer may say of its feed: the options of FeedClientOptions that are the
+// same in C++, for `systole` and in Python. Flags, keyword arguments and the README are made of it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_LANES_FEED_OPTION_TABLE_H_
+#define SYSTOLE_CLIENT_LANES_FEED_OPTION_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/lanes/feed_client_options.h"
+
+namespace systole {
+
+// A row. A new option is a field of FeedClientOptions and a row.
+struct FeedOption {
+  using Field = std::variant<bool*, int64_t*, double*, std::string*, absl::Duration*>;
+
+  // Python's keyword.
+  absl::string_view name;
+  // The flag of `systole`; FlagOf() makes it of the name if it is empty.
+  absl::string_view flag = {};
+  // What the help calls the value: TIME, N, X, FILE, NAME. Empty: it is on or off.
+  absl::string_view value = {};
+  // Where it stands. Its value in FeedClientOptions() is the default.
+  Field (*field)(FeedClientOptions& options);
+  absl::string_view help;
+  // Bounds of a number, both included; of a TIME in seconds.
+  double least = 0;
+  double most = 0;
+  // It is about how servers are reached, with a feed or without: ServerSecurity.
+  bool is_security = false;
+};
+
+absl::Span<const FeedOption> FeedOptionTable();
+
+// "--retry-for". The flag of what is on by default switches it off.
+std::string FlagOf(const FeedOption& option);
+
+// InvalidArgument, with value and bounds, if `options` has it out of its bounds. `called` is what
+// the caller's user calls the option.
+absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
+                             absl::string_view called);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_FEED_OPTION_TABLE_H_

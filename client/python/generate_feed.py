@@ -1,0 +1,111 @@
+"""Makes systole/_served_feed.py, the class systole.Feed, whose keywords are the rows of
+client/lanes/feed_option_table.cc. A new row needs no line here.
+
+usage: generate_feed.py FOLDER OUT    (FOLDER: that of the extension _systole, which has the rows)
+"""
+
+import sys
+import textwrap
+
+WIDTH = 96
+COLUMN = 20  # Where texts begin.
+
+TEMPLATE = '''"""systole.Feed. Made from feed_option_table.cc by generate_feed.py: edit these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from systole._arguments import checks_names
+from systole._durations import Duration
+from systole._feed import ServedFeed
+from systole._message import SpecLike
+from systole._serve import serve
+
+
+class Feed(ServedFeed):
+    """A feed from servers, which share the work and stand in for each other.
+
+    servers:            what systole.serve() gives, "host:port", "unix:path", "dns:///name:port"
+                        (every address of the name), "file:path" (an address a line, read again as
+                        it changes) or "xds:///name"; several as a list, or separated by commas
+    spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
+    cores:              (first, end), the cores of this process; or
+    process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
+                        WORLD_SIZE, where these are set; else all cores. repr() says which
+@DOCS@
+    keep_freed_memory:  have malloc keep what is freed, as the program `systole` does; over TCP a
+                        feed is twice as fast then. systole.keep_freed_memory() says more
+
+    Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
+
+    Opening asks a server what the spec yields, and fails early: InvalidSpec, NotFound, Unavailable.
+    Steps are asked for from the first batch on.
+    """
+
+    @checks_names("Feed")
+    def __init__(
+        self,
+        servers: str | Sequence[str] | serve,
+        spec: SpecLike,
+        *,
+        cores: tuple[int, int] | None = None,
+        process_index: int | None = None,
+        process_count: int | None = None,
+@KEYWORDS@
+        keep_freed_memory: bool = True,
+    ) -> None:
+        super().__init__(
+            servers,
+            spec,
+            cores,
+            process_index,
+            process_count,
+            keep_freed_memory,
+            {
+@VALUES@
+            },
+        )
+'''
+
+
+def docs(row):
+    """The row in the class's docstring."""
+    return textwrap.fill(
+        row["help"][0].lower() + row["help"][1:],
+        width=WIDTH,
+        initial_indent=f"{row['name']}:".ljust(COLUMN - 1) + " ",
+        subsequent_indent=" " * COLUMN,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace("\\", "\\\\")
+
+
+def default(value):
+    """As one would write it: sizes as what they are a multiple of."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        is_whole = isinstance(value, float) and value.is_integer()
+        return repr(int(value) if is_whole else value).replace("'", '"')
+    for shift in (30, 20):
+        if value > 0 and value % (1 << shift) == 0:
+            return f"{value >> shift} << {shift}"
+    return repr(value)
+
+
+def main(argv):
+    sys.path.insert(0, argv[1])
+    import _systole
+
+    rows = _systole.feed_options()
+    text = TEMPLATE.replace("@DOCS@", textwrap.indent("\n".join(map(docs, rows)), " " * 4))
+    keywords = [f"{row['name']}: {row['type']} = {default(row['default'])}," for row in rows]
+    text = text.replace("@KEYWORDS@", textwrap.indent("\n".join(keywords), " " * 8))
+    values = [f'"{row["name"]}": {row["name"]},' for row in rows]
+    text = text.replace("@VALUES@", textwrap.indent("\n".join(values), " " * 16))
+    with open(argv[2], "w", encoding="utf-8") as to:
+        to.write(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
