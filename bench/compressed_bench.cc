@@ -16,8 +16,9 @@
 #include "benchmark/benchmark.h"
 #include "core/program/allocator.h"
 #include "core/random/counter_rng.h"
-#include "core/record/record_writer.h"
-#include "core/record/shard.h"
+#include "core/record/shard_formats.h"
+#include "core/record/tfrecord/record_writer.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -35,10 +36,10 @@ std::string WritePhotographs(const TempFolder& folder, Compression compression) 
   SYSTOLE_CHECK(writer.ok());
   AlignedBuffer scratch;
   for (const std::string& plain : bench::PhotographShards()) {
-    const absl::StatusOr<Shard> shard = Shard::Open(plain);
+    const absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(plain);
     SYSTOLE_CHECK(shard.ok());
-    for (int64_t record = 0; record < shard->num_records(); ++record) {
-      const absl::StatusOr<absl::string_view> payload = shard->ReadRecord(record, scratch);
+    for (int64_t record = 0; record < (*shard)->num_records(); ++record) {
+      const absl::StatusOr<absl::string_view> payload = (*shard)->ReadRecord(record, scratch);
       SYSTOLE_CHECK(payload.ok() && writer->Write(*payload).ok());
     }
   }
@@ -89,20 +90,20 @@ void BM_ReadCompressed(benchmark::State& state) {
   const bool shuffled = state.range(1) != 0;
   const TempFolder folder;
   const std::string path = WritePhotographs(folder, compression);
-  const absl::StatusOr<Shard> shard =
-      Shard::Open(path, {.chunks = std::make_shared<ChunkCache>(kCacheBytes)});
-  SYSTOLE_CHECK(shard.ok() && shard->index_note().empty());
-  std::vector<int64_t> order = Shuffled(shard->num_records());
+  const absl::StatusOr<std::unique_ptr<RecordSource>> shard =
+      OpenShard(path, {.chunks = std::make_shared<ChunkCache>(kCacheBytes)});
+  SYSTOLE_CHECK(shard.ok() && (*shard)->note().empty());
+  std::vector<int64_t> order = Shuffled((*shard)->num_records());
   if (!shuffled) std::iota(order.begin(), order.end(), 0);
   const std::string file = ReadWholeFile(path);
-  const auto bytes = static_cast<double>(shard->size_bytes());
+  const auto bytes = static_cast<double>((*shard)->size_bytes());
   AlignedBuffer scratch;
   for (auto _ : state) {
     const std::vector<std::vector<bench::Sample>> samples = bench::TakeTurns({
         [&] {
           return bench::Measure(bytes, [&] {
             for (const int64_t record : order) {
-              SYSTOLE_CHECK(shard->ReadRecord(record, scratch).ok());
+              SYSTOLE_CHECK((*shard)->ReadRecord(record, scratch).ok());
             }
           });
         },

@@ -27,8 +27,8 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/example/example_builder.h"
 #include "core/random/counter_rng.h"
-#include "core/record/index_file.h"
-#include "core/record/record_writer.h"
+#include "core/record/tfrecord/index_file.h"
+#include "core/record/tfrecord/record_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_source.h"
 

@@ -30,7 +30,7 @@
 #include "core/example/example_builder.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/program/allocator.h"
-#include "core/record/record_writer.h"
+#include "core/record/tfrecord/record_writer.h"
 #include "core/status/check.h"
 #include "server/server.h"
 

@@ -11,25 +11,25 @@
 #include "benchmark/benchmark.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
-#include "core/record/shard.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
 #include "systole/v1/feed.pb.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 
 namespace systole {
 namespace {
 
 // 64 shards of 1,000 raw records.
 std::shared_ptr<const Dataset> MakeDataset() {
-  std::vector<Shard> shards;
+  std::vector<std::unique_ptr<const RecordSource>> shards;
   for (int s = 0; s < 64; ++s) {
     ShardBuilder builder;
     for (int r = 0; r < 1000; ++r) builder.Add(std::string(784, static_cast<char>(s * 1000 + r)));
-    absl::StatusOr<Shard> shard =
-        Shard::Create(std::make_unique<MemorySource>(builder.Build(), absl::StrCat("shard-", s)));
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(
+        std::make_unique<MemorySource>(builder.Build(), absl::StrCat("shard-", s)));
     SYSTOLE_CHECK(shard.ok());
-    shards.push_back(*std::move(shard));
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   }
   absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("raw", std::move(shards));
   SYSTOLE_CHECK(dataset.ok());

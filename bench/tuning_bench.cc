@@ -20,7 +20,7 @@
 #include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
-#include "core/record/shard.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/local/file_source.h"
@@ -51,16 +51,16 @@ class DistantFile final : public ByteSource {
 };
 
 std::shared_ptr<Dataset> Open(absl::Duration latency) {
-  std::vector<Shard> shards;
+  std::vector<std::unique_ptr<const RecordSource>> shards;
   for (const std::string& path : PhotographShards()) {
     absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(path);
     SYSTOLE_CHECK(file.ok());
-    absl::StatusOr<Shard> shard =
+    absl::StatusOr<TfRecordShard> shard =
         latency == absl::ZeroDuration()
-            ? Shard::Create(*std::move(file))
-            : Shard::Create(std::make_unique<DistantFile>(*std::move(file), latency));
+            ? TfRecordShard::Create(*std::move(file))
+            : TfRecordShard::Create(std::make_unique<DistantFile>(*std::move(file), latency));
     SYSTOLE_CHECK(shard.ok());
-    shards.push_back(*std::move(shard));
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   }
   absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Create("photographs", std::move(shards));

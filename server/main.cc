@@ -92,10 +92,10 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),
              {.dataset = dataset.name()});
-  for (const std::shared_ptr<const Shard>& shard : dataset.shards()) {
-    if (shard->index_note().empty()) continue;
+  for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
+    if (shard->note().empty()) continue;
     events.Add(LogCause::kIndex, LogLevel::kInfo,
-               absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()),
+               absl::StrCat(ForeignName(shard->path()), ": ", shard->note()),
                {.dataset = dataset.name(), .shard = std::string(shard->base_name())});
   }
   if (dataset.num_damaged_records() == 0) return;

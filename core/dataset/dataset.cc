@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
 #include "core/dataset/manifest.h"
+#include "core/record/shard_formats.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/list_shards.h"
@@ -60,7 +61,8 @@ std::vector<DamageLog::Entry> DamageLog::entries() const {
   return entries_;
 }
 
-Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map)
+Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards,
+                 ShardMap map)
     : name_(std::move(name)), shards_(std::move(shards)), map_(std::move(map)) {}
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
@@ -69,7 +71,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        const ExpectedContent& expected,
                                                        const std::function<bool()>& interrupted) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
-  std::vector<Shard> shards;
+  std::vector<std::unique_ptr<const RecordSource>> shards;
   shards.reserve(paths.size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
@@ -77,18 +79,18 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
     if (interrupted != nullptr && interrupted()) {
       return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
     }
-    absl::StatusOr<Shard> shard = Shard::Open(path, sharing);
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
     if (!shard.ok()) return WithoutFolder(shard.status(), path);
     shards.push_back(*std::move(shard));
   }
   std::vector<ShardCount> opened;
   ExpectedContent seen;
-  for (const Shard& shard : shards) {
+  for (const std::unique_ptr<const RecordSource>& shard : shards) {
     // Before all else: to a manifest a file of another kind is a shard that is cut.
-    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
-    opened.push_back({std::string(shard.path()), shard.num_records(), shard.file_bytes()});
-    seen.records += shard.num_records();
-    seen.bytes += static_cast<int64_t>(shard.file_bytes());
+    SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
+    opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    seen.records += shard->num_records();
+    seen.bytes += static_cast<int64_t>(shard->file_bytes());
   }
   const absl::StatusOr<std::vector<ShardDifference>> differences =
       CompareWithManifests(patterns, opened);
@@ -103,14 +105,14 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
 }
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
-    std::string name, std::vector<std::shared_ptr<const Shard>> shards) {
+    std::string name, std::vector<std::shared_ptr<const RecordSource>> shards) {
   std::vector<int64_t> counts;
   counts.reserve(shards.size());
   uint64_t bytes = 0;
   Xxh3Hasher hasher;
   int64_t num_damaged = 0;
-  for (const std::shared_ptr<const Shard>& shard : shards) {
-    num_damaged += shard->index().num_damaged();
+  for (const std::shared_ptr<const RecordSource>& shard : shards) {
+    num_damaged += shard->num_damaged();
     counts.push_back(shard->num_records());
     bytes += shard->size_bytes();
     hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
@@ -130,28 +132,42 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   return std::shared_ptr<Dataset>(std::move(dataset));
 }
 
-absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(std::string name,
-                                                         std::vector<Shard> shards) {
-  std::vector<std::shared_ptr<const Shard>> shared;
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(
+    std::string name, std::vector<std::unique_ptr<const RecordSource>> shards) {
+  std::vector<std::shared_ptr<const RecordSource>> shared;
   shared.reserve(shards.size());
-  for (Shard& shard : shards) {
-    SYSTOLE_RETURN_IF_ERROR(shard.CheckHoldsRecords());
-    shared.push_back(std::make_shared<const Shard>(std::move(shard)));
+  for (std::unique_ptr<const RecordSource>& shard : shards) {
+    SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
+    shared.push_back(std::move(shard));
   }
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
                            Of(std::move(name), std::move(shared)));
-  dataset->SetPayloadBytes();
-  dataset->sample_ = DatasetSample::Take(dataset->num_records(),
-                                         [&dataset](int64_t record, AlignedBuffer& scratch) {
-                                           return dataset->ReadRecord(record, scratch);
-                                         });
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  for (const std::shared_ptr<const RecordSource>& shard : dataset->shards_) {
+    if (shard->num_records() == 0) continue;
+    const PayloadRange range = shard->payload_bytes();
+    least = std::min(least, range.least);
+    most = std::max(most, range.most);
+  }
+  dataset->min_payload_bytes_ = least;
+  dataset->max_payload_bytes_ = most;
+  dataset->sample_ = DatasetSample::Take(
+      dataset->num_records(),
+      [&dataset](int64_t record, AlignedBuffer& scratch) -> absl::StatusOr<SampledRecord> {
+        SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view payload,
+                                 dataset->ReadRecord(record, scratch));
+        const int64_t shard = dataset->map_.Find(record).shard;
+        return SampledRecord{.payload = payload,
+                             .format = &dataset->shards_[static_cast<size_t>(shard)]->examples()};
+      });
   return dataset;
 }
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Join(
     std::vector<std::shared_ptr<const Dataset>> members) {
   std::string name;
-  std::vector<std::shared_ptr<const Shard>> shards;
+  std::vector<std::shared_ptr<const RecordSource>> shards;
   for (const std::shared_ptr<const Dataset>& member : members) {
     absl::StrAppend(&name, name.empty() ? "" : " + ", member->name());
     shards.insert(shards.end(), member->shards_.begin(), member->shards_.end());
@@ -186,24 +202,6 @@ void Dataset::NoteDamage(DamageLog::Entry entry) const {
   member->damage_.Add(std::move(entry));
 }
 
-void Dataset::SetPayloadBytes() {
-  uint64_t least = std::numeric_limits<uint64_t>::max();
-  uint64_t most = 0;
-  for (const std::shared_ptr<const Shard>& shard : shards_) {
-    for (int64_t record = 0; record < shard->num_records(); ++record) {
-      const uint64_t size = shard->index().span(record).size;
-      least = std::min(least, size);
-      most = std::max(most, size);
-    }
-  }
-  // A damaged stretch may be shorter than a record can be.
-  const auto payload = [](uint64_t size) {
-    return static_cast<int64_t>(size - std::min(size, kRecordFramingBytes));
-  };
-  min_payload_bytes_ = payload(least);
-  max_payload_bytes_ = payload(most);
-}
-
 absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
                                                       AlignedBuffer& scratch) const {
   const ShardPlace place = map_.Find(record);
@@ -213,8 +211,8 @@ absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
 std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
   std::vector<DamageLog::Entry> entries;
   int64_t first_record = 0;  // Of the shard, in the dataset.
-  for (const std::shared_ptr<const Shard>& shard : shards_) {
-    for (const DamagedRecord& damaged : shard->index().damaged()) {
+  for (const std::shared_ptr<const RecordSource>& shard : shards_) {
+    for (const DamagedRecord& damaged : shard->damaged()) {
       if (entries.size() >= at_most) return entries;
       entries.push_back({.shard = std::string(shard->base_name()),
                          .record = first_record + damaged.record,
@@ -228,12 +226,12 @@ std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
 
 std::string Dataset::Where(int64_t record) const {
   const ShardPlace place = map_.Find(record);
-  const Shard& shard = *shards_[static_cast<size_t>(place.shard)];
+  const RecordSource& shard = *shards_[static_cast<size_t>(place.shard)];
   const Dataset* const member = MemberOf(record).first;
   return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "),
                       "shard '", ForeignName(shard.base_name()), "', offset ",
-                      shard.index().span(place.index).offset, ", record ", place.index,
-                      " (record_id ", record, ")");
+                      shard.span(place.index).offset, ", record ", place.index, " (record_id ",
+                      record, ")");
 }
 
 }  // namespace systole

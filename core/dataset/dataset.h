@@ -1,4 +1,4 @@
-// A named set of open TFRecord shards. It reads any record by its number.
+// A named set of open shards, of any format. It reads any record by its number.
 //
 // Thread-safe: immutable apart from the log of damage, which locks.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_H_
@@ -21,7 +21,8 @@
 #include "core/dataset/dataset_sample.h"
 #include "core/example/example_parser.h"
 #include "core/order/shard_map.h"
-#include "core/record/shard.h"
+#include "core/record/source/record_source.h"
+#include "core/record/source/shard_format.h"
 
 namespace systole {
 
@@ -84,8 +85,8 @@ class Dataset {
       std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
       const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
   // The same over shards that are open already.
-  static absl::StatusOr<std::shared_ptr<Dataset>> Create(std::string name,
-                                                         std::vector<Shard> shards);
+  static absl::StatusOr<std::shared_ptr<Dataset>> Create(
+      std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // The records of `members`, one after the other, under a name made of theirs. Shares their
   // shards. features() and sample() are the first member's: ask each member for its own. REQUIRES:
   // at least one member, none of them joined.
@@ -96,18 +97,18 @@ class Dataset {
   const std::string& name() const { return name_; }
   // What Join() was called with; empty otherwise.
   absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
-  absl::Span<const std::shared_ptr<const Shard>> shards() const { return shards_; }
+  absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
   // Of each shard, in order.
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
-  // Framing included.
+  // What is not payload included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
-  // Hash of each shard's record sizes and stored payload CRCs, in order.
+  // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }
 
-  // Reads record `record` (see Shard::ReadRecord); errors name shard, offset and record number in
-  // the shard. REQUIRES: 0 <= record < num_records().
+  // Reads record `record` (see RecordSource::ReadRecord); errors name shard, offset and record
+  // number in the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
   // The member that `record` is of, and its number there: this dataset itself if there are none.
@@ -121,11 +122,13 @@ class Dataset {
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // The features of the first readable record; empty if no record is a tf.train.Example.
+  // What records are called, by their first shard: "tf.train.Example".
+  absl::string_view example_name() const { return shards_.front()->examples().name(); }
+  // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
   const DatasetSample& sample() const { return sample_; }
 
-  // Payload of the smallest and of the largest record, in bytes, as the framing says.
+  // Payload of the smallest and of the largest record, in bytes (see RecordSource).
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 
@@ -136,14 +139,13 @@ class Dataset {
   void NoteDamage(DamageLog::Entry entry) const;
 
  private:
-  Dataset(std::string name, std::vector<std::shared_ptr<const Shard>> shards, ShardMap map);
+  Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards, ShardMap map);
   // The same without a sample and what is read of every record.
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
-      std::string name, std::vector<std::shared_ptr<const Shard>> shards);
-  void SetPayloadBytes();
+      std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
 
   const std::string name_;
-  const std::vector<std::shared_ptr<const Shard>> shards_;
+  const std::vector<std::shared_ptr<const RecordSource>> shards_;
   const ShardMap map_;
   std::vector<int64_t> records_per_shard_;               // Set by Of().
   int64_t mean_record_bytes_ = 1;                        // Set by Of().

@@ -28,29 +28,30 @@ DatasetSample DatasetSample::Take(int64_t num_records, ReadRecord read) {
   DatasetSample sample;
   AlignedBuffer scratch;
   for (int64_t record = 0; record < std::min(num_records, kMaxProbedRecords); ++record) {
-    const absl::StatusOr<absl::string_view> payload = read(record, scratch);
-    if (!payload.ok()) continue;
-    sample.LookAtImage("", *payload);
-    absl::StatusOr<std::vector<FeatureDescription>> features = DescribeFeatures(*payload);
+    const absl::StatusOr<SampledRecord> sampled = read(record, scratch);
+    if (!sampled.ok()) continue;
+    sample.LookAtImage("", sampled->payload);
+    absl::StatusOr<std::vector<FeatureDescription>> features =
+        DescribeFeatures(sampled->payload, *sampled->format);
     if (!features.ok() || features->empty()) continue;
     sample.features_ = *std::move(features);
-    sample.LookAt(*payload);
+    sample.LookAt(*sampled);
     break;
   }
   if (sample.features_.empty()) return sample;
   size_t bytes = 0;
   const int64_t looks = std::min(num_records, kSpreadRecords);
   for (int64_t i = 0; i < looks && bytes < kMaxSpreadBytes; ++i) {
-    const absl::StatusOr<absl::string_view> payload = read(i * (num_records / looks), scratch);
-    if (!payload.ok()) continue;
-    sample.LookAt(*payload);
-    bytes += payload->size();
+    const absl::StatusOr<SampledRecord> sampled = read(i * (num_records / looks), scratch);
+    if (!sampled.ok()) continue;
+    sample.LookAt(*sampled);
+    bytes += sampled->payload.size();
   }
   return sample;
 }
 
-void DatasetSample::LookAt(absl::string_view record) {
-  const absl::StatusOr<ExampleView> example = ExampleView::Parse(record);
+void DatasetSample::LookAt(const SampledRecord& record) {
+  const absl::StatusOr<ExampleView> example = ExampleView::Parse(record.payload, *record.format);
   if (!example.ok()) return;
   for (const FeatureView& feature : example->FirstFeatures()) {
     if (feature.kind() == FeatureKind::kMissing) continue;

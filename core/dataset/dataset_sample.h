@@ -15,11 +15,18 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/example/example_format.h"
 #include "core/example/example_parser.h"
 #include "core/image/image_size.h"
 #include "core/memory/aligned_buffer.h"
 
 namespace systole {
+
+// A record that was read, and how it holds features.
+struct SampledRecord {
+  absl::string_view payload;
+  const ExampleFormat* format = nullptr;
+};
 
 class DatasetSample {
  public:
@@ -27,13 +34,13 @@ class DatasetSample {
   DatasetSample() = default;
 
   using ReadRecord =
-      absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t record, AlignedBuffer& scratch)>;
+      absl::FunctionRef<absl::StatusOr<SampledRecord>(int64_t record, AlignedBuffer& scratch)>;
 
   // Looks at some of the `num_records` records: the first ones until one can be described, and a
   // few from all over the dataset. Records that cannot be read are skipped.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
-  // Features of the first record that can be described; empty if none is a tf.train.Example.
+  // Features of the first record that can be described; empty if there is none.
   const std::vector<FeatureDescription>& features() const { return features_; }
 
   // Empty if some record of the sample has `size` values of the int64 or float feature `name`, or
@@ -46,7 +53,7 @@ class DatasetSample {
   std::optional<ImageSize> LargestImage(absl::string_view name) const;
 
  private:
-  void LookAt(absl::string_view record);
+  void LookAt(const SampledRecord& record);
   void LookAtImage(absl::string_view name, absl::string_view file);
 
   std::vector<FeatureDescription> features_;

@@ -73,6 +73,10 @@ std::optional<KeptImage> ParseKept(absl::string_view kept) {
   return image;
 }
 
+absl::Status NoMemory() {
+  return absl::UnavailableError("malloc refused memory for an example on its way");
+}
+
 // `status` with the output's name.
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
@@ -128,7 +132,12 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
   record_ = record;
   example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
   if (plan.parses_examples()) {
-    SYSTOLE_RETURN_IF_ERROR(plan.parser().Parse(payload, absl::MakeSpan(features_)));
+    try {
+      SYSTOLE_RETURN_IF_ERROR(
+          plan.parser().Parse(*record.format, payload, made_, absl::MakeSpan(features_)));
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    }
   }
   for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
@@ -218,6 +227,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
 void ExampleFiller::Drop() {
   for (ProgramRunner& runner : runners_) runner.Drop();
   for (Cached& cached : cached_) cached.found = nullptr;
+  made_.Clear();
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
@@ -255,6 +265,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
       }
     }
   }
+  made_.Clear();
   return absl::OkStatus();
 }
 
@@ -269,7 +280,7 @@ absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, Fille
     }
     return FillValues(output, runners_[i], scratch, out);
   } catch (const std::bad_alloc&) {
-    return absl::UnavailableError("malloc refused memory for an example on its way");
+    return NoMemory();
   }
 }
 

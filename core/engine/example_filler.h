@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "core/cache/value_cache.h"
 #include "core/engine/feature_lists.h"
+#include "core/example/example_format.h"
 #include "core/example/feature_view.h"
 #include "core/image/jpeg/huffman_decoder.h"
 #include "core/image/paired_decoding.h"
@@ -54,11 +55,12 @@ class ExampleFiller {
       ValueCache* cache);
 
   // Which record it is: its number in the dataset, and for keys of the cache the hash of its shard
-  // and its number there.
+  // and its number there. And how it holds features.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
     int64_t in_shard = 0;
+    const ExampleFormat* format = nullptr;
   };
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
@@ -117,6 +119,7 @@ class ExampleFiller {
   std::vector<Cached> cached_;          // Likewise.
   // Of the example that was begun.
   absl::string_view payload_;
+  MadeText made_;  // Of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
 };

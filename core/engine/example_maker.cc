@@ -51,9 +51,9 @@ std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& sta
   return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
 }
 
-// Whether `status` says something of the record's bytes, as Shard::ReadRecord() means it. A read
-// that failed or found no memory does not: were it masked, what a feed holds would depend on a bad
-// moment of a machine.
+// Whether `status` says something of the record's bytes, as RecordSource::ReadRecord() means it. A
+// read that failed or found no memory does not: were it masked, what a feed holds would depend on a
+// bad moment of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -181,7 +181,7 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
     const Place& place = places_[static_cast<size_t>(slot - begin)];
     if (place.record.has_value()) {
       const ShardPlace in_shard = dataset.map().Find(*place.record);
-      dataset.shards()[static_cast<size_t>(in_shard.shard)]->index().PrefetchSpan(in_shard.index);
+      dataset.shards()[static_cast<size_t>(in_shard.shard)]->PrefetchSpan(in_shard.index);
       wanted_.push_back(
           {.record = *place.record, .pass = place.pass, .slot = slot, .place = in_shard});
     } else if (begins) {
@@ -230,7 +230,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       shard_records_.push_back(wanted_[i].place.index);
       lowest_slot = std::min(lowest_slot, wanted_[i].slot);
     }
-    const Shard& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     reading_.store(wanted_[first].record, std::memory_order_relaxed);
     size_t added = 0;
     const absl::Status read = shard.ReadRecords(
@@ -304,11 +304,14 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
     if (!CopyPayload(*payload, waiting)) return;
     bytes = waiting.payload;
   }
-  const Shard& shard = *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
-  const absl::Status begun = making.filler.Begin(
-      task.plan, wanted.pass,
-      {.number = wanted.record, .shard_hash = shard.content_hash(), .in_shard = wanted.place.index},
-      bytes, decoding_, lane);
+  const RecordSource& shard =
+      *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
+  const absl::Status begun = making.filler.Begin(task.plan, wanted.pass,
+                                                 {.number = wanted.record,
+                                                  .shard_hash = shard.content_hash(),
+                                                  .in_shard = wanted.place.index,
+                                                  .format = &shard.examples()},
+                                                 bytes, decoding_, lane);
   if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
 }
 
@@ -360,7 +363,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
     return;
   }
   const Dataset& dataset = task.plan.dataset();
-  const Shard& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
+  const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
   // A shard that was replaced is no damage to be masked.
   if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
     status = std::move(unchanged);
@@ -370,11 +373,10 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    dataset.NoteDamage(
-        {.shard = std::string(shard.base_name()),
-         .record = wanted.record,
-         .offset = static_cast<int64_t>(shard.index().span(wanted.place.index).offset),
-         .cause = std::string(status.message())});
+    dataset.NoteDamage({.shard = std::string(shard.base_name()),
+                        .record = wanted.record,
+                        .offset = static_cast<int64_t>(shard.span(wanted.place.index).offset),
+                        .cause = std::string(status.message())});
     return;
   }
   task.run.error.Add(wanted.slot, std::move(status));

@@ -1,7 +1,8 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
 // the slice. Holds the scratch memory and decoders of one thread. While it works, it holds what the
-// plan (kMaxScratchBytes), a record (three times its bytes) and its images take; otherwise 55 MiB,
-// or nothing, if others need it (scratch_account.h).
+// plan (kMaxScratchBytes), a record (three times its bytes), what its format makes of it (some MiB
+// at most: ExampleFormat) and its images take; otherwise 55 MiB, or nothing, if others need it
+// (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_

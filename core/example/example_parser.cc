@@ -4,7 +4,6 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "core/example/feature_decoder.h"
 #include "core/status/check.h"
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
@@ -26,26 +25,33 @@ absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<std::string> nam
   return parser;
 }
 
-absl::Status ExampleParser::Parse(absl::string_view record, absl::Span<FeatureView> out) const {
+absl::Status ExampleParser::Parse(const ExampleFormat& format, absl::string_view record,
+                                  MadeText& made, absl::Span<FeatureView> out) const {
   SYSTOLE_CHECK(out.size() == names_.size());
   for (size_t i = 0; i < names_.size(); ++i) out[i] = FeatureView(names_[i]);
-  return FeatureDecoder(record).Decode([&](const FeatureView& feature) {
+  return format.Decode(record, made, [&](const FeatureView& feature) {
     const auto found = index_.find(feature.name());
     if (found != index_.end()) out[found->second] = feature;  // The last of a name wins.
   });
 }
 
-absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record) {
-  SYSTOLE_RETURN_IF_ERROR(FeatureDecoder(record).Decode([](const FeatureView&) {}));
-  return ExampleView(record);
+absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record,
+                                               const ExampleFormat& format) {
+  ExampleView view(record, format);
+  MadeText made;  // Gone with the features, which nobody has seen.
+  SYSTOLE_RETURN_IF_ERROR(format.Decode(record, made, [](const FeatureView&) {}));
+  return view;
+}
+
+void ExampleView::Decode(absl::FunctionRef<void(const FeatureView&)> visit) const {
+  SYSTOLE_CHECK(format_->Decode(record_, made_, visit).ok());  // Parse() saw it all.
 }
 
 FeatureView ExampleView::Find(absl::string_view name) const {
   FeatureView found(name);
-  const absl::Status status = FeatureDecoder(record_).Decode([&](const FeatureView& feature) {
+  Decode([&](const FeatureView& feature) {
     if (feature.name() == name) found = feature;
   });
-  SYSTOLE_CHECK(status.ok());  // Parse() saw it all.
   return found;
 }
 
@@ -60,7 +66,7 @@ std::vector<FeatureView> ExampleView::FirstFeatures() const {
 
 std::vector<FeatureView> ExampleView::Features(size_t at_most, size_t name_bytes) const {
   std::map<absl::string_view, FeatureView> by_name;
-  const absl::Status status = FeatureDecoder(record_).Decode([&](const FeatureView& feature) {
+  Decode([&](const FeatureView& feature) {
     if (const auto known = by_name.find(feature.name()); known != by_name.end()) {
       known->second = feature;
     } else if (by_name.size() < at_most && feature.name().size() <= name_bytes) {
@@ -68,15 +74,15 @@ std::vector<FeatureView> ExampleView::Features(size_t at_most, size_t name_bytes
       name_bytes -= feature.name().size();
     }
   });
-  SYSTOLE_CHECK(status.ok());  // Parse() saw it all.
   std::vector<FeatureView> features;
   features.reserve(by_name.size());
   for (const auto& [name, view] : by_name) features.push_back(view);
   return features;
 }
 
-absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record) {
-  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(record));
+absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record,
+                                                                 const ExampleFormat& format) {
+  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(record, format));
   std::vector<FeatureDescription> descriptions;
   for (const FeatureView& view : example.FirstFeatures()) {
     descriptions.push_back(

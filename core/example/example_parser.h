@@ -1,17 +1,5 @@
-// tf.train.Example (serialised protobuf) parsed in place:
-//   Example  { Features features = 1; }
-//   Features { map<string, Feature> feature = 1; }
-//   Feature  { oneof { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list =
-//   3; } } *List    { repeated value = 1; }   floats and int64s packed or not, even mixed
-//
-// Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
-// with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in
-// a row are joined, unknown fields are skipped, a name may be any bytes. A differential fuzzer
-// tests this. Everything is checked while parsing, even features that were not asked for, so a
-// record is good or bad for every reader. No allocation, no recursion, O(bytes); the content of
-// bytes values is stepped over.
-//
-// Errors are DataLoss and name the byte offset in the record.
+// Features of records, whatever their format: chosen ones of many records (ExampleParser), or all
+// of one record (ExampleView). Errors are those of ExampleFormat::Decode.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_PARSER_H_
@@ -25,11 +13,14 @@
 
 #include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/example/example_format.h"
 #include "core/example/feature_view.h"
+#include "core/example/tensorflow_example.h"
 
 namespace systole {
 
@@ -42,9 +33,11 @@ class ExampleParser {
   const std::vector<std::string>& names() const { return names_; }
 
   // Sets out[i] to the feature names()[i], of kind kMissing if the record lacks it; `out` has
-  // names().size() elements (CHECK). The views borrow `record` and the parser. On error `out` holds
-  // nothing of use. Looks at each length once: bytes that change meanwhile do no harm.
-  absl::Status Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
+  // names().size() elements (CHECK). The views borrow `record`, `made` and the parser. On error
+  // `out` holds nothing of use.
+  absl::Status Parse(const ExampleFormat& format,
+                     absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
+                     MadeText& made ABSL_ATTRIBUTE_LIFETIME_BOUND,
                      absl::Span<FeatureView> out) const;
 
  private:
@@ -60,12 +53,14 @@ inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
 // One record, for exploring: every lookup scans it. Borrows the record, which must not change.
+// Its features borrow the record and the view, which is for one thread at a time.
 class ExampleView {
  public:
   // Checks the whole record.
-  static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND);
+  static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
+                                           const ExampleFormat& format = TensorFlowExample());
 
-  // The feature, of kind kMissing if there is none. Borrows the record and, if missing, `name`.
+  // The feature, of kind kMissing if there is none. Borrows also `name`, if missing.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)
@@ -76,10 +71,15 @@ class ExampleView {
   std::vector<FeatureView> FirstFeatures() const;
 
  private:
-  explicit ExampleView(absl::string_view record) : record_(record) {}
+  ExampleView(absl::string_view record, const ExampleFormat& format)
+      : record_(record), format_(&format) {}
   std::vector<FeatureView> Features(size_t at_most, size_t name_bytes) const;
+  // Of a record that Parse() accepted.
+  void Decode(absl::FunctionRef<void(const FeatureView&)> visit) const;
 
   absl::string_view record_;
+  const ExampleFormat* format_;
+  mutable MadeText made_;  // For all features given out.
 };
 
 // What a record holds, without borrowing from it: for describing a dataset.
@@ -92,7 +92,8 @@ struct FeatureDescription {
 };
 
 // Describes the features of ExampleView::FirstFeatures().
-absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(absl::string_view record);
+absl::StatusOr<std::vector<FeatureDescription>> DescribeFeatures(
+    absl::string_view record, const ExampleFormat& format = TensorFlowExample());
 
 }  // namespace systole
 

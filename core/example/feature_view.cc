@@ -50,6 +50,24 @@ absl::string_view FeatureKindName(FeatureKind kind) {
   return "missing";
 }
 
+FeatureView FeatureView::OfBytes(absl::string_view name, absl::string_view value) {
+  FeatureView view(name, FeatureKind::kBytes);
+  view.list_ = value;
+  return view;
+}
+
+FeatureView FeatureView::OfInt64(absl::string_view name, int64_t value) {
+  FeatureView view(name, FeatureKind::kInt64);
+  view.number_.int64 = value;
+  return view;
+}
+
+FeatureView FeatureView::OfFloat(absl::string_view name, float value) {
+  FeatureView view(name, FeatureKind::kFloat);
+  view.number_.float32 = value;
+  return view;
+}
+
 absl::Status FeatureView::Unexpected(absl::string_view wanted) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "feature \"", ForeignName(name_), "\": want ", wanted, ", ",
@@ -101,6 +119,7 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   if (kind_ != FeatureKind::kBytes || index < 0 || index >= count_) {
     return Unexpected(absl::StrCat("bytes value ", index));
   }
+  if (is_one_value_) return list_;
   std::optional<absl::string_view> found;
   int64_t at = 0;
   ForEachList([&](absl::string_view list) {
@@ -117,6 +136,10 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
 }
 
 FeatureView::Copied FeatureView::ReadInt64s(absl::Span<int64_t> out) const {
+  if (is_one_value_) {
+    if (!out.empty()) out[0] = number_.int64;
+    return {.values = std::min<size_t>(out.size(), 1), .all = !out.empty()};
+  }
   size_t copied = 0;
   const auto take = [&](WireReader& reader) {
     uint64_t value = 0;
@@ -141,6 +164,10 @@ FeatureView::Copied FeatureView::ReadInt64s(absl::Span<int64_t> out) const {
 }
 
 FeatureView::Copied FeatureView::ReadFloats(absl::Span<float> out) const {
+  if (is_one_value_) {
+    if (!out.empty()) out[0] = number_.float32;
+    return {.values = std::min<size_t>(out.size(), 1), .all = !out.empty()};
+  }
   absl::Span<float> left = out;
   const bool all = ForEachList([&](absl::string_view list) {
     return ForEachField(list, [&](uint32_t tag, WireReader& reader) {

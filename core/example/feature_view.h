@@ -1,9 +1,9 @@
-// One feature of a tf.train.Example, seen in place: nothing is copied and nothing is allocated.
-// Made by ExampleParser and ExampleView, which have checked the bytes. Bytes of a mapped file may
-// change afterwards. Even then the views returned lie within the record, and nothing is written
-// outside the caller's span. A change that is noticed is DataLoss.
+// One feature of a record, seen in place: nothing is copied and nothing is allocated. Made by an
+// ExampleFormat, which has checked the bytes. Bytes of a mapped file may change afterwards. Even
+// then the views returned lie within the record, and nothing is written outside the caller's span.
+// A change that is noticed is DataLoss.
 //
-// Thread-compatible. Borrows the record and its name. The name comes from the record or, if the
+// Thread-compatible. Borrows the record and its name. The name comes from the format or, if the
 // feature is missing, from the caller. Both must outlive the view and the views it returns.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 #define SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
@@ -27,6 +27,11 @@ class FeatureView {
  public:
   FeatureView() = default;                                       // Missing, without a name.
   explicit FeatureView(absl::string_view name) : name_(name) {}  // Missing.
+
+  // Features of one value, for formats that are no tf.train.Example. A bytes value is borrowed.
+  static FeatureView OfBytes(absl::string_view name, absl::string_view value);
+  static FeatureView OfInt64(absl::string_view name, int64_t value);
+  static FeatureView OfFloat(absl::string_view name, float value);
 
   absl::string_view name() const { return name_; }
   FeatureKind kind() const { return kind_; }
@@ -55,6 +60,9 @@ class FeatureView {
  private:
   friend class FeatureDecoder;
 
+  FeatureView(absl::string_view name, FeatureKind kind)
+      : name_(name), count_(1), kind_(kind), is_one_value_(true) {}
+
   // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
   // False if visit() returns false, or if the bytes are no longer those that were checked.
   template <typename Visit>
@@ -82,6 +90,12 @@ class FeatureView {
   int64_t skipped_lists_ = 0;
   int64_t count_ = 0;
   FeatureKind kind_ = FeatureKind::kMissing;
+  // Then `list_` is no encoding, but the value: its bytes, or nothing beside `number_`.
+  bool is_one_value_ = false;
+  union {
+    int64_t int64 = 0;
+    float float32;
+  } number_;
 };
 
 }  // namespace systole

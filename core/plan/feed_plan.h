@@ -60,7 +60,7 @@ class FeedPlan {
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
-  // Whether some output needs the record parsed as tf.train.Example.
+  // Whether some output needs the record's features.
   bool parses_examples() const { return !parser_.names().empty(); }
   // Whether some output is made by the image stages. They look at a record's bytes more than once,
   // so the bytes must not change.

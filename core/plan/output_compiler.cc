@@ -90,7 +90,7 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
   if (dataset.features().empty()) {
     return Refuse(output, absl::StrCat("wants the feature '", ForeignName(output.feature()),
                                        "', but the records of dataset '", dataset.name(),
-                                       "' are no tf.train.Example; use the feature '",
+                                       "' are no ", dataset.example_name(), "; use the feature '",
                                        kRecordFeature, "' to read whole records"));
   }
   for (const FeatureDescription& feature : dataset.features()) {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/dataset/dataset.h"
-#include "core/record/shard.h"
+#include "core/record/source/shard_format.h"
 #include "systole/v1/config.pb.h"
 
 namespace systole {

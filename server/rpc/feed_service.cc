@@ -233,12 +233,12 @@ absl::Status FeedService::Describe(const Asker& asker, const v1::DescribeDataset
   if (!may_list(request.dataset())) return MarkedAs(Trouble::kNotPermitted, found.status());
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset, std::move(found));
   Summarize(*dataset, *response.mutable_summary());
-  for (const std::shared_ptr<const Shard>& shard : dataset->shards()) {
+  for (const std::shared_ptr<const RecordSource>& shard : dataset->shards()) {
     v1::ShardSummary& summary = *response.add_shards();
     summary.set_name(ForeignName(shard->base_name()));
     summary.set_bytes(static_cast<int64_t>(shard->size_bytes()));
     summary.set_num_records(shard->num_records());
-    summary.set_num_damaged_records(shard->index().num_damaged());
+    summary.set_num_damaged_records(shard->num_damaged());
   }
   for (const DamageLog::Entry& entry : dataset->DamagedRecords(DamageLog::kMaxEntries)) {
     DescribeDamage(entry, *response.add_damaged_records());

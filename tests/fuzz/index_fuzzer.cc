@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/record/record_format.h"
-#include "core/record/record_index.h"
+#include "core/record/source/record_index.h"
+#include "core/record/tfrecord/dali_index.h"
+#include "core/record/tfrecord/record_format.h"
 #include "core/status/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -13,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 8) return 0;
   const uint64_t shard_bytes = LoadU64Le(reinterpret_cast<const char*>(data));
   const absl::string_view text(reinterpret_cast<const char*>(data) + 8, size - 8);
-  const absl::StatusOr<RecordIndex> index = RecordIndex::Parse(text, shard_bytes);
+  const absl::StatusOr<RecordIndex> index = ParseDaliIndex(text, shard_bytes);
   if (!index.ok()) return 0;
-  SYSTOLE_CHECK(index->ToText() == text);
+  SYSTOLE_CHECK(DaliIndexText(*index) == text);
   uint64_t end = 0;
   for (int64_t i = 0; i < index->num_records(); ++i) {
     SYSTOLE_CHECK(index->span(i).offset == end);

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/record/record_index.h"
-#include "core/record/record_reader.h"
-#include "core/record/scan_shard.h"
-#include "core/record/shard.h"
+#include "core/record/source/record_index.h"
+#include "core/record/tfrecord/dali_index.h"
+#include "core/record/tfrecord/record_reader.h"
+#include "core/record/tfrecord/scan_shard.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
 
@@ -27,11 +28,11 @@ void RunOnShard(const std::string& bytes) {
   const ScannedShard verified = MustScan(source, {.verify_payloads = true, .read_bytes = 4096});
   const ScannedShard framed = MustScan(source, {});
   const RecordIndex& index = verified.index;
-  SYSTOLE_CHECK(index.shard_bytes() == bytes.size());
-  SYSTOLE_CHECK(index.ToText() == framed.index.ToText());
+  SYSTOLE_CHECK(index.end() == bytes.size());
+  SYSTOLE_CHECK(DaliIndexText(index) == DaliIndexText(framed.index));
   SYSTOLE_CHECK(verified.content_hash == framed.content_hash);
-  const absl::StatusOr<RecordIndex> parsed = RecordIndex::Parse(index.ToText(), bytes.size());
-  SYSTOLE_CHECK(parsed.ok() && parsed->ToText() == index.ToText());
+  const absl::StatusOr<RecordIndex> parsed = ParseDaliIndex(DaliIndexText(index), bytes.size());
+  SYSTOLE_CHECK(parsed.ok() && DaliIndexText(*parsed) == DaliIndexText(index));
   const absl::StatusOr<ScannedShard> indexed = ScanIndexed(source, *parsed);
   SYSTOLE_CHECK(indexed.ok() && indexed->content_hash == verified.content_hash);
   SYSTOLE_CHECK(indexed->index.num_damaged() == framed.index.num_damaged());
@@ -41,7 +42,8 @@ void RunOnShard(const std::string& bytes) {
   for (const DamagedRecord& damaged : listed) {
     SYSTOLE_CHECK(damaged.span == index.span(damaged.record));
   }
-  const absl::StatusOr<Shard> shard = Shard::Create(std::make_unique<MemorySource>(bytes));
+  const absl::StatusOr<TfRecordShard> shard =
+      TfRecordShard::Create(std::make_unique<MemorySource>(bytes));
   SYSTOLE_CHECK(shard.ok() && shard->num_records() == index.num_records());
   absl::StatusOr<RecordReader> reader = RecordReader::Create(source, {.read_bytes = 4096});
   SYSTOLE_CHECK(reader.ok());

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/record/record_format.h"
+#include "core/record/tfrecord/record_format.h"
 
 namespace systole {
 

@@ -57,11 +57,11 @@ TEST(ParseIncludesTest, FindsBothKindsAndSkipsComments) {
 }
 
 TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
-  EXPECT_THAT(IncludeViolations("core/record/record_reader.cc",
+  EXPECT_THAT(IncludeViolations("core/record/tfrecord/record_reader.cc",
                                 "#include <sys/stat.h>\n#include <vector>\n"
                                 "#include \"absl/status/statusor.h\"\n"
                                 "#include \"core/checksum/crc32c.h\"\n"
-                                "#include \"core/record/record_reader.h\"\n"
+                                "#include \"core/record/tfrecord/record_reader.h\"\n"
                                 "#include \"core/storage/byte_source.h\"\n"),
               IsEmpty());
   EXPECT_THAT(IncludeViolations("core/plan/feed.cc", "#include \"systole/v1/feed.pb.h\"\n"),
@@ -75,9 +75,10 @@ TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
 TEST(CheckIncludesTest, RefusesAnUpwardInclude) {
   EXPECT_THAT(
       IncludeViolations("core/storage/local/file_source.cc",
-                        "\n#include \"core/record/record_reader.h\"\n"),
-      ElementsAre("core/storage/local/file_source.cc:2: includes core/record/record_reader.h, but "
-                  "core/storage/local may not use core/record"));
+                        "\n#include \"core/record/tfrecord/record_reader.h\"\n"),
+      ElementsAre(
+          "core/storage/local/file_source.cc:2: includes core/record/tfrecord/record_reader.h, but "
+          "core/storage/local may not use core/record/tfrecord"));
 }
 
 TEST(CheckIncludesTest, RefusesANeighbourOfTheSameLevel) {

@@ -11,7 +11,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 

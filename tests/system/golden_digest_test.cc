@@ -15,7 +15,7 @@
 #include "core/example/example_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 

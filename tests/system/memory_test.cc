@@ -20,7 +20,7 @@
 #include "tests/core/compression/compressed_bytes.h"
 #include "tests/core/example/encode.h"
 #include "tests/core/image/jpeg/jpeg_fixture.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/status_metrics.h"

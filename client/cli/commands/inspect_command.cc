@@ -97,7 +97,7 @@ std::string ReportAsText(const InspectReport& report) {
     absl::StrAppend(&text, "\n");
   }
   if (report.no_example > 0) {
-    absl::StrAppend(&text, "  ", report.no_example, " are no tf.train.Example\n");
+    absl::StrAppend(&text, "  ", report.no_example, " are no ", report.example_name, "\n");
   }
   if (report.unreadable > 0) {
     absl::StrAppend(&text, "  ", report.unreadable, " are damaged; `systole verify` names them\n");
@@ -124,7 +124,7 @@ std::string DetailAsText(const RecordDetail& detail) {
       absl::StrCat(detail.shard, ": record ", detail.record_in_shard, " at byte offset ",
                    detail.offset, ", ", detail.payload_bytes, " bytes of payload\n");
   if (!detail.no_example.empty()) {
-    absl::StrAppend(&text, "  no tf.train.Example: ", detail.no_example, "\n");
+    absl::StrAppend(&text, "  no ", detail.example_name, ": ", detail.no_example, "\n");
   }
   for (const FeatureDetail& feature : detail.features) {
     absl::StrAppendFormat(&text, "  %-12s %-7s [%d]  %s\n", ForeignName(feature.name),

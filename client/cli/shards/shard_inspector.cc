@@ -12,7 +12,7 @@
 #include "client/cli/shards/jpeg_check.h"
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/record/shard.h"
+#include "core/record/shard_formats.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -131,30 +131,32 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
   FeatureGatherer features;
   AlignedBuffer scratch;
   for (const std::string& path : paths) {
-    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
-    const std::vector<DamagedRecord>& damaged = shard.index().damaged();
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
+                             OpenShard(path, {.index_use = IndexUse::kIgnore}));
+    const std::vector<DamagedRecord>& damaged = shard->damaged();
     report.shards.push_back(
         {.path = path,
-         .records = shard.num_records(),
-         .bytes = shard.size_bytes(),
-         .file_bytes = shard.file_bytes(),
-         .damaged = shard.index().num_damaged(),
+         .records = shard->num_records(),
+         .bytes = shard->size_bytes(),
+         .file_bytes = shard->file_bytes(),
+         .damaged = shard->num_damaged(),
          .first_damaged = {damaged.begin(),
                            damaged.begin() + std::min(damaged.size(), kMostDamagedShown)}});
-    report.records += shard.num_records();
-    report.bytes += shard.size_bytes();
+    report.records += shard->num_records();
+    report.bytes += shard->size_bytes();
     const int64_t sample =
-        std::min({shard.num_records(), kSamplePerShard, kMostSampled - report.sampled});
+        std::min({shard->num_records(), kSamplePerShard, kMostSampled - report.sampled});
     for (int64_t record = 0; record < sample; ++record) {
       ++report.sampled;
-      const absl::StatusOr<absl::string_view> payload = shard.ReadRecord(record, scratch);
+      const absl::StatusOr<absl::string_view> payload = shard->ReadRecord(record, scratch);
       if (!payload.ok()) {
         ++report.unreadable;
         continue;
       }
-      const absl::StatusOr<ExampleView> example = ExampleView::Parse(*payload);
+      const absl::StatusOr<ExampleView> example = ExampleView::Parse(*payload, shard->examples());
       if (!example.ok()) {
         ++report.no_example;
+        report.example_name = std::string(shard->examples().name());
         continue;
       }
       SYSTOLE_RETURN_IF_ERROR(features.Add(*example, jpeg_check));
@@ -167,20 +169,22 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record) {
   int64_t before = 0;
   for (const std::string& path : paths) {
-    SYSTOLE_ASSIGN_OR_RETURN(const Shard shard, Shard::Scan(path));
-    if (record < 0 || record - before >= shard.num_records()) {
-      before += shard.num_records();
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
+                             OpenShard(path, {.index_use = IndexUse::kIgnore}));
+    if (record < 0 || record - before >= shard->num_records()) {
+      before += shard->num_records();
       continue;
     }
     RecordDetail detail;
     detail.shard = path;
     detail.record_in_shard = record - before;
-    detail.offset = shard.index().span(detail.record_in_shard).offset;
+    detail.offset = shard->span(detail.record_in_shard).offset;
     AlignedBuffer scratch;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view payload,
-                             shard.ReadRecord(detail.record_in_shard, scratch));
+                             shard->ReadRecord(detail.record_in_shard, scratch));
     detail.payload_bytes = payload.size();
-    const absl::StatusOr<ExampleView> example = ExampleView::Parse(payload);
+    detail.example_name = std::string(shard->examples().name());
+    const absl::StatusOr<ExampleView> example = ExampleView::Parse(payload, shard->examples());
     if (!example.ok()) {
       detail.no_example = std::string(example.status().message());
       return detail;

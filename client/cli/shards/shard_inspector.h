@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
-#include "core/record/record_index.h"
+#include "core/record/source/record_index.h"
 
 namespace systole {
 
@@ -49,9 +49,10 @@ struct InspectReport {
   std::vector<ShardSummary> shards;
   int64_t records = 0;
   uint64_t bytes = 0;
-  int64_t sampled = 0;     // Records looked at for `features`: the first ones of each shard.
-  int64_t no_example = 0;  // Of these, those that are no tf.train.Example.
-  int64_t unreadable = 0;  // Of these, those that failed a checksum.
+  int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
+  int64_t no_example = 0;    // Of these, those that cannot be read as features.
+  std::string example_name;  // What these should be: "tf.train.Example".
+  int64_t unreadable = 0;    // Of these, those that failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
 
@@ -72,8 +73,8 @@ struct RecordDetail {
   int64_t record_in_shard = 0;
   uint64_t offset = 0;  // In the shard, in bytes.
   uint64_t payload_bytes = 0;
-  // Why the payload is no tf.train.Example; empty if it is one.
-  std::string no_example;
+  std::string example_name;             // What the payload should be: "tf.train.Example".
+  std::string no_example;               // Why it is none; empty if it is one.
   std::vector<FeatureDetail> features;  // By name.
 };
 

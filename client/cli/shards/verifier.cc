@@ -13,7 +13,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/record/shard.h"
+#include "core/record/shard_formats.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -27,7 +27,7 @@ constexpr int64_t kReadBytes = 1 << 20;
 
 // A run of records of one shard, and what was found there.
 struct Block {
-  const Shard* shard = nullptr;
+  const RecordSource* shard = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
   int64_t jpegs = 0;
@@ -46,7 +46,8 @@ std::string CauseOf(absl::string_view message, uint64_t offset) {
 // What is wrong with the payload, or Unavailable if there is no memory to tell; counts in `block`
 // the JPEGs that are whole and the values that are none.
 absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, Block& block) {
-  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example, ExampleView::Parse(payload));
+  SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example,
+                           ExampleView::Parse(payload, block.shard->examples()));
   for (const FeatureView& feature : example.Features()) {
     if (feature.kind() != FeatureKind::kBytes) continue;
     for (int64_t i = 0; i < feature.count(); ++i) {
@@ -83,7 +84,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
           return status;  // Not damage: the file cannot be read, or is another one by now.
         }
         if (!status.ok()) {
-          const uint64_t offset = block.shard->index().span(records[place]).offset;
+          const uint64_t offset = block.shard->span(records[place]).offset;
           block.bad.push_back({std::string(block.shard->path()), records[place], offset,
                                CauseOf(status.message(), offset)});
         }
@@ -91,31 +92,38 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       });
 }
 
+// Of all blocks of a shard together: its size.
 int64_t BytesOf(const Block& block) {
-  const RecordSpan last = block.shard->index().span(block.end - 1);
-  return last.offset + last.size - block.shard->index().span(block.begin).offset;
+  const auto begin_of = [&block](int64_t record) -> uint64_t {
+    if (record == 0) return 0;
+    return record == block.shard->num_records() ? block.shard->size_bytes()
+                                                : block.shard->span(record).offset;
+  };
+  return static_cast<int64_t>(begin_of(block.end) - begin_of(block.begin));
 }
 
 absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
                          const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
                          VerifyReport& report) {
-  const ShardOptions scanning = {.chunks = std::make_shared<ChunkCache>()};
-  std::vector<absl::StatusOr<Shard>> shards;
+  const ShardOptions scanning = {.index_use = IndexUse::kIgnore,
+                                 .chunks = std::make_shared<ChunkCache>()};
+  std::vector<absl::StatusOr<std::unique_ptr<RecordSource>>> shards;
   for (size_t i = 0; i < paths.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
   ParallelFor(pool, static_cast<int64_t>(paths.size()),
-              [&](int64_t i) { shards[i] = Shard::Scan(paths[i], scanning); });
+              [&](int64_t i) { shards[i] = OpenShard(paths[i], scanning); });
 
   std::vector<Block> blocks;
-  for (const absl::StatusOr<Shard>& shard : shards) {
-    SYSTOLE_RETURN_IF_ERROR(shard.status());
+  for (const absl::StatusOr<std::unique_ptr<RecordSource>>& opened : shards) {
+    SYSTOLE_RETURN_IF_ERROR(opened.status());
+    const RecordSource* const shard = opened->get();
     report.shards.push_back(
         {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
-    report.stretches += shard->index().num_damaged();
+    report.stretches += shard->num_damaged();
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     for (int64_t begin = 0; begin < shard->num_records(); begin += kBlockRecords) {
       Block block;
-      block.shard = &*shard;
+      block.shard = shard;
       block.begin = begin;
       block.end = std::min(shard->num_records(), begin + kBlockRecords);
       blocks.push_back(std::move(block));

@@ -1,5 +1,6 @@
-// Checks shards from end to end, for `systole verify`: framing, both CRCs of every record,
-// tf.train.Example, and that everything that looks like a JPEG decodes. Index files are not used.
+// Checks shards from end to end, for `systole verify`: that every record is whole, as far as its
+// format can tell (TFRecord: framing and both CRCs), and holds features, and that everything that
+// looks like a JPEG decodes. Index files are not used.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_VERIFIER_H_
@@ -18,7 +19,7 @@
 namespace systole {
 
 struct VerifyOptions {
-  // The payloads are no tf.train.Example: only framing and CRCs are checked.
+  // The payloads hold no features: only framing and checksums are checked.
   bool framing_only = false;
   int threads = 1;  // At least 1.
 };

@@ -187,9 +187,9 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
 // What is odd about the shards' indexes, with the shards' paths.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
-  for (const std::shared_ptr<const Shard>& shard : dataset.shards()) {
-    if (shard->index_note().empty()) continue;
-    notes.push_back(absl::StrCat(ForeignName(shard->path()), ": ", shard->index_note()));
+  for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
+    if (shard->note().empty()) continue;
+    notes.push_back(absl::StrCat(ForeignName(shard->path()), ": ", shard->note()));
   }
   return notes;
 }

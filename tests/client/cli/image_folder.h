@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/shards/packer.h"
 #include "core/image/jpeg/jpeg_encoder.h"
-#include "core/record/record_reader.h"
+#include "core/record/tfrecord/record_reader.h"
 #include "core/status/check.h"
 #include "core/storage/local/file_source.h"
 #include "tests/core/storage/temp_folder.h"

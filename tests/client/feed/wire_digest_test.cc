@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/server.h"
 #include "tests/core/dataset/test_dataset.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"

@@ -14,12 +14,12 @@
 #include "core/dataset/dataset.h"
 #include "core/example/example_builder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
-#include "core/record/shard.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
 #include "google/protobuf/text_format.h"
 #include "systole/v1/feed.pb.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 
 namespace systole {
 
@@ -70,12 +70,12 @@ inline std::vector<std::string> TestShards(const std::vector<int>& records_per_s
 
 inline std::shared_ptr<Dataset> OpenTestDataset(const std::vector<std::string>& shard_bytes,
                                                 const std::string& name = "test") {
-  std::vector<Shard> shards;
+  std::vector<std::unique_ptr<const RecordSource>> shards;
   for (const std::string& bytes : shard_bytes) {
-    absl::StatusOr<Shard> shard = Shard::Create(std::make_unique<MemorySource>(
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::make_unique<MemorySource>(
         bytes, absl::StrCat("/data/shard-", shards.size(), ".tfrecord")));
     SYSTOLE_CHECK(shard.ok());
-    shards.push_back(*std::move(shard));
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   }
   absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create(name, std::move(shards));
   SYSTOLE_CHECK(dataset.ok());

@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/gated_source.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -208,9 +208,9 @@ TEST(StepEngineScratchTest, WithNextToNoneThreadsTakeTurnsAndTheBytesAreTheSame)
 
 TEST(StepEngineScratchTest, AThreadWhoseReadHangsKeepsNobodyElseWaiting) {
   const auto gate = std::make_shared<Gate>();
-  std::vector<Shard> shards;
-  shards.push_back(*Shard::Create(
-      std::make_unique<GatedSource>(TestShards({16})[0], "/data/hung.tfrecord", gate)));
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  shards.push_back(std::make_unique<TfRecordShard>(*TfRecordShard::Create(
+      std::make_unique<GatedSource>(TestShards({16})[0], "/data/hung.tfrecord", gate))));
   absl::StatusOr<std::shared_ptr<Dataset>> hung = Dataset::Create("hung", std::move(shards));
   ASSERT_THAT(hung, IsOk());
   const std::string output =

@@ -29,12 +29,12 @@ constexpr char kSpec[] =
 const StepRange kEpoch = {.count = 1000, .core_end = 1};
 
 std::shared_ptr<Dataset> OpenGated(const std::string& name, const std::shared_ptr<Gate>& gate) {
-  std::vector<Shard> shards;
+  std::vector<std::unique_ptr<const RecordSource>> shards;
   for (const std::string& bytes : TestShards(std::vector<int>(8, 16))) {
-    absl::StatusOr<Shard> shard = Shard::Create(
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(
         std::make_unique<GatedSource>(bytes, absl::StrCat("/data/", name, shards.size()), gate));
     SYSTOLE_CHECK(shard.ok());
-    shards.push_back(*std::move(shard));
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   }
   absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create(name, std::move(shards));
   SYSTOLE_CHECK(dataset.ok());

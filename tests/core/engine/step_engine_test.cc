@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/error_source.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -110,10 +110,10 @@ TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
   for (int i = 0; i < 64; ++i) builder.Add(std::string(10, static_cast<char>('0' + i)));
   auto source = std::make_unique<ErrorSource>(builder.Build());
   ErrorSource* const reads = source.get();
-  absl::StatusOr<Shard> shard = Shard::Create(std::move(source));
+  absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::move(source));
   ASSERT_THAT(shard, IsOk());
-  std::vector<Shard> shards;
-  shards.push_back(*std::move(shard));
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
   ASSERT_THAT(dataset, IsOk());
   for (const char* const mode : {"NONE", "GLOBAL"}) {
@@ -467,11 +467,11 @@ TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
     SCOPED_TRACE(failure.ToString());
     auto owned = std::make_unique<ErrorSource>(TestShards({20})[0], "/data/shard.tfrecord");
     ErrorSource& source = *owned;
-    std::vector<Shard> shards;
-    absl::StatusOr<Shard> shard = Shard::Create(std::move(owned));
+    std::vector<std::unique_ptr<const RecordSource>> shards;
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::move(owned));
     ASSERT_THAT(shard, IsOk());
     source.FailAt(shard->index().span(2).offset, failure);
-    shards.push_back(*std::move(shard));
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
     absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
     ASSERT_THAT(dataset, IsOk());
     // What a mask feed holds must not depend on a bad moment of a disk or network.

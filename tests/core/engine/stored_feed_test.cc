@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/compression/compressed_bytes.h"
 #include "tests/core/dataset/test_dataset.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
@@ -103,8 +103,8 @@ TEST(StoredFeedTest, IndexFilesAreKeptInTheStoreAndTrustedForThisStateAlone) {
   PutShards(TestShards({9}));
   const std::shared_ptr<Dataset> again = OpenStoredDataset();
   EXPECT_EQ(again->fingerprint(), fingerprint);
-  EXPECT_THAT(again->shards()[0]->index_note(), HasSubstr("another state of the shard"));
-  EXPECT_EQ(OpenStoredDataset()->shards()[0]->index_note(), "");
+  EXPECT_THAT(again->shards()[0]->note(), HasSubstr("another state of the shard"));
+  EXPECT_EQ(OpenStoredDataset()->shards()[0]->note(), "");
 }
 
 TEST(StoredFeedTest, AnIndexFolderMayLieInAnotherStore) {
@@ -116,7 +116,7 @@ TEST(StoredFeedTest, AnIndexFolderMayLieInAnotherStore) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("shard-0.tfrecord.idx")));
   const std::shared_ptr<Dataset> again = OpenStoredDataset({.index_dir = folder.path()});
   EXPECT_EQ(again->fingerprint(), fingerprint);
-  EXPECT_EQ(again->shards()[0]->index_note(), "");
+  EXPECT_EQ(again->shards()[0]->note(), "");
 }
 
 TEST(StoredFeedTest, CompressedShardsKeepTheirRestartPointsInTheStore) {
@@ -129,7 +129,7 @@ TEST(StoredFeedTest, CompressedShardsKeepTheirRestartPointsInTheStore) {
     EXPECT_EQ(Digests(OpenStoredDataset()), plain);
     EXPECT_THAT(StatStored(Folder() + "shard-0.tfrecord.idx.restart"), IsOk());
   }
-  EXPECT_EQ(OpenStoredDataset()->shards()[0]->index_note(), "");
+  EXPECT_EQ(OpenStoredDataset()->shards()[0]->note(), "");
 }
 
 TEST(StoredFeedTest, AManifestInTheStoreTellsAMissingShard) {

@@ -32,7 +32,8 @@ void ReadAfterEachChange(const std::string& record) {
       std::vector<char> changed(record.begin(), record.end());
       const absl::string_view bytes(changed.data(), changed.size());
       FeatureView views[3];
-      ASSERT_THAT(parser->Parse(bytes, views), IsOk());
+      MadeText made;
+      ASSERT_THAT(parser->Parse(TensorFlowExample(), bytes, made, views), IsOk());
       changed[at] = static_cast<char>(value);
       for (int64_t i = 0; i < views[0].count(); ++i) {
         const absl::StatusOr<absl::string_view> read = views[0].BytesAt(i);

@@ -39,7 +39,8 @@ TEST(ExampleAllocationTest, ParsingAndReadingAllocatesNothing) {
   float weights[2];
 
   const int64_t before = allocations;
-  bool good = parser->Parse(record, views).ok();
+  MadeText made;
+  bool good = parser->Parse(TensorFlowExample(), record, made, views).ok();
   good = good && views[0].BytesAt(0).ok() && views[1].CopyInt64s(label).ok() &&
          views[2].CopyFloats(weights).ok() && views[3].BytesAt(0).ok();
   good = good && ExampleView::Parse(record)->Find("label").count() == 1;

@@ -50,7 +50,8 @@ TEST(ExampleParserTest, FindsTheChosenFeaturesInTheirOrder) {
       ExampleParser::Create({"label", "absent", "image", "weights"});
   ASSERT_THAT(parser, IsOk());
   FeatureView views[4];
-  ASSERT_THAT(parser->Parse(record, views), IsOk());
+  MadeText made;
+  ASSERT_THAT(parser->Parse(TensorFlowExample(), record, made, views), IsOk());
 
   int64_t label = 0;
   EXPECT_THAT(views[0].CopyInt64s(absl::MakeSpan(&label, 1)), IsOk());
@@ -73,9 +74,10 @@ TEST(ExampleParserTest, NextRecordLeavesNothingOfTheLastOne) {
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"label"});
   FeatureView view;
   const std::string flower = Flower();
-  ASSERT_THAT(parser->Parse(flower, absl::MakeSpan(&view, 1)), IsOk());
+  MadeText made;
+  ASSERT_THAT(parser->Parse(TensorFlowExample(), flower, made, absl::MakeSpan(&view, 1)), IsOk());
   EXPECT_EQ(view.count(), 1);
-  ASSERT_THAT(parser->Parse("", absl::MakeSpan(&view, 1)), IsOk());
+  ASSERT_THAT(parser->Parse(TensorFlowExample(), "", made, absl::MakeSpan(&view, 1)), IsOk());
   EXPECT_EQ(view.kind(), FeatureKind::kMissing);
   EXPECT_EQ(view.count(), 0);
 }
@@ -85,7 +87,8 @@ TEST(ExampleParserTest, MovedParserStillKnowsItsNames) {
   const ExampleParser second = *std::move(first);
   const std::string record = Flower();
   FeatureView views[2];
-  ASSERT_THAT(second.Parse(record, views), IsOk());
+  MadeText made;
+  ASSERT_THAT(second.Parse(TensorFlowExample(), record, made, views), IsOk());
   EXPECT_EQ(views[0].count(), 1);
   EXPECT_EQ(views[1].name(), "x");
 }
@@ -100,7 +103,8 @@ TEST(ExampleParserTest, BadFeatureThatNobodyAskedForIsStillDataLoss) {
       Example(Entry("good", BytesList(Field(1, "x"))) + Entry("bad", FloatList(Field(1, "123"))));
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"good"});
   FeatureView view;
-  EXPECT_THAT(parser->Parse(record, absl::MakeSpan(&view, 1)),
+  MadeText made;
+  EXPECT_THAT(parser->Parse(TensorFlowExample(), record, made, absl::MakeSpan(&view, 1)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("packed floats are cut short")));
 }
 
@@ -118,7 +122,8 @@ TEST(ExampleParserTest, ANameThatIsNotUtf8DisturbsNoOtherFeature) {
                                      Entry("good", BytesList(Field(1, "x"))));
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"good"});
   FeatureView view;
-  ASSERT_THAT(parser->Parse(record, absl::MakeSpan(&view, 1)), IsOk());
+  MadeText made;
+  ASSERT_THAT(parser->Parse(TensorFlowExample(), record, made, absl::MakeSpan(&view, 1)), IsOk());
   EXPECT_THAT(view.BytesAt(0), IsOkAndHolds("x"));
   EXPECT_THAT(Find(record, "\xff\xfe").BytesAt(0), IsOkAndHolds("odd"));
 }
@@ -242,7 +247,9 @@ TEST(FeatureKindNameTest, NamesEachKind) {
 TEST(ExampleParserDeathTest, WrongNumberOfViewsIsTheCallersBug) {
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"a", "b"});
   FeatureView view;
-  EXPECT_DEATH(parser->Parse("", absl::MakeSpan(&view, 1)).IgnoreError(), "out.size");
+  MadeText made;
+  EXPECT_DEATH(parser->Parse(TensorFlowExample(), "", made, absl::MakeSpan(&view, 1)).IgnoreError(),
+               "out.size");
 }
 
 }  // namespace

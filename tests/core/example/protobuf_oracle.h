@@ -77,7 +77,9 @@ inline std::string DifferenceFromProtobuf(absl::string_view record) {
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create(names);
   if (!parser.ok()) return "Create";
   std::vector<FeatureView> chosen(names.size());
-  if (parser->Parse(record, absl::MakeSpan(chosen)).ok() != accepted) return "Parse";
+  MadeText made;
+  if (parser->Parse(TensorFlowExample(), record, made, absl::MakeSpan(chosen)).ok() != accepted)
+    return "Parse";
   if (!accepted) return "";
 
   const std::vector<FeatureView> features = view->Features();

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/example/example_parser.h"
-#include "core/record/record_reader.h"
+#include "core/record/tfrecord/record_reader.h"
 #include "core/storage/local/file_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

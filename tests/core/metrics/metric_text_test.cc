@@ -65,7 +65,8 @@ TEST(MetricTextTest, TheTableSaysWhatEachOneMeans) {
             "|---|---|---|\n"
             "| `visits` | `shop_visits_total` | People who came in. |\n"
             "| `guests` | `shop_guests` | People who are in. |\n"
-            "| `sales` | `shop_sales_total{paid}` | What was sold. `paid`: in_cash, by_card (of any bank). |\n"
+            "| `sales` | `shop_sales_total{paid}` | What was sold. `paid`: in_cash, by_card (of "
+            "any bank). |\n"
             "| `stored_bytes` | `shop_stored_bytes` | What lies there. |\n"
             "| `open_seconds` | `shop_open_seconds_total` | How long it was open. |\n");
 }

@@ -14,7 +14,7 @@
 #include "core/image/window/distorted_box.h"
 #include "core/operations/program.h"
 #include "core/random/philox.h"
-#include "core/record/record_reader.h"
+#include "core/record/tfrecord/record_reader.h"
 #include "core/status/check.h"
 #include "core/storage/local/file_source.h"
 #include "gmock/gmock.h"

@@ -22,7 +22,7 @@
 #include "core/operations/ops/operation_table.h"
 #include "core/operations/program.h"
 #include "core/random/counter_rng.h"
-#include "core/record/record_reader.h"
+#include "core/record/tfrecord/record_reader.h"
 #include "core/storage/local/file_source.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -16,7 +16,7 @@
 #include "core/numeric/bf16.h"
 #include "core/operations/program.h"
 #include "core/operations/program_runner.h"
-#include "core/record/record_reader.h"
+#include "core/record/tfrecord/record_reader.h"
 #include "core/storage/memory_source.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
-#include "tests/core/record/shard_builder.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -458,10 +458,10 @@ TEST(DatasetTest, FingerprintSeesContentAndNotNames) {
 }
 
 TEST(DatasetTest, NoRecordAtAllIsAnError) {
-  std::vector<Shard> shards;
-  absl::StatusOr<Shard> empty = Shard::Create(std::make_unique<MemorySource>(""));
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  absl::StatusOr<TfRecordShard> empty = TfRecordShard::Create(std::make_unique<MemorySource>(""));
   ASSERT_THAT(empty, IsOk());
-  shards.push_back(*std::move(empty));
+  shards.push_back(std::make_unique<TfRecordShard>(*std::move(empty)));
   EXPECT_THAT(Dataset::Create("test", std::move(shards)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hold no record")));
 }

@@ -4,18 +4,20 @@
 #ifndef SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_
 #define SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "core/record/shard.h"
+#include "core/record/shard_formats.h"
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
 
-inline Shard MustOpen(const std::string& path, const ShardOptions& options = {}) {
-  absl::StatusOr<Shard> shard = Shard::Open(path, options);
+inline std::unique_ptr<RecordSource> MustOpen(const std::string& path,
+                                              const ShardOptions& options = {}) {
+  absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, options);
   EXPECT_THAT(shard, IsOk());
   return *std::move(shard);
 }

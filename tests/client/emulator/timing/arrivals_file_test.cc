@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/record/record_reader.h"
-#include "core/record/record_writer.h"
+#include "core/record/tfrecord/record_reader.h"
+#include "core/record/tfrecord/record_writer.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "core/record/record_reader.h"
-#include "core/record/record_writer.h"
+#include "core/record/tfrecord/record_reader.h"
+#include "core/record/tfrecord/record_writer.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"

@@ -1,0 +1,52 @@
+// The seam between a record's bytes and its named features: one ExampleFormat for each way in which
+// records hold features. What reads features knows nothing else of a format.
+//
+// Thread-safe: formats have no state. MadeText is thread-compatible.
+#ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_FORMAT_H_
+#define SYSTOLE_CORE_EXAMPLE_EXAMPLE_FORMAT_H_
+
+#include <forward_list>
+#include <string>
+#include <utility>
+
+#include "absl/base/attributes.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/example/feature_view.h"
+
+namespace systole {
+
+// Names and values that a format has to make, because the record does not hold them as they are: a
+// JSON string without its escapes, say. The format bounds them, to a few MiB for a record: two
+// examples of each thread have them at a time. Empty, it has no memory.
+class MadeText {
+ public:
+  // A copy that stays until Clear().
+  absl::string_view Keep(std::string text) ABSL_ATTRIBUTE_LIFETIME_BOUND {
+    return texts_.emplace_front(std::move(text));
+  }
+  void Clear() { texts_.clear(); }
+
+ private:
+  std::forward_list<std::string> texts_;
+};
+
+class ExampleFormat {
+ public:
+  virtual ~ExampleFormat() = default;
+
+  // What a record is called, for messages: "tf.train.Example".
+  virtual absl::string_view name() const = 0;
+
+  // Calls `visit` with each feature of `record`, in the record's order. A name may come again: then
+  // the later one counts. The views borrow `record` and `made`. Looks at each length once: bytes
+  // that change meanwhile do no harm. DataLoss, saying what and where, if the record is damaged;
+  // some features may have been visited by then.
+  virtual absl::Status Decode(absl::string_view record, MadeText& made,
+                              absl::FunctionRef<void(const FeatureView&)> visit) const = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_EXAMPLE_FORMAT_H_

@@ -1,0 +1,28 @@
+// tf.train.Example (serialised protobuf) as a format of records:
+//   Example  { Features features = 1; }
+//   Features { map<string, Feature> feature = 1; }
+//   Feature  { oneof { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list =
+//   3; } } *List    { repeated value = 1; }   floats and int64s packed or not, even mixed
+//
+// Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
+// with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in
+// a row are joined, unknown fields are skipped, a name may be any bytes. A differential fuzzer
+// tests this. Everything is checked while parsing, even features that were not asked for, so a
+// record is good or bad for every reader. No allocation, no recursion, O(bytes); the content of
+// bytes values is stepped over.
+//
+// Errors are DataLoss and name the byte offset in the record.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_EXAMPLE_TENSORFLOW_EXAMPLE_H_
+#define SYSTOLE_CORE_EXAMPLE_TENSORFLOW_EXAMPLE_H_
+
+#include "core/example/example_format.h"
+
+namespace systole {
+
+const ExampleFormat& TensorFlowExample();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_EXAMPLE_TENSORFLOW_EXAMPLE_H_

@@ -1,0 +1,90 @@
+#include "core/record/shard_formats.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "core/record/source/index_path.h"
+#include "core/record/source/shard_file.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
+#include "core/status/status_macros.h"
+#include "core/storage/stores/stored_file.h"
+
+namespace systole {
+namespace {
+
+using Formats = absl::Span<const ShardFormat* const>;
+
+// What compressed shards are called beside their format's ending.
+constexpr absl::string_view kCompressedEndings[] = {".gz", ".gzip", ".zlib", ".zst", ".zstd"};
+
+// Null if no format begins so.
+const ShardFormat* FormatThatBegins(Formats formats, absl::string_view begin) {
+  const auto found = std::find_if(formats.begin(), formats.end(), [begin](const ShardFormat* each) {
+    return each->begins != nullptr && each->begins(begin);
+  });
+  return found == formats.end() ? nullptr : *found;
+}
+
+absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& bytes) {
+  std::array<char, kFormatMagicBytes> begin;
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, bytes.ReadAt(0, absl::MakeSpan(begin)));
+  if (const ShardFormat* const format =
+          FormatThatBegins(formats, absl::string_view(begin.data(), read));
+      format != nullptr) {
+    return format;
+  }
+  absl::string_view name = bytes.name();
+  for (const absl::string_view ending : kCompressedEndings) {
+    if (absl::ConsumeSuffix(&name, ending)) break;
+  }
+  const auto found = std::find_if(formats.begin(), formats.end(), [name](const ShardFormat* each) {
+    return !each->ending.empty() && absl::EndsWith(name, each->ending);
+  });
+  return found == formats.end() ? formats.front() : *found;
+}
+
+}  // namespace
+
+Formats ShardFormats() {
+  static const ShardFormat* const formats[] = {
+      &TfRecordFormat(),
+  };
+  return formats;
+}
+
+absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
+                                                        const ShardOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(options));
+  const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
+  const bool rebuild = options.index_use == IndexUse::kRebuild;
+  const std::string restart_path =
+      options.index_use == IndexUse::kIgnore ? "" : RestartPath(IndexPath(path, options.index_dir));
+  SYSTOLE_ASSIGN_OR_RETURN(ShardFile file, OpenShardFile(path,
+                                                         {.compression = options.compression,
+                                                          .chunks = options.chunks,
+                                                          .restart_path = restart_path,
+                                                          .rebuild = rebuild},
+                                                         [formats](absl::string_view begin) {
+                                                           return FormatThatBegins(
+                                                                      formats, begin) != nullptr;
+                                                         }));
+  if (rebuild && file.compression != Compression::kNone && !StatStored(restart_path).ok()) {
+    return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,
+                           format->open(std::move(file), options));
+  if (!restart_path.empty() && !shard->CheckHoldsRecords().ok()) {
+    // No shard, it seems: its owner wants nothing beside it. This was written to read it at all.
+    RemoveStored(restart_path).IgnoreError();  // There may be none.
+  }
+  return shard;
+}
+
+}  // namespace systole

@@ -1,0 +1,24 @@
+// Tells by a file's first bytes what it is, if it is no TFRecord shard.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// How much of a file's beginning ForeignKind() looks at.
+inline constexpr size_t kMagicBytes = 8;
+
+// "it is compressed with gzip; .." for a file that begins with `begin`; empty if
+// no known kind begins so. A shard can begin with any bytes, so call it only for a file in which no
+// record was found.
+std::string ForeignKind(absl::string_view begin);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_

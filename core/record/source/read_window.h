@@ -1,0 +1,71 @@
+// A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
+// there: many looks share one read where they are close, and nothing is read between them where
+// they are far apart.
+//
+// Thread-compatible. Borrows the source, which must outlive the window.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+class ReadWindow {
+ public:
+  // `source_bytes` is the source's size. A read asks for `read_bytes` (or what is left).
+  static absl::StatusOr<ReadWindow> Create(const ByteSource& source, uint64_t source_bytes,
+                                           int64_t read_bytes);
+
+  uint64_t source_bytes() const { return source_bytes_; }
+
+  // The next stretch of bytes at `offset`: at least one, at most `max_bytes`. Valid until the next
+  // call. DataLoss if the source is shorter than it said.
+  // REQUIRES: offset < source_bytes(), max_bytes > 0.
+  absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
+
+  // The bytes from `offset` on that lie in memory already. Reads nothing. May be empty, or more
+  // than any call asked for. Valid until the next call that reads.
+  absl::string_view Held(uint64_t offset) const {
+    if (offset < begin_ || offset >= end_) return {};
+    return absl::string_view(data() + (offset - begin_), end_ - offset);
+  }
+
+  // Exactly the `bytes` bytes at `offset`. Valid until the next call.
+  // REQUIRES: offset + bytes <= source_bytes(), bytes <= read_bytes.
+  absl::StatusOr<const char*> At(uint64_t offset, uint64_t bytes) {
+    return AtWithReadOf(offset, bytes, read_bytes_);
+  }
+
+  // The same, for looks that may be far apart: after a jump it reads only the bytes asked for.
+  absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
+
+ private:
+  ReadWindow(const ByteSource* source, uint64_t source_bytes, uint64_t read_bytes,
+             AlignedBuffer buffer)
+      : source_(source),
+        source_bytes_(source_bytes),
+        read_bytes_(read_bytes),
+        buffer_(std::move(buffer)) {}
+
+  absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
+  // Where the byte at `begin_` lies: see kCopyAlignment.
+  const char* data() const {
+    return reinterpret_cast<const char*>(buffer_.data()) + begin_ % kCopyAlignment;
+  }
+
+  const ByteSource* source_;
+  uint64_t source_bytes_;
+  uint64_t read_bytes_;
+  AlignedBuffer buffer_;
+  uint64_t begin_ = 0;  // data() holds the source's bytes [begin_, end_).
+  uint64_t end_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_

@@ -1,0 +1,100 @@
+// Where every record of one file lies. The records of an index lie without gap or overlap from the
+// file's beginning, so it stores one offset for each record (8 bytes; up to an eighth more after a
+// scan).
+//
+// Thread-compatible: an immutable value.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace systole {
+
+// How many damaged records of a file are listed; the others are only counted. A file that is
+// damaged all over must not fill the memory.
+inline constexpr size_t kMaxDamagedListed = 100;
+
+// One record's place in its file, framing included; or a stretch in which no record can be read.
+struct RecordSpan {
+  uint64_t offset = 0;  // From the file's beginning.
+  uint64_t size = 0;
+
+  bool operator==(const RecordSpan&) const = default;
+};
+
+// A record that cannot be read.
+struct DamagedRecord {
+  int64_t record = 0;
+  RecordSpan span;
+  std::string cause;  // What was seen and what was wanted; no file, offset or record in it.
+};
+
+class RecordIndex {
+ public:
+  // The index of an empty file.
+  RecordIndex() = default;
+
+  // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
+  // `damaged` are the first, kMaxDamagedListed at most, of the `num_damaged` records that are known
+  // to be unreadable.
+  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, where it is
+  // shorter than the limit, `num_damaged` long.
+  explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
+                       int64_t num_damaged = 0);
+
+  int64_t num_records() const { return static_cast<int64_t>(ends_.size()); }
+  // Where the last record ends.
+  uint64_t end() const { return ends_.empty() ? 0 : ends_.back(); }
+
+  // REQUIRES: 0 <= record < num_records().
+  RecordSpan span(int64_t record) const {
+    const uint64_t begin = record == 0 ? 0 : ends_[record - 1];
+    return {.offset = begin, .size = ends_[record] - begin};
+  }
+
+  // Hint: lets the processor load into its cache what span() reads. REQUIRES: as for span().
+  void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
+
+  // Records known to be unreadable.
+  int64_t num_damaged() const { return num_damaged_; }
+  // The first of them by number, kMaxDamagedListed at most.
+  const std::vector<DamagedRecord>& damaged() const { return damaged_; }
+  // Whether there are records and all of them are known to be unreadable: a file of another kind,
+  // more often than a shard.
+  bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
+
+  // The same index, with the damage that was found since. REQUIRES: as for the constructor.
+  RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
+
+ private:
+  std::vector<uint64_t> ends_;
+  std::vector<DamagedRecord> damaged_;
+  int64_t num_damaged_ = 0;
+};
+
+// Damaged records as a scan finds them: the first ones listed, all counted.
+class DamageList {
+ public:
+  // REQUIRES: `record` is above those added before.
+  void Add(int64_t record, RecordSpan span, std::string cause) {
+    if (list_.size() < kMaxDamagedListed) {
+      list_.push_back({.record = record, .span = span, .cause = std::move(cause)});
+    }
+    ++count_;
+  }
+  RecordIndex MoveInto(RecordIndex index) {
+    return std::move(index).WithDamage(std::move(list_), count_);
+  }
+
+ private:
+  std::vector<DamagedRecord> list_;
+  int64_t count_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_

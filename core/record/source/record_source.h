@@ -1,0 +1,123 @@
+// The seam between a file of records and all that reads them: records by number, in whatever format
+// the file keeps them. What reads records knows nothing else of a format.
+//
+// Thread-compatible: immutable, so any number of threads may read.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/example/example_format.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/source/record_index.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// Largest payload accepted where nothing else is said, in bytes.
+inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
+
+// Where the bytes that a RecordCallback sees may lie.
+enum class RecordBytes {
+  // In `scratch`: a copy that nobody else can change.
+  kCopied,
+  // In the file itself, if it can be mapped and the format allows it. The bytes are checked like a
+  // copy, and one pass over them is saved. The reader must keep the rules of file_mapping.h.
+  kInPlace,
+};
+
+// Sizes of payloads, in bytes: the smallest and the largest.
+struct PayloadRange {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+
+  virtual absl::string_view path() const = 0;
+  absl::string_view base_name() const { return BaseName(path()); }
+  // Of the file as it lies there; of a format with several files, of all.
+  virtual uint64_t file_bytes() const = 0;
+  // Decompressed.
+  virtual uint64_t size_bytes() const = 0;
+  // For a person to read: why an index was not used, or could not be kept. Stops nothing. Empty:
+  // nothing.
+  virtual const std::string& note() const = 0;
+
+  // How a record's payload holds features.
+  virtual const ExampleFormat& examples() const = 0;
+
+  virtual int64_t num_records() const = 0;
+  // Where the record lies in the decompressed file, for messages and for reading ahead: a stretch
+  // that holds it. Never before that of the record before. REQUIRES: 0 <= record < num_records().
+  virtual RecordSpan span(int64_t record) const = 0;
+  // Of all payloads, known without reading them: exact where the format says how large each is,
+  // otherwise bounds. 0 to 0 if there are no records.
+  virtual PayloadRange payload_bytes() const = 0;
+  // What the file holds as one number, for its dataset's fingerprint: the same for the same records
+  // in the same order, and of neither names nor times.
+  virtual uint64_t content_hash() const = 0;
+  // Records that were found unreadable when the file was opened. `damaged` has the first of them,
+  // by number, kMaxDamagedListed at most.
+  virtual int64_t num_damaged() const = 0;
+  virtual const std::vector<DamagedRecord>& damaged() const = 0;
+
+  // Reads record `record` and checks it. The view is the payload. It lies in `scratch`, which grows
+  // as needed and may be used for the next record after that.
+  //   InvalidArgument     not 0 <= record < num_records().
+  //   DataLoss            damaged; names the file's base name, record, byte offset and cause.
+  //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
+  //   FailedPrecondition  the record is damaged, and the file has changed since it was opened.
+  //   Unavailable         no memory, or the storage's own DataLoss or ResourceExhausted: those two
+  //                       codes always mean that something is wrong with the record.
+  // Other codes are the storage's, for a read that failed.
+  virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
+                                                       AlignedBuffer& scratch) const = 0;
+
+  // Called for each record asked for, with its place in `records` and its payload (valid only
+  // during the call) or the error that ReadRecord has for it. A return value that is not OK ends
+  // ReadRecords, which returns it, unless the bytes of this very call could not be trusted.
+  using RecordCallback =
+      absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
+
+  // Reads several records, in the order given. Records that are neighbours both in the file and in
+  // `records` share one read of at most `max_read_bytes` (a larger record is read alone). With
+  // kInPlace the storage may fail, or the file be cut, while a callback reads it. The callback
+  // then sees bytes that are not the record's. After that callback ReadRecords ends with
+  //   FailedPrecondition  the file has changed.
+  //   Unavailable         the file has not changed; names the place.
+  // A change that does not cut the file is not noticed here: call CheckUnchanged() after the last
+  // callback.
+  virtual absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                                   int64_t max_read_bytes, AlignedBuffer& scratch,
+                                   RecordCallback callback) const = 0;
+
+  // Hints, which may do nothing: let the processor load into its cache what span() reads, or the
+  // beginning of the record, if it can be read in place. REQUIRES: 0 <= record < num_records().
+  virtual void PrefetchSpan(int64_t record) const = 0;
+  virtual void Prefetch(int64_t record) const = 0;
+
+  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
+  // code, but never DataLoss or ResourceExhausted, if the storage cannot tell.
+  virtual absl::Status CheckUnchanged() const = 0;
+
+  // OK if the file is empty or at least one record is not known to be damaged. Otherwise it is no
+  // shard, or nothing of it can be read; says what the file looks like, and what to do.
+  //   InvalidArgument  a file of another kind: an image, or compressed though that was ruled out.
+  //   DataLoss         unknown bytes; gives the cause of the first record.
+  virtual absl::Status CheckHoldsRecords() const = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_

@@ -1,0 +1,58 @@
+#include "core/record/source/shard_file.h"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "core/compression/decompressed_source.h"
+#include "core/compression/deflate.h"
+#include "core/status/status_macros.h"
+#include "core/storage/stores/stored_file.h"
+
+namespace systole {
+namespace {
+
+using Begins = absl::FunctionRef<bool(absl::string_view begin)>;
+
+absl::StatusOr<Compression> Detect(const ByteSource& file, Begins begins) {
+  std::array<char, kFormatMagicBytes> begin;
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.ReadAt(0, absl::MakeSpan(begin)));
+  // A record of 0x8b1f bytes begins as gzip does.
+  if (begins(absl::string_view(begin.data(), read))) return Compression::kNone;
+  const Compression guess = CompressionOf(absl::string_view(begin.data(), read));
+  // Two bytes say little: a damaged plain shard may begin as zlib does.
+  if (guess != Compression::kZlib) return guess;
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t inflated,
+                           InflateAt(file, guess, {}, "", absl::MakeSpan(begin)));
+  // A shard without records has nothing to look at.
+  return inflated == 0 || begins(absl::string_view(begin.data(), inflated)) ? guess
+                                                                            : Compression::kNone;
+}
+
+}  // namespace
+
+absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options,
+                                        Begins begins) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenStored(path));
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size_bytes, file->Size());
+  ShardFile opened = {.bytes = nullptr,
+                      .state = {.size_bytes = size_bytes, .identity = file->identity()},
+                      .compression = options.compression,
+                      .note = {}};
+  if (opened.compression == Compression::kDetect) {
+    SYSTOLE_ASSIGN_OR_RETURN(opened.compression, Detect(*file, begins));
+  }
+  if (opened.compression == Compression::kNone) {
+    opened.bytes = std::move(file);
+    return opened;
+  }
+  const DecompressedOptions how = {.compression = opened.compression,
+                                   .restart_path = options.restart_path,
+                                   .rebuild = options.rebuild,
+                                   .chunks = options.chunks};
+  SYSTOLE_ASSIGN_OR_RETURN(opened.bytes,
+                           DecompressedSource::Open(std::move(file), how, &opened.note));
+  return opened;
+}
+
+}  // namespace systole

@@ -1,0 +1,48 @@
+// A shard's file, opened: its bytes as its format has them, whatever they are compressed with.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/compression/chunk_cache.h"
+#include "core/compression/compression.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/store.h"
+
+namespace systole {
+
+// How much of a file's beginning tells its format.
+inline constexpr size_t kFormatMagicBytes = 512;
+
+struct ShardFileOptions {
+  // kDetect: a file that begins as a format does is not compressed; else by its first bytes.
+  Compression compression = Compression::kDetect;
+  // For decompressed bytes; shared by the shards of a process. Null = one for each shard.
+  std::shared_ptr<ChunkCache> chunks = {};
+  // See DecompressedOptions. Empty = nothing is kept on disk.
+  std::string restart_path = {};
+  bool rebuild = false;
+};
+
+struct ShardFile {
+  std::unique_ptr<ByteSource> bytes;  // Decompressed.
+  StoredState state;                  // Of the file as it lies there.
+  Compression compression = Compression::kNone;
+  std::string note;  // For a person to read; stops nothing. Empty = nothing.
+};
+
+// `path` is a name in any store. `begins` says whether bytes are the beginning of a shard of some
+// format, at most kFormatMagicBytes of it. Errors of OpenStored() and of DecompressedSource::Open.
+absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options,
+                                        absl::FunctionRef<bool(absl::string_view begin)> begins);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_

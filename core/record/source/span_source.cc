@@ -1,0 +1,213 @@
+#include "core/record/source/span_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/memory/scratch_scope.h"
+#include "core/record/source/foreign_kind.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+// The part of a record that Prefetch() asks for: further on the processor sees by itself what comes
+// next.
+constexpr uint64_t kPrefetchBytes = 2 << 10;
+
+// What a read that failed leaves as. The codes that say something of the record are Shard's alone:
+// an errno of the moment such as ENOMEM comes as ResourceExhausted too.
+absl::Status ReadFailure(const absl::Status& status) {
+  if (!absl::IsDataLoss(status) && !absl::IsResourceExhausted(status)) return status;
+  return absl::UnavailableError(
+      absl::StrCat(status.message(),
+                   "; the record may be whole: look at the machine's memory and its storage, and "
+                   "try again"));
+}
+
+// A buffer of at least `bytes`, in `scratch`. Grows by half at least, so that records of rising
+// size do not each ask for memory.
+absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
+  if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
+  const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
+  if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
+  scratch = AlignedBuffer();  // First, so that the two do not stand side by side.
+  absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
+  if (!larger.ok()) return ReadFailure(larger.status());
+  scratch = *std::move(larger);
+  return absl::OkStatus();
+}
+
+// Of all stretches.
+PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
+  if (index.num_records() == 0) return {};
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t most = 0;
+  for (int64_t record = 0; record < index.num_records(); ++record) {
+    const uint64_t size = index.span(record).size;
+    least = std::min(least, size);
+    most = std::max(most, size);
+  }
+  // A damaged stretch may be shorter than a record can be.
+  const auto payload = [framing_bytes](uint64_t size) {
+    return static_cast<int64_t>(size - std::min(size, framing_bytes));
+  };
+  return {.least = payload(least), .most = payload(most)};
+}
+
+}  // namespace
+
+SpanSource::SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format)
+    : file_(std::move(file)),
+      framing_bytes_(framing_bytes),
+      max_span_bytes_(static_cast<uint64_t>(file_.max_record_bytes) + framing_bytes),
+      format_(format),
+      payload_bytes_(RangeOf(file_.index, framing_bytes)) {}
+
+std::string SpanSource::Place(int64_t record) const {
+  return absl::StrCat("shard \"", ForeignName(base_name()), "\", record ", record,
+                      " at byte offset ", span(record).offset);
+}
+
+absl::Status SpanSource::Damaged(int64_t record, absl::string_view cause) const {
+  // Bytes that fail because the file is another one by now are not damage.
+  SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
+  return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
+}
+
+absl::Status SpanSource::CheckHoldsRecords() const {
+  if (!file_.index.all_damaged()) return absl::OkStatus();
+  char begin[kMagicBytes];
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(0, absl::MakeSpan(begin)));
+  const std::string kind = ForeignKind(absl::string_view(begin, read));
+  if (!kind.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", ForeignName(base_name()), "\" is no ", format_, " shard: ", kind));
+  }
+  return absl::DataLossError(absl::StrCat(
+      "shard \"", ForeignName(base_name()),
+      "\" holds no record that can be read (the first: ", file_.index.damaged().front().cause,
+      "); want ", format_, ", whole; name shards by a glob if other files lie beside them"));
+}
+
+absl::Status SpanSource::CheckUnchanged() const {
+  return ReadFailure(file_.bytes->CheckUnchanged());
+}
+
+absl::StatusOr<size_t> SpanSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
+  absl::StatusOr<size_t> read = file_.bytes->ReadAt(offset, out);
+  if (!read.ok()) return ReadFailure(read.status());
+  return read;
+}
+
+absl::Status SpanSource::CheckNumber(int64_t record) const {
+  if (record >= 0 && record < num_records()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("shard \"", ForeignName(base_name()), "\" has ",
+                                                 num_records(), " records; no record ", record));
+}
+
+absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t last,
+                                                        AlignedBuffer& scratch) const {
+  const uint64_t begin = span(first).offset;
+  const uint64_t bytes = span(last).offset + span(last).size - begin;
+  SYSTOLE_RETURN_IF_ERROR(Grow(bytes + kCopyAlignment, scratch));
+  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()) + begin % kCopyAlignment,
+                             bytes);
+  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(begin, out));
+  if (read < bytes) {
+    return Damaged(first,
+                   absl::StrCat("the shard ends ", read, " bytes behind its begin, want ", bytes));
+  }
+  return absl::string_view(out.data(), bytes);
+}
+
+absl::StatusOr<absl::string_view> SpanSource::ReadRecord(int64_t record,
+                                                         AlignedBuffer& scratch) const {
+  SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  if (IsTooLarge(record)) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string cause, CauseIfTooLarge(record));
+    if (!cause.empty()) return Damaged(record, cause);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        Place(record), " has ", span(record).size - framing_bytes_,
+        " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame, ReadSpans(record, record, scratch));
+  return Check(record, frame);
+}
+
+absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
+                                     AlignedBuffer& scratch, RecordCallback callback) const {
+  for (size_t place = 0; place < records.size(); ++place) {
+    const int64_t record = records[place];
+    const RecordSpan at = span(record);
+    if (!mapped.failed() && !IsTooLarge(record)) {
+      const absl::StatusOr<absl::string_view> payload =
+          Check(record, mapped.bytes().substr(at.offset, at.size));
+      if (payload.ok() && !mapped.failed()) {
+        const absl::Status wants_more = callback(place, payload);
+        // Also of the last record that it wants: what it made of it is not to be used.
+        if (!mapped.failed()) {
+          SYSTOLE_RETURN_IF_ERROR(wants_more);
+          continue;
+        }
+        SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
+        return absl::UnavailableError(
+            absl::StrCat(Place(record), " could not be read to its end; look at the machine's ",
+                         "storage, and try again"));
+      }
+    }
+    // What is wrong is said of a copy: of the record or, if the mapping failed, of the storage.
+    SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(record, scratch)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                                     int64_t max_read_bytes, AlignedBuffer& scratch,
+                                     RecordCallback callback) const {
+  for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  if (bytes == RecordBytes::kInPlace) {
+    const MappedRead mapped(file_.bytes->mapping());
+    // Every record of an index lies within its file.
+    if (mapped.bytes().size() == file_.size_bytes && !mapped.bytes().empty()) {
+      return ReadInPlace(records, mapped, scratch, callback);
+    }
+  }
+  for (size_t begin = 0; begin < records.size();) {
+    // [begin, end) is one run of neighbours.
+    size_t end = begin + 1;
+    const uint64_t offset = span(records[begin]).offset;
+    while (end < records.size() && records[end] == records[end - 1] + 1 &&
+           span(records[end]).offset + span(records[end]).size - offset <=
+               static_cast<uint64_t>(std::max<int64_t>(max_read_bytes, 0)) &&
+           !IsTooLarge(records[begin]) && !IsTooLarge(records[end])) {
+      ++end;
+    }
+    absl::StatusOr<absl::string_view> frames = absl::string_view();
+    if (end - begin > 1) frames = ReadSpans(records[begin], records[end - 1], scratch);
+    for (size_t place = begin; place < end; ++place) {
+      // A failed shared read is split up: what fails may be a single record.
+      if (end - begin == 1 || !frames.ok()) {
+        SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(records[place], scratch)));
+        continue;
+      }
+      const RecordSpan at = span(records[place]);
+      SYSTOLE_RETURN_IF_ERROR(
+          callback(place, Check(records[place], frames->substr(at.offset - offset, at.size))));
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+void SpanSource::Prefetch(int64_t record) const {
+  const Mapping* const mapping = file_.bytes->mapping();
+  if (mapping == nullptr) return;
+  const RecordSpan place = span(record);
+  mapping->Prefetch(place.offset, std::min(place.size, kPrefetchBytes));
+}
+
+}  // namespace systole

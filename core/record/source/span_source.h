@@ -1,0 +1,99 @@
+// A RecordSource whose records are stretches of one file, each with bytes of its own that tell
+// whether it is whole: what such formats share. A format derives from it and says how a record is
+// checked.
+//
+// Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/source/record_index.h"
+#include "core/record/source/record_source.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/mapping.h"
+
+namespace systole {
+
+// A file of records, opened and indexed.
+struct IndexedFile {
+  std::unique_ptr<ByteSource> bytes;  // Decompressed.
+  uint64_t size_bytes = 0;            // Of these.
+  uint64_t file_bytes = 0;            // Of the file as it lies there.
+  RecordIndex index;
+  uint64_t content_hash = 0;
+  std::string note;
+  int64_t max_record_bytes = kDefaultMaxRecordBytes;
+};
+
+class SpanSource : public RecordSource {
+ public:
+  absl::string_view path() const final { return file_.bytes->name(); }
+  uint64_t file_bytes() const final { return file_.file_bytes; }
+  uint64_t size_bytes() const final { return file_.size_bytes; }
+  const std::string& note() const final { return file_.note; }
+  int64_t num_records() const final { return file_.index.num_records(); }
+  RecordSpan span(int64_t record) const final { return file_.index.span(record); }
+  PayloadRange payload_bytes() const final { return payload_bytes_; }
+  uint64_t content_hash() const final { return file_.content_hash; }
+  int64_t num_damaged() const final { return file_.index.num_damaged(); }
+  const std::vector<DamagedRecord>& damaged() const final { return file_.index.damaged(); }
+  const RecordIndex& index() const { return file_.index; }
+
+  // Each record is one positioned read.
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const final;
+  absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                           int64_t max_read_bytes, AlignedBuffer& scratch,
+                           RecordCallback callback) const final;
+  void PrefetchSpan(int64_t record) const final { file_.index.PrefetchSpan(record); }
+  void Prefetch(int64_t record) const final;
+  absl::Status CheckUnchanged() const final;
+  absl::Status CheckHoldsRecords() const final;
+
+ protected:
+  // `framing_bytes` of each stretch are no payload. `format` is the format's name.
+  SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format);
+
+  // What a format says: the payload in `bytes`, all of the record's, which may change meanwhile.
+  // Errors are made by Damaged().
+  virtual absl::StatusOr<absl::string_view> Check(int64_t record,
+                                                  absl::string_view bytes) const = 0;
+  // Why a record that is larger than the limit is damaged; "": it is whole, as far as can be seen
+  // without reading it all.
+  virtual absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const = 0;
+
+  // DataLoss, or FailedPrecondition if the file has changed.
+  absl::Status Damaged(int64_t record, absl::string_view cause) const;
+  // ByteSource::ReadAt() with the codes of ReadRecord().
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
+
+ private:
+  absl::Status CheckNumber(int64_t record) const;
+  bool IsTooLarge(int64_t record) const { return span(record).size > max_span_bytes_; }
+  // The bytes of records [first, last] in one read.
+  absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last,
+                                              AlignedBuffer& scratch) const;
+  // ReadRecords() of a file that can be read in place: `mapped` has bytes.
+  absl::Status ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
+                           AlignedBuffer& scratch, RecordCallback callback) const;
+  // "shard .., record .. at byte offset ..".
+  std::string Place(int64_t record) const;
+
+  IndexedFile file_;
+  uint64_t framing_bytes_;
+  uint64_t max_span_bytes_;
+  absl::string_view format_;
+  PayloadRange payload_bytes_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_

@@ -1,0 +1,83 @@
+#include "core/record/tfrecord/dali_index.h"
+
+#include <charconv>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/record/tfrecord/record_format.h"
+
+namespace systole {
+namespace {
+
+// A line is at most two numbers of 20 digits, a space and a newline.
+constexpr uint64_t kMaxLineBytes = 42;
+
+// Takes a decimal number and the character `end` off the front of `text`. Strict: no sign, no
+// leading zero (it would not be written back alike), no overflow.
+bool ConsumeNumber(absl::string_view& text, char end, uint64_t& value) {
+  const char* const begin = text.data();
+  const char* const limit = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, limit, value);
+  if (error != std::errc() || stop == limit || *stop != end) return false;
+  if (*begin == '0' && stop - begin > 1) return false;
+  text.remove_prefix(static_cast<size_t>(stop - begin) + 1);
+  return true;
+}
+
+}  // namespace
+
+uint64_t MaxDaliIndexBytes(uint64_t shard_bytes) {
+  // A scan never gives more than one stretch of damage, of one byte or more, per frame of 16 bytes
+  // or more.
+  return kMaxLineBytes * (2 * (shard_bytes / kRecordFramingBytes) + 1);
+}
+
+absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes) {
+  if (text.size() > MaxDaliIndexBytes(shard_bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "index has ", text.size(), " bytes, too many for a shard of ", shard_bytes, " bytes"));
+  }
+  std::vector<uint64_t> ends;
+  uint64_t next_offset = 0;
+  while (!text.empty()) {
+    const uint64_t line = ends.size() + 1;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    if (!ConsumeNumber(text, ' ', offset) || !ConsumeNumber(text, '\n', size)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index line ", line, " is not of the form \"<offset> <size>\\n\""));
+    }
+    if (offset != next_offset) {
+      return absl::InvalidArgumentError(absl::StrCat("index line ", line, " has offset ", offset,
+                                                     ", want ", next_offset,
+                                                     ", where the record before ends"));
+    }
+    if (size == 0 || size > shard_bytes - offset) {
+      return absl::InvalidArgumentError(absl::StrCat("index line ", line, " has size ", size,
+                                                     ", want 1 to ", shard_bytes - offset,
+                                                     ", what is left of the shard"));
+    }
+    next_offset = offset + size;
+    ends.push_back(next_offset);
+  }
+  if (next_offset != shard_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index ends at byte ", next_offset, ", the shard at byte ", shard_bytes));
+  }
+  ends.shrink_to_fit();
+  return RecordIndex(std::move(ends));
+}
+
+std::string DaliIndexText(const RecordIndex& index) {
+  std::string text;
+  for (int64_t record = 0; record < index.num_records(); ++record) {
+    const RecordSpan span = index.span(record);
+    absl::StrAppend(&text, span.offset, " ", span.size, "\n");
+  }
+  return text;
+}
+
+}  // namespace systole

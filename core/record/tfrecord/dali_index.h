@@ -1,0 +1,29 @@
+// The index of a TFRecord shard as text, as DALI's tfrecord2idx writes it: one `<offset> <size>\n`
+// per record in file order, offset and size of the whole frame.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_TFRECORD_DALI_INDEX_H_
+#define SYSTOLE_CORE_RECORD_TFRECORD_DALI_INDEX_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/record/source/record_index.h"
+
+namespace systole {
+
+// InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
+absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes);
+
+// The most bytes such a text can have for a shard of this size; a longer one is not worth reading.
+uint64_t MaxDaliIndexBytes(uint64_t shard_bytes);
+
+// The same text, byte for byte. A damaged stretch is one line like any other: a reader checks
+// each record's header anyway and finds the damage again.
+std::string DaliIndexText(const RecordIndex& index);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_TFRECORD_DALI_INDEX_H_

@@ -1,0 +1,64 @@
+// Index files: a shard's index kept on disk, so that a server starts without scanning. The file is
+// DALI's tfrecord2idx text. The file `<index>.hash` beside it keeps what that format cannot hold:
+// the state of the shard that it describes, the content hash, and the damage.
+//
+// Thread-safe: no state. Several processes may use the same files: each write is a rename.
+#ifndef SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_
+#define SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/record/source/record_index.h"
+#include "core/record/tfrecord/scan_shard.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+struct IndexFileOptions {
+  // Folder for index files; empty = beside each shard. Must exist.
+  std::string index_dir = {};
+  // Whether to scan even if the files fit the shard.
+  bool rebuild = false;
+};
+
+struct LoadedIndex {
+  RecordIndex index;
+  uint64_t content_hash = 0;  // See ScannedShard.
+  bool scanned = false;       // Whether the shard had to be scanned.
+  // For a person to read: why the file on disk was not used, or why it could not be written.
+  // Neither stops the work. Empty = nothing.
+  std::string note;
+};
+
+// The hash file's text:
+//   systole-hash-1 <shard identity> <records> <damaged> <content hash, 16 hex>\n
+// and a line `<record> <cause>\n` for each of index.damaged().
+std::string HashFileText(absl::string_view identity, const RecordIndex& index,
+                         uint64_t content_hash);
+
+// Most bytes of such a text.
+inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
+
+// Parses such a text, for a shard whose index has been read.
+//   FailedPrecondition  it was made for another state of the shard.
+//   InvalidArgument     it is no such text; says what is wrong with it.
+absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
+                                           RecordIndex index);
+
+// Reads the index of `shard` from its files, or scans the shard and writes them; writes none if no
+// record of it can be read. `identity` is that of the shard's file (StoredState), which may be
+// compressed; the index is of what it holds.
+// The files are used only if the index covers exactly the shard's bytes and the hash file names
+// `identity`. An index without a hash file, or of a shard without an identity, has its framing
+// checked instead.
+// Files that cannot be read or written give a note, no error. Errors are those of reading the
+// shard, and FailedPrecondition if it changed while being scanned.
+absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
+                                      const IndexFileOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_

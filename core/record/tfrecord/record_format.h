@@ -1,0 +1,54 @@
+// The framing of a TFRecord shard: records one after the other, with nothing before, between or
+// after.
+//   record := length:u64le  masked_crc32c(length):u32le  payload  masked_crc32c(payload):u32le
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_TFRECORD_RECORD_FORMAT_H_
+#define SYSTOLE_CORE_RECORD_TFRECORD_RECORD_FORMAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/checksum/crc32c.h"
+#include "core/memory/little_endian.h"
+
+namespace systole {
+
+inline constexpr uint64_t kLengthBytes = 8;
+inline constexpr uint64_t kRecordHeaderBytes = 12;  // Length and its CRC.
+inline constexpr uint64_t kRecordFooterBytes = 4;   // CRC of the payload.
+inline constexpr uint64_t kRecordFramingBytes = kRecordHeaderBytes + kRecordFooterBytes;
+
+// The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if its CRC does not
+// hold. A length that holds may still be larger than the shard.
+inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
+  const uint64_t length = LoadU64Le(header);
+  if (MaskCrc32c(Crc32cOfU64(length)) != LoadU32Le(header + kLengthBytes)) return std::nullopt;
+  return length;
+}
+
+// Why a record cannot be read, in one wording for reader, scan and random access. No shard, record
+// or offset in it.
+std::string HeaderCrcCause(const char* header);
+std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
+// The header is whole and good, but `left` bytes after it cannot hold payload and footer. At a
+// shard's end nobody knows what followed, so what is lost is told as the least that it can be.
+std::string TooLongCause(uint64_t length, uint64_t left);
+// Fewer bytes left than a header has.
+std::string NoHeaderCause(uint64_t left);
+
+// What is wrong with the framing of a record to which an index gives `frame_bytes` bytes; `header`
+// points to the first of them, kRecordHeaderBytes or all there are. Empty: nothing.
+std::string FramingCause(const char* header, uint64_t frame_bytes);
+
+// Writes kRecordHeaderBytes bytes to `header`.
+void EncodeRecordHeader(uint64_t length, char* header);
+
+// The footer of this payload.
+inline uint32_t PayloadFooter(absl::string_view payload) { return MaskCrc32c(Crc32c(payload)); }
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_TFRECORD_RECORD_FORMAT_H_

@@ -1,0 +1,91 @@
+#include "core/record/shard_formats.h"
+
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/line_format.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The table with one more row.
+const ShardFormat* const kFormats[] = {ShardFormats().front(), &kLineFormat};
+
+std::unique_ptr<RecordSource> MustOpenOne(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, {.formats = kFormats});
+  EXPECT_THAT(shard, IsOk());
+  return *std::move(shard);
+}
+
+TEST(ShardFormatsTest, AnAddedRowIsFoundByTheBytesOfItsShards) {
+  const TempFolder folder;
+  const auto lines = MustOpenOne(folder.Write("a", "lines\nabc\n\nde\n"));
+  EXPECT_EQ(lines->examples().name(), "line");
+  EXPECT_EQ(lines->num_records(), 3);
+  AlignedBuffer scratch;
+  EXPECT_THAT(lines->ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
+  EXPECT_THAT(lines->ReadRecord(1, scratch), IsOkAndHolds(Eq("")));
+  EXPECT_THAT(lines->ReadRecord(2, scratch), IsOkAndHolds(Eq("de")));
+
+  // Whatever the name says.
+  ShardBuilder().Add("abc").WriteTo(folder / "b.lines");
+  EXPECT_EQ(MustOpenOne(folder / "b.lines")->examples().name(), "tf.train.Example");
+}
+
+TEST(ShardFormatsTest, AShardThatBeginsAsNoneIsOfTheFormatOfItsNameElseOfTheFirst) {
+  const TempFolder folder;
+  for (const char* name : {"a.lines", "a.lines.gz", "a.lines.zst"}) {
+    EXPECT_EQ(MustOpenOne(folder.Write(name, "Xines\nabc\n"))->examples().name(), "line") << name;
+  }
+  for (const char* name : {"a", "a.tfrecord", "lines", "a.lines.txt", "a.gz"}) {
+    EXPECT_EQ(MustOpenOne(folder.Write(name, "Xines\nabc\n"))->examples().name(),
+              "tf.train.Example")
+        << name;
+  }
+}
+
+TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {
+  ASSERT_FALSE(ShardFormats().empty());
+  EXPECT_EQ(ShardFormats().front()->name, "TFRecord");
+  EXPECT_THAT(ShardFormats().front()->ending, IsEmpty());
+  for (const ShardFormat* format : ShardFormats()) {
+    EXPECT_FALSE(format->name.empty());
+    EXPECT_NE(format->open, nullptr) << format->name;
+  }
+}
+
+TEST(ShardFormatsTest, AnIgnoredIndexIsNeitherBelievedNorWritten) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").WriteTo(folder / "a");
+  folder.Write("a.idx", "no index");
+  const auto shard = OpenShard(folder / "a", {.index_use = IndexUse::kIgnore});
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ((*shard)->note(), "");
+  EXPECT_THAT(folder.List(), ElementsAre("a", "a.idx"));
+}
+
+TEST(ShardFormatsTest, ARebuildMakesAGoodIndexAnewAndFailsIfItCannotBeKept) {
+  const TempFolder folder;
+  ShardBuilder().Add("abc").WriteTo(folder / "a");
+  folder.Write("a.idx", "no index");
+  const auto shard = OpenShard(folder / "a", {.index_use = IndexUse::kRebuild});
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ((*shard)->note(), "");
+  EXPECT_EQ(ReadWholeFile(folder / "a.idx"), "0 19\n");
+  EXPECT_THAT(
+      OpenShard(folder / "a", {.index_dir = folder / "none", .index_use = IndexUse::kRebuild}),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("index not kept")));
+}
+
+}  // namespace
+}  // namespace systole

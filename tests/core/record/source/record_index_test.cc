@@ -1,0 +1,14 @@
+#include "core/record/source/record_index.h"
+
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+TEST(RecordIndexDeathTest, EndsThatDoNotRiseAreABug) {
+  EXPECT_DEATH(RecordIndex({16, 16}), "check failed");
+  EXPECT_DEATH(RecordIndex({0}), "check failed");
+}
+
+}  // namespace
+}  // namespace systole

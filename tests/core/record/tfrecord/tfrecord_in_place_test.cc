@@ -1,0 +1,269 @@
+// Records read where the file is mapped: what is seen and said is what copies give, and a file that
+// is cut, rewritten or fails meanwhile is an error of its records, never of the process.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/record/shard_formats.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
+#include "core/storage/memory_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/must_open.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Four records of 10,000 bytes each: every one on pages of its own.
+ShardBuilder FourRecords() {
+  ShardBuilder builder;
+  for (const char c : {'a', 'b', 'c', 'd'}) builder.Add(std::string(10'000, c));
+  return builder;
+}
+
+// What is called back with, as "place:" and the payload's first byte or the error.
+std::vector<std::string> Calls(const RecordSource& shard, const std::vector<int64_t>& records,
+                               RecordBytes bytes) {
+  std::vector<std::string> calls;
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard.ReadRecords(records, bytes, /*max_read_bytes=*/1 << 20, scratch,
+                                [&](size_t place, absl::StatusOr<absl::string_view> payload) {
+                                  calls.push_back(
+                                      absl::StrCat(place, ":",
+                                                   payload.ok() ? std::string(payload->substr(0, 1))
+                                                                : payload.status().ToString()));
+                                  return absl::OkStatus();
+                                }),
+              IsOk());
+  return calls;
+}
+
+TEST(ReadInPlaceTest, RecordsOfAFileLieInItsMappingAndOthersAreCopied) {
+  const TempFolder folder;
+  FourRecords().WriteTo(folder / "a.tfrecord");
+  const std::unique_ptr<RecordSource> shard = MustOpen(folder / "a.tfrecord");
+  for (const RecordBytes bytes : {RecordBytes::kInPlace, RecordBytes::kCopied}) {
+    EXPECT_THAT(Calls(*shard, {2, 0, 0, 3}, bytes), ElementsAre("0:c", "1:a", "2:a", "3:d"));
+  }
+  AlignedBuffer scratch;
+  const auto ignore = [](size_t, absl::StatusOr<absl::string_view>) { return absl::OkStatus(); };
+  EXPECT_THAT(shard->ReadRecords({1}, RecordBytes::kInPlace, 0, scratch, ignore), IsOk());
+  EXPECT_EQ(scratch.size(), 0);  // Nothing was copied.
+  EXPECT_THAT(shard->ReadRecords({1}, RecordBytes::kCopied, 0, scratch, ignore), IsOk());
+  EXPECT_GT(scratch.size(), 10'000);
+}
+
+TEST(ReadInPlaceTest, PrefetchChangesNothing) {
+  const TempFolder folder;
+  FourRecords().WriteTo(folder / "a.tfrecord");
+  const std::unique_ptr<RecordSource> file = MustOpen(folder / "a.tfrecord");
+  const absl::StatusOr<TfRecordShard> copy =
+      TfRecordShard::Create(std::make_unique<MemorySource>(ReadWholeFile(folder / "a.tfrecord")));
+  ASSERT_THAT(copy, IsOk());
+  for (const RecordSource* shard :
+       {static_cast<const RecordSource*>(file.get()), static_cast<const RecordSource*>(&*copy)}) {
+    for (int i = 0; i < 2; ++i) {  // Not mapped yet, then mapped.
+      for (const int64_t record : {0, 1, 2, 3}) shard->Prefetch(record);
+      EXPECT_THAT(Calls(*shard, {3, 1}, RecordBytes::kInPlace), ElementsAre("0:d", "1:b"));
+    }
+  }
+}
+
+TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().Add(std::string(20'000, 'e')).WriteTo(path);
+  const std::unique_ptr<RecordSource> before =
+      MustOpen(path);  // Leaves an index in which all are well.
+  std::string bytes = ReadWholeFile(path);
+  bytes = WithFlippedBit(std::move(bytes), 8 * (1 * 10'016 + 3));      // In b's length.
+  bytes = WithFlippedBit(std::move(bytes), 8 * (2 * 10'016 + 5'000));  // In c's payload.
+  const std::filesystem::file_time_type written = std::filesystem::last_write_time(path);
+  folder.Write("a.tfrecord", bytes);
+  std::filesystem::last_write_time(path, written);
+  const std::unique_ptr<RecordSource> shard = MustOpen(path, {.max_record_bytes = 15'000});
+  const std::vector<std::string> calls = Calls(*shard, {0, 1, 2, 3, 4}, RecordBytes::kInPlace);
+  EXPECT_THAT(calls,
+              ElementsAre("0:a", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("byte offset 10016")),
+                          AllOf(HasSubstr("DATA_LOSS"), HasSubstr("CRC of the payload")), "3:d",
+                          AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("limit is 15000"))));
+  EXPECT_EQ(calls, Calls(*shard, {0, 1, 2, 3, 4}, RecordBytes::kCopied));
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard->ReadRecords(
+                  {5}, RecordBytes::kInPlace, 0, scratch,
+                  [](size_t, absl::StatusOr<absl::string_view>) { return absl::OkStatus(); }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record 5")));
+}
+
+TEST(ReadInPlaceTest, CallbackEndsIt) {
+  const TempFolder folder;
+  FourRecords().WriteTo(folder / "a.tfrecord");
+  const std::unique_ptr<RecordSource> shard = MustOpen(folder / "a.tfrecord");
+  AlignedBuffer scratch;
+  int calls = 0;
+  EXPECT_THAT(shard->ReadRecords({0, 1, 2}, RecordBytes::kInPlace, 0, scratch,
+                                 [&](size_t place, absl::StatusOr<absl::string_view>) {
+                                   ++calls;
+                                   return place == 1 ? absl::CancelledError("enough")
+                                                     : absl::OkStatus();
+                                 }),
+              StatusIs(absl::StatusCode::kCancelled, "enough"));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::unique_ptr<RecordSource> shard = MustOpen(path);
+  EXPECT_THAT(Calls(*shard, {3}, RecordBytes::kInPlace), ElementsAre("0:d"));
+  std::filesystem::resize_file(path, 10'016);
+  const auto resized = AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("was resized from 40064"));
+  // Once through the fault and once without the mapping, which has failed by then.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        Calls(*shard, {0, 2, 3}, RecordBytes::kInPlace),
+        ElementsAre("0:a", AllOf(HasSubstr("1:"), resized), AllOf(HasSubstr("2:"), resized)));
+  }
+}
+
+// Cuts the file under the callback of record 1, which then reads on, calls `and_then` and returns
+// `said`.
+absl::Status ReadWhileCut(const RecordSource& shard, const std::string& path,
+                          const std::function<void()>& and_then, std::vector<size_t>& called,
+                          const absl::Status& said = absl::OkStatus()) {
+  AlignedBuffer scratch;
+  return shard.ReadRecords({0, 1, 2}, RecordBytes::kInPlace, 0, scratch,
+                           [&](size_t place, absl::StatusOr<absl::string_view> payload) {
+                             called.push_back(place);
+                             if (place == 1) {
+                               std::filesystem::resize_file(path, 0);
+                               EXPECT_EQ(std::string(*payload), std::string(10'000, '\0'));
+                               and_then();
+                               return said;
+                             }
+                             return absl::OkStatus();
+                           });
+}
+
+TEST(ReadInPlaceTest, ShardCutUnderTheCallbackIsFailedPrecondition) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::unique_ptr<RecordSource> shard = MustOpen(path);
+  std::vector<size_t> called;
+  EXPECT_THAT(
+      ReadWhileCut(
+          *shard, path, [] {}, called),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was resized from 40064 to 0")));
+  EXPECT_THAT(called, ElementsAre(0, 1));
+}
+
+// What a device that fails for a moment looks like: bytes could not be had, and nothing changed.
+TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainByCopy) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::string bytes = ReadWholeFile(path);
+  const std::filesystem::file_time_type written = std::filesystem::last_write_time(path);
+  const std::unique_ptr<RecordSource> shard = MustOpen(path);
+  std::vector<size_t> called;
+  const auto put_back = [&] {
+    folder.Write("a.tfrecord", bytes);  // The inode stays.
+    std::filesystem::last_write_time(path, written);
+  };
+  EXPECT_THAT(ReadWhileCut(*shard, path, put_back, called),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("shard \"a.tfrecord\", record 1 at byte offset 10016"),
+                             HasSubstr("storage"), HasSubstr("try again"))));
+  EXPECT_THAT(called, ElementsAre(0, 1));
+  EXPECT_THAT(Calls(*shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
+}
+
+// Who wants no more records uses those that it was given.
+TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::string bytes = ReadWholeFile(path);
+  const std::filesystem::file_time_type written = std::filesystem::last_write_time(path);
+  const std::unique_ptr<RecordSource> shard = MustOpen(path);
+  std::vector<size_t> called;
+  const auto put_back = [&] {
+    folder.Write("a.tfrecord", bytes);
+    std::filesystem::last_write_time(path, written);
+  };
+  EXPECT_THAT(ReadWhileCut(*shard, path, put_back, called, absl::CancelledError("enough")),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record 1 at byte offset 10016")));
+  EXPECT_THAT(called, ElementsAre(0, 1));
+}
+
+TEST(ReadInPlaceTest, ShardRewrittenAndCutAllTheTimeIsAnErrorOrWhatItHolds) {
+  const TempFolder folder;
+  const std::string path = folder / "a.tfrecord";
+  FourRecords().WriteTo(path);
+  const std::string good = ReadWholeFile(path);
+  const std::string other(good.size(), '\x7f');
+  MustOpen(path);  // Leaves the index.
+  const struct timespec times[2] = {{.tv_sec = 1'000'000'000}, {.tv_sec = 1'000'000'000}};
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    const int fd = ::open(path.c_str(), O_RDWR);
+    for (uint64_t i = 0; !stop; ++i) {
+      const uint64_t at = i * 7919 % good.size();
+      const std::string& bytes = i % 2 == 0 ? other : good;
+      EXPECT_GE(::pwrite(fd, bytes.data() + at, std::min<uint64_t>(5'000, good.size() - at),
+                         static_cast<off_t>(at)),
+                0);
+      EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(at)), 0);
+      EXPECT_EQ(::pwrite(fd, good.data(), good.size(), 0), static_cast<ssize_t>(good.size()));
+      ::futimens(fd, times);  // So that the index is of use.
+    }
+    ::close(fd);
+  });
+  AlignedBuffer scratch;
+  for (int round = 0; round < 300; ++round) {
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path);
+    if (!shard.ok()) continue;
+    std::vector<int64_t> records(static_cast<size_t>((*shard)->num_records()));
+    for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<int64_t>(i);
+    uint64_t bytes = 0;
+    const absl::Status read =
+        (*shard)->ReadRecords(records, RecordBytes::kInPlace, 1 << 20, scratch,
+                              [&](size_t, absl::StatusOr<absl::string_view> payload) {
+                                if (!payload.ok()) {
+                                  EXPECT_TRUE(absl::IsDataLoss(payload.status()) ||
+                                              absl::IsFailedPrecondition(payload.status()))
+                                      << payload.status();
+                                  return absl::OkStatus();
+                                }
+                                for (const char c : *payload) bytes += static_cast<uint8_t>(c);
+                                return absl::OkStatus();
+                              });
+    EXPECT_TRUE(read.ok() || absl::IsUnavailable(read) || absl::IsFailedPrecondition(read)) << read;
+    EXPECT_LE(bytes, uint64_t{255} * good.size());
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace systole
