@@ -12,6 +12,7 @@
 #include "core/record/source/index_path.h"
 #include "core/record/source/shard_file.h"
 #include "core/record/tfrecord/tfrecord_shard.h"
+#include "core/record/webdataset/webdataset_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/stored_file.h"
 
@@ -54,6 +55,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& b
 Formats ShardFormats() {
   static const ShardFormat* const formats[] = {
       &TfRecordFormat(),
+      &WebDatasetFormat(),
   };
   return formats;
 }

@@ -67,9 +67,12 @@ std::vector<Room> SystoleRooms() {
       // A room for each format.
       {"core/record/tfrecord", 7,
        Join({files, {"core/compression", "core/example", "core/record/source"}})},
+      {"core/record/webdataset", 7, Join({files, {"core/example", "core/record/source"}})},
       // The table of formats.
       {"core/record", 8,
-       Join({files, {"core/compression", "core/record/source", "core/record/tfrecord"}})},
+       Join({files,
+             {"core/compression", "core/record/source", "core/record/tfrecord",
+              "core/record/webdataset"}})},
       {"core/image/window", 3, ground},  // Which rectangle of an image: numbers, no pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},

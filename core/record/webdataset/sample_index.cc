@@ -1,0 +1,137 @@
+#include "core/record/webdataset/sample_index.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "core/checksum/xxh3.h"
+#include "core/record/webdataset/tar_entry.h"
+#include "core/storage/store.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::string_view kMagic = "systole-samples-1 ";
+constexpr absl::string_view kGood = "good\n";
+constexpr absl::string_view kDamaged = "damaged\n";
+
+// A cause is ours and short; what stands in a file may be anything.
+constexpr size_t kMaxCauseBytes = 256;
+// Both numbers of a line, and its words.
+constexpr uint64_t kMaxSampleLineBytes = 40;
+constexpr uint64_t kMaxHeadBytes = 200 + kMaxIdentityBytes;
+
+// Takes a number and the character `end` off the front of `text`. Strict, so that a text has one
+// form: no sign, no leading zero but in hex, no capitals.
+bool ConsumeNumber(absl::string_view& text, char end, uint64_t& value, int base = 10) {
+  const char* const begin = text.data();
+  const char* const limit = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, limit, value, base);
+  if (error != std::errc() || stop == limit || *stop != end) return false;
+  if (base == 10 && *begin == '0' && stop - begin > 1) return false;
+  if (std::any_of(begin, stop, [](char c) { return c >= 'A' && c <= 'F'; })) return false;
+  text.remove_prefix(static_cast<size_t>(stop - begin) + 1);
+  return true;
+}
+
+absl::Status Wrong(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("index ", what));
+}
+
+}  // namespace
+
+uint64_t MaxSampleIndexBytes(uint64_t archive_bytes) {
+  // A sample has a block at least.
+  return kMaxHeadBytes + kMaxSampleLineBytes * (archive_bytes / kTarBlockBytes + 1) +
+         kMaxDamagedListed * (kMaxCauseBytes + kMaxSampleLineBytes);
+}
+
+std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_bytes,
+                            absl::string_view identity) {
+  std::string body = absl::StrCat(identity, "\n");
+  for (int64_t i = 0; i < archive.index.num_records(); ++i) {
+    const Sample& sample = archive.samples[static_cast<size_t>(i)];
+    absl::StrAppendFormat(&body, "%d %08x %s", archive.index.span(i).size, sample.crc,
+                          sample.damaged ? kDamaged : kGood);
+  }
+  for (const DamagedRecord& damaged : archive.index.damaged()) {
+    absl::StrAppend(&body, damaged.record, " ", damaged.cause, "\n");
+  }
+  return absl::StrFormat("%s%d %d %d %016x\n%s", kMagic, archive_bytes, archive.index.num_records(),
+                         archive.index.num_damaged(), Xxh3(body), body);
+}
+
+absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
+                                                absl::string_view identity) {
+  if (!absl::ConsumePrefix(&text, kMagic)) return Wrong("is no index of samples");
+  uint64_t bytes = 0;
+  uint64_t samples = 0;
+  uint64_t num_damaged = 0;
+  uint64_t hash = 0;
+  if (!ConsumeNumber(text, ' ', bytes) || !ConsumeNumber(text, ' ', samples) ||
+      !ConsumeNumber(text, ' ', num_damaged) || text.find('\n') != 16 ||
+      !ConsumeNumber(text, '\n', hash, 16)) {
+    return Wrong("has a first line that is none");
+  }
+  if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not hold");
+  if (identity.empty() || bytes != archive_bytes || !absl::ConsumePrefix(&text, identity) ||
+      !absl::ConsumePrefix(&text, "\n")) {
+    return absl::FailedPreconditionError("index was made for another state of the shard");
+  }
+  if (samples > archive_bytes / kTarBlockBytes + 1) return Wrong("has more samples than can be");
+  std::vector<uint64_t> ends;
+  ScannedArchive archive;
+  ends.reserve(samples);
+  archive.samples.reserve(samples);
+  uint64_t end = 0;
+  uint64_t seen_damaged = 0;
+  for (uint64_t i = 0; i < samples; ++i) {
+    uint64_t size = 0;
+    uint64_t crc = 0;
+    const bool numbers =
+        ConsumeNumber(text, ' ', size) && text.find(' ') == 8 && ConsumeNumber(text, ' ', crc, 16);
+    if (!numbers || size == 0 || size > archive_bytes - end) {
+      return Wrong(absl::StrCat("has a line of sample ", i, " that is none"));
+    }
+    const bool damaged = absl::ConsumePrefix(&text, kDamaged);
+    if (!damaged && !absl::ConsumePrefix(&text, kGood)) {
+      return Wrong(absl::StrCat("does not say whether sample ", i, " is good"));
+    }
+    seen_damaged += damaged ? 1 : 0;
+    end += size;
+    ends.push_back(end);
+    archive.samples.push_back({.crc = static_cast<uint32_t>(crc), .damaged = damaged});
+  }
+  RecordIndex index(std::move(ends));
+  std::vector<DamagedRecord> damaged;
+  while (!text.empty()) {
+    uint64_t sample = 0;
+    const int64_t before = damaged.empty() ? -1 : damaged.back().record;
+    if (!ConsumeNumber(text, ' ', sample) || sample >= samples ||
+        static_cast<int64_t>(sample) <= before || !archive.samples[sample].damaged ||
+        text.find('\n') > kMaxCauseBytes) {
+      return Wrong("has a list of damage that is none");
+    }
+    const absl::string_view cause = text.substr(0, text.find('\n'));
+    const auto record = static_cast<int64_t>(sample);
+    damaged.push_back({.record = record, .span = index.span(record), .cause = std::string(cause)});
+    text.remove_prefix(cause.size() + 1);
+  }
+  if (seen_damaged != num_damaged ||
+      damaged.size() != std::min<uint64_t>(num_damaged, kMaxDamagedListed)) {
+    return Wrong("lists another number of damaged samples than it says");
+  }
+  archive.index =
+      std::move(index).WithDamage(std::move(damaged), static_cast<int64_t>(num_damaged));
+  return archive;
+}
+
+}  // namespace systole

@@ -1,0 +1,35 @@
+// The index of a WebDataset archive, kept in a file, because finding it takes a read of the whole
+// archive, and because the archive itself has no checksum of what its files hold.
+//   systole-samples-1 <archive bytes> <samples> <damaged> <XXH3-64 of all that follows, 16 hex>\n
+//   <identity>\n                            of the file, which may be compressed (StoredState)
+//   <size> <CRC-32C, 8 hex> <good|damaged>\n  for each sample
+//   <sample> <cause>\n                        for each of the first 100 damaged ones
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_WEBDATASET_SAMPLE_INDEX_H_
+#define SYSTOLE_CORE_RECORD_WEBDATASET_SAMPLE_INDEX_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/record/webdataset/scan_archive.h"
+
+namespace systole {
+
+std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_bytes,
+                            absl::string_view identity);
+
+// The most bytes of such a text for an archive of `archive_bytes`.
+uint64_t MaxSampleIndexBytes(uint64_t archive_bytes);
+
+//   FailedPrecondition  it was made for another state of the file or of the archive, or nothing
+//                       tells one state from another: `identity` is empty.
+//   InvalidArgument     it is no such text; says what is wrong with it.
+absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
+                                                absl::string_view identity);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_WEBDATASET_SAMPLE_INDEX_H_

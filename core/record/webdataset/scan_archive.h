@@ -1,0 +1,40 @@
+// Finds the samples of a WebDataset archive: the consecutive files of one key. Damage is a result
+// here, not an error.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_WEBDATASET_SCAN_ARCHIVE_H_
+#define SYSTOLE_CORE_RECORD_WEBDATASET_SCAN_ARCHIVE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/record/source/record_index.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// A sample: the stretch from the end of the one before to the end of its last file.
+struct Sample {
+  uint32_t crc = 0;      // CRC-32C of all of its bytes.
+  bool damaged = false;  // A file of it may be missing, or cannot be found.
+};
+
+struct ScannedArchive {
+  RecordIndex index;
+  std::vector<Sample> samples;
+};
+
+// Reads all of `archive`. A tar header is believed only if its checksum holds and its file ends
+// within the archive. Otherwise the scan searches the next block that is a header. A file may have
+// been lost between the two, of the sample before or of the one behind: if both are one sample, it
+// is damaged, else both are. The same goes for an entry that says nothing of its name, and for a
+// block of zeros that something follows. An archive that ends without a block of zeros was cut: its
+// last sample is damaged. If no file is found in an archive that is damaged, all of it is one
+// damaged sample. Errors are those of `archive`.
+absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_WEBDATASET_SCAN_ARCHIVE_H_

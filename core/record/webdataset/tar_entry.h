@@ -1,0 +1,65 @@
+// The entries of a tar archive, one at a time: ustar, pax and GNU's long names, as Python's tarfile
+// reads them, which webdataset uses.
+//   archive := entry*  block of zeros  zeros to the end
+//   entry   := [headers of type x, g, L or K, each with content]  header  content
+//   content := bytes, padded with zeros to whole blocks of 512
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_WEBDATASET_TAR_ENTRY_H_
+#define SYSTOLE_CORE_RECORD_WEBDATASET_TAR_ENTRY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+inline constexpr uint64_t kTarBlockBytes = 512;
+
+// Longest name of a file, in bytes; Linux knows no longer path. Stops a name from taking the
+// memory.
+inline constexpr size_t kMaxTarNameBytes = 4096;
+// Largest content of a pax header or a long name, in bytes. tarfile writes some hundred.
+inline constexpr uint64_t kMaxTarMetaBytes = 64 << 10;
+// Most headers of that kind before one file: otherwise an archive of nothing else would be one
+// entry.
+inline constexpr int kMaxTarMetaHeaders = 16;
+
+struct TarEntry {
+  enum class Kind {
+    kFile,     // A regular file.
+    kOther,    // A folder, a link, a device: nothing of it is read.
+    kEnd,      // A block of zeros.
+    kDamaged,  // No entry can be read here: see `cause`.
+  };
+  Kind kind = Kind::kOther;
+  std::string name;      // Of a file: its whole path.
+  uint64_t content = 0;  // Where a file's content begins.
+  uint64_t size = 0;     // Of a file's content, without padding.
+  // Where the next entry begins; or, if `is_lost`, the first place where it can: nobody knows.
+  uint64_t end = 0;
+  bool is_lost = false;
+  std::string cause;  // Why it is damaged; no file and no offset in it.
+};
+
+// The `bytes` bytes at `offset`, at most kMaxTarMetaBytes of them. Valid until the next call.
+using TarLook = absl::FunctionRef<absl::StatusOr<const char*>(uint64_t offset, uint64_t bytes)>;
+
+// The entry at `offset` of an archive of `archive_bytes`. Damage is in the entry; errors are those
+// of `look`. REQUIRES: offset < archive_bytes.
+absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, TarLook look);
+
+// Whether the block at `block`, kTarBlockBytes of it, is a header: it says "ustar", and its
+// checksum holds.
+bool IsTarHeader(const char* block);
+
+// Whether a file that begins with `begin` is a tar archive.
+bool BeginsAsTar(absl::string_view begin);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_WEBDATASET_TAR_ENTRY_H_

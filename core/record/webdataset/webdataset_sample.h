@@ -1,0 +1,33 @@
+// A sample of a WebDataset archive as a format of records. The record is the stretch of the archive
+// that has the sample's files, headers included. Its features:
+//   __key__      bytes: the key
+//   EXTENSION    bytes: the content of the file KEY.EXTENSION, for every file ("jpg", "seg.png").
+//                int64 instead, if the last part of the extension is "cls": one whole number as text
+//   EXTENSION/MEMBER, of an extension whose last part is "json": the members of the JSON object that
+//                are strings (bytes), whole numbers and booleans (int64), or other numbers (float)
+// Extensions are in lower case. Other entries of the stretch are passed by.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_WEBDATASET_WEBDATASET_SAMPLE_H_
+#define SYSTOLE_CORE_RECORD_WEBDATASET_WEBDATASET_SAMPLE_H_
+
+#include <cstddef>
+
+#include "core/example/example_format.h"
+
+namespace systole {
+
+// Most files of a sample: each is compared with the others' extensions.
+inline constexpr int kMaxSampleFiles = 1000;
+// Most bytes of its JSON files together. Names and strings of their members are copied while an
+// example is made: twice as many bytes at most, and 100 for each.
+inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
+
+// Decode() says DataLoss of a record that is no such stretch or whose files belong to several keys,
+// of two files with one extension, and of a `cls` or JSON file that cannot be read; it names the
+// file.
+const ExampleFormat& WebDatasetSample();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_WEBDATASET_WEBDATASET_SAMPLE_H_
