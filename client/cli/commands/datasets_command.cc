@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/damaged_records.h"
+#include "client/cli/commands/permitted_answer.h"
 #include "client/cli/commands/security_flags.h"
 #include "client/servers/server_status.h"
 #include "core/json/json_writer.h"
@@ -86,12 +87,9 @@ class DatasetsCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              AskDatasets(server_, timeout_, security_.security()));
     // What was met while reading is for those who may ask for the status; the list is for more.
-    absl::StatusOr<v1::ServerStatusResponse> asked =
-        AskServerStatus(server_, timeout_, security_.security());
-    if (absl::IsPermissionDenied(asked.status()) || absl::IsUnauthenticated(asked.status())) {
-      asked = v1::ServerStatusResponse();
-    }
-    SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerStatusResponse status, std::move(asked));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const v1::ServerStatusResponse status,
+        PermittedAnswer(AskServerStatus(server_, timeout_, security_.security())));
     std::vector<v1::DescribeDatasetResponse> datasets;
     int64_t damaged = 0;
     for (const v1::DatasetSummary& summary : list.datasets()) {

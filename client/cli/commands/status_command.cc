@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/damaged_records.h"
+#include "client/cli/commands/permitted_answer.h"
 #include "client/cli/commands/security_flags.h"
 #include "client/servers/server_status.h"
 #include "core/concurrency/monotonic_clock.h"
@@ -196,12 +197,8 @@ class StatusCommand final : public Command {
     const absl::Duration at = clock_();
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<MetricReading> metrics, MetricsOf(status, server));
     // What was found while indexing is for those who may list datasets; the status is for others.
-    absl::StatusOr<v1::ListDatasetsResponse> asked =
-        AskDatasets(server, timeout_, security_.security());
-    if (absl::IsPermissionDenied(asked.status()) || absl::IsUnauthenticated(asked.status())) {
-      asked = v1::ListDatasetsResponse();
-    }
-    SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list, std::move(asked));
+    SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
+                             PermittedAnswer(AskDatasets(server, timeout_, security_.security())));
     Answer answer = {std::move(status), std::move(metrics), at, {}};
     for (const v1::DatasetSummary& dataset : list.datasets()) {
       answer.found[dataset.name()] = dataset.num_damaged_records();

@@ -1,0 +1,24 @@
+// Answers of a server to a client that may not have every permission.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_COMMANDS_PERMITTED_ANSWER_H_
+#define SYSTOLE_CLIENT_CLI_COMMANDS_PERMITTED_ANSWER_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace systole {
+
+// An empty answer in place of a refusal: for what a command shows beside what it was asked for, and
+// which may need another permission.
+template <typename Response>
+absl::StatusOr<Response> PermittedAnswer(absl::StatusOr<Response> answer) {
+  if (absl::IsPermissionDenied(answer.status()) || absl::IsUnauthenticated(answer.status())) {
+    return Response();
+  }
+  return answer;
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_COMMANDS_PERMITTED_ANSWER_H_
