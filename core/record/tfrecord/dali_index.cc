@@ -1,12 +1,11 @@
 #include "core/record/tfrecord/dali_index.h"
 
-#include <charconv>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/record/source/consume_number.h"
 #include "core/record/tfrecord/record_format.h"
 
 namespace systole {
@@ -14,18 +13,6 @@ namespace {
 
 // A line is at most two numbers of 20 digits, a space and a newline.
 constexpr uint64_t kMaxLineBytes = 42;
-
-// Takes a decimal number and the character `end` off the front of `text`. Strict: no sign, no
-// leading zero (it would not be written back alike), no overflow.
-bool ConsumeNumber(absl::string_view& text, char end, uint64_t& value) {
-  const char* const begin = text.data();
-  const char* const limit = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, limit, value);
-  if (error != std::errc() || stop == limit || *stop != end) return false;
-  if (*begin == '0' && stop - begin > 1) return false;
-  text.remove_prefix(static_cast<size_t>(stop - begin) + 1);
-  return true;
-}
 
 }  // namespace
 

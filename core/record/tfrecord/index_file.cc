@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "core/record/source/consume_number.h"
 #include "core/record/source/index_path.h"
 #include "core/record/tfrecord/dali_index.h"
 #include "core/status/status_macros.h"
@@ -29,18 +30,6 @@ constexpr size_t kMaxCauseBytes = 256;
 // What the text begins with for this state of the shard.
 std::string HashHead(absl::string_view identity, int64_t num_records) {
   return absl::StrCat("systole-hash-1 ", identity, " ", num_records, " ");
-}
-
-// Takes a number and the character `end` off the front of `text`. Strict, as in dali_index.cc.
-bool ConsumeNumber(absl::string_view& text, char end, int64_t& value) {
-  const size_t stop = text.find(end);
-  if (stop == absl::string_view::npos) return false;
-  const absl::string_view digits = text.substr(0, stop);
-  const auto [parsed, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || parsed != digits.data() + digits.size()) return false;
-  if (digits[0] == '-' || (digits.size() > 1 && digits[0] == '0')) return false;  // "-0", "007"
-  text.remove_prefix(stop + 1);
-  return true;
 }
 
 std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }

@@ -1,9 +1,7 @@
 #include "core/record/webdataset/sample_index.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "core/checksum/xxh3.h"
+#include "core/record/source/consume_number.h"
 #include "core/record/webdataset/tar_entry.h"
 #include "core/storage/store.h"
 
@@ -28,19 +27,6 @@ constexpr size_t kMaxCauseBytes = 256;
 // Both numbers of a line, and its words.
 constexpr uint64_t kMaxSampleLineBytes = 40;
 constexpr uint64_t kMaxHeadBytes = 200 + kMaxIdentityBytes;
-
-// Takes a number and the character `end` off the front of `text`. Strict, so that a text has one
-// form: no sign, no leading zero but in hex, no capitals.
-bool ConsumeNumber(absl::string_view& text, char end, uint64_t& value, int base = 10) {
-  const char* const begin = text.data();
-  const char* const limit = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, limit, value, base);
-  if (error != std::errc() || stop == limit || *stop != end) return false;
-  if (base == 10 && *begin == '0' && stop - begin > 1) return false;
-  if (std::any_of(begin, stop, [](char c) { return c >= 'A' && c <= 'F'; })) return false;
-  text.remove_prefix(static_cast<size_t>(stop - begin) + 1);
-  return true;
-}
 
 absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("index ", what));
