@@ -388,8 +388,9 @@ LayerRules SystoleRules() {
                          "signal.h", "malloc.h",    "stdio.h", "sys/",    "termios.h",
                          "unistd.h", "xmmintrin.h"},
       .refused_folder_names = {"util", "utils", "common", "helpers", "helper", "misc", "base"},
-      .top_level = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
-                    "bench", "client", "core", "deploy", "proto", "server", "tests"},
+      .top_level = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+                    "LICENSE", "README.md", "SECURITY.md", "bench", "client", "core", "deploy",
+                    "proto", "server", "tests"},
   };
 }
 

@@ -1,4 +1,6 @@
 // This repository against its own rules.
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/layers/layer_check.h"
 #include "tests/layers/layer_rules.h"
+#include "tests/layers/room_picture.h"
 #include "tests/status_matchers.h"
 
 namespace systole::layers {
@@ -39,6 +42,12 @@ TEST_F(TreeTest, HeadersAreGuardedAndSayTheirThreadWord) {
   ExpectNone(CheckHeaders(tree_.sources));
 }
 TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
+TEST_F(TreeTest, PictureOfTheRoomsIsOfTheTable) {
+  std::ifstream file(SYSTOLE_SOURCE_DIR "/deploy/images/rooms.svg");
+  const std::string picture{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(picture, RoomPicture(rules_))
+      << "draw it again: build/release/tests/draw_rooms >deploy/images/rooms.svg";
+}
 
 }  // namespace
 }  // namespace systole::layers

@@ -1,0 +1,18 @@
+// The table of rooms as a picture (SVG): a box for each room, a row for each level, the lowest at
+// the bottom. deploy/images/rooms.svg is made by it.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_LAYERS_ROOM_PICTURE_H_
+#define SYSTOLE_TESTS_LAYERS_ROOM_PICTURE_H_
+
+#include <string>
+
+#include "tests/layers/layer_rules.h"
+
+namespace systole::layers {
+
+std::string RoomPicture(const LayerRules& rules);
+
+}  // namespace systole::layers
+
+#endif  // SYSTOLE_TESTS_LAYERS_ROOM_PICTURE_H_
