@@ -54,23 +54,9 @@ int main(int argc, char** argv) {
     return systole::ExitCodeFor(status);
   }
   std::vector<std::unique_ptr<systole::Command>> commands;
-  commands.push_back(systole::MakeMakeFlowersCommand());
-  commands.push_back(systole::MakePackCommand());
-  commands.push_back(systole::MakeIndexCommand());
-  commands.push_back(systole::MakeInspectCommand());
-  commands.push_back(systole::MakeVerifyCommand());
-  commands.push_back(systole::MakeDatasetsCommand());
-  commands.push_back(systole::MakeStatusCommand());
-  commands.push_back(systole::MakeTokenCommand());
-  commands.push_back(systole::MakeFeedCommand());
-  commands.push_back(systole::MakeLookCommand());
-  commands.push_back(systole::MakeOpsCommand());
-  commands.push_back(systole::MakeTrainCommand());
-  commands.push_back(systole::MakePaceCommand());
-  commands.push_back(systole::MakeReplayCommand());
-  commands.push_back(systole::MakeLoadCommand());
-  commands.push_back(systole::MakeGemmCommand());
-  commands.push_back(systole::MakeCompileCommand());
+#define SYSTOLE_PUSH_COMMAND(NAME) commands.push_back(systole::Make##NAME##Command());
+  SYSTOLE_COMMANDS(SYSTOLE_PUSH_COMMAND)
+#undef SYSTOLE_PUSH_COMMAND
   systole::Interrupt interrupt(EndNow);
   const auto signals = systole::WatchSignals(interrupt);
   if (!signals.ok()) {

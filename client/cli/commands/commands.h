@@ -1,5 +1,5 @@
-// The subcommands of `systole`: one factory each. A new one takes its own NAME_command.cc, a line
-// here, and a line in main.cc.
+// The subcommands of `systole`, in the order of --help. A new one is a file NAME_command.cc, which
+// defines Make..Command(), and a line here.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_COMMANDS_H_
@@ -11,23 +11,28 @@
 
 namespace systole {
 
-std::unique_ptr<Command> MakeMakeFlowersCommand();
-std::unique_ptr<Command> MakePackCommand();
-std::unique_ptr<Command> MakeIndexCommand();
-std::unique_ptr<Command> MakeInspectCommand();
-std::unique_ptr<Command> MakeVerifyCommand();
-std::unique_ptr<Command> MakeDatasetsCommand();
-std::unique_ptr<Command> MakeStatusCommand();
-std::unique_ptr<Command> MakeTokenCommand();
-std::unique_ptr<Command> MakeFeedCommand();
-std::unique_ptr<Command> MakeLookCommand();
-std::unique_ptr<Command> MakeOpsCommand();
-std::unique_ptr<Command> MakeTrainCommand();
-std::unique_ptr<Command> MakePaceCommand();
-std::unique_ptr<Command> MakeReplayCommand();
-std::unique_ptr<Command> MakeLoadCommand();
-std::unique_ptr<Command> MakeGemmCommand();
-std::unique_ptr<Command> MakeCompileCommand();
+#define SYSTOLE_COMMANDS(COMMAND) \
+  COMMAND(MakeFlowers)            \
+  COMMAND(Pack)                   \
+  COMMAND(Index)                  \
+  COMMAND(Inspect)                \
+  COMMAND(Verify)                 \
+  COMMAND(Datasets)               \
+  COMMAND(Status)                 \
+  COMMAND(Token)                  \
+  COMMAND(Feed)                   \
+  COMMAND(Look)                   \
+  COMMAND(Ops)                    \
+  COMMAND(Train)                  \
+  COMMAND(Pace)                   \
+  COMMAND(Replay)                 \
+  COMMAND(Load)                   \
+  COMMAND(Gemm)                   \
+  COMMAND(Compile)
+
+#define SYSTOLE_DECLARE_COMMAND(NAME) std::unique_ptr<Command> Make##NAME##Command();
+SYSTOLE_COMMANDS(SYSTOLE_DECLARE_COMMAND)
+#undef SYSTOLE_DECLARE_COMMAND
 
 }  // namespace systole
 
