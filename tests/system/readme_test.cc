@@ -57,8 +57,9 @@ std::string TextOf(const std::vector<std::string>& lines) {
   return text;
 }
 
+// Every page for a reader but the log of changes, which speaks of what was.
 std::vector<fs::path> AllReadmes() {
-  std::vector<fs::path> readmes;
+  std::vector<fs::path> readmes = {kTree / "CONTRIBUTING.md", kTree / "SECURITY.md"};
   fs::recursive_directory_iterator entries(kTree);
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename();
@@ -163,10 +164,31 @@ TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
   const std::vector<std::string> loop = absl::StrSplit(after[1], "// [/README]\n");
   ASSERT_EQ(loop.size(), 2u);
   std::vector<std::string> shown;
-  for (const Block& block : BlocksOf(kTree / "README.md")) {
+  for (const Block& block : BlocksOf(kTree / "client/feed/README.md")) {
     if (block.language == "cpp") shown.push_back(TextOf(block.lines));
   }
   EXPECT_THAT(shown, testing::ElementsAre(loop[0]));
+}
+
+// A block of CONTRIBUTING.md whose first line is a comment with a file's path is an excerpt of it.
+TEST(ReadmeTest, WhatContributingQuotesStandsInTheFilesThatItNames) {
+  int checked = 0;
+  for (Block& block : BlocksOf(kTree / "CONTRIBUTING.md")) {
+    if (block.language == "sh") continue;
+    ASSERT_FALSE(block.lines.empty());
+    const std::string first = block.lines.front();
+    absl::string_view file = first;
+    ASSERT_TRUE(absl::ConsumePrefix(&file, "// ")) << first;
+    block.lines.erase(block.lines.begin());
+    EXPECT_THAT(ReadWholeFile(kTree / std::string(file)), testing::HasSubstr(TextOf(block.lines)))
+        << first;
+    ++checked;
+  }
+  EXPECT_GE(checked, 8);
+}
+
+TEST(ReadmeTest, TheFirstPageIsShort) {
+  EXPECT_LE(Lines(ReadWholeFile(kTree / "README.md")).size(), 130u);
 }
 
 TEST(ReadmeTest, EveryLinkLeadsToAFile) {

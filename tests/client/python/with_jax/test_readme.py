@@ -22,17 +22,13 @@ def test_the_readme_is_true(tmp_path, capsys):
     assert first in printed and second in printed
 
 
-def test_the_projects_readme_is_true(tmp_path, shards, server, monkeypatch):
+def test_the_projects_readme_is_true(tmp_path, shards, monkeypatch, capsys):
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-    code = code.replace("/tmp/packed/flowers-train-*.tfrecord", shards)
-    code = code.replace("127.0.0.1:8470,127.0.0.1:8471", f"{server.address},{server.address}")
     monkeypatch.chdir(ROOT)
-    taken = []
-    names = {"train_step": lambda image, label: taken.append((image, label))}
-    exec(code, names)
-    assert len(taken) == 1  # 96 examples, 64 a step.
-    image, label = taken[0]
-    assert f"{image.dtype}{list(image.shape)} and {label.dtype}{list(label.shape)}" in text
+    names = {}
+    exec(code.replace("/tmp/packed/flowers-train-*.tfrecord", shards), names)
+    # 96 examples, 64 a step.
+    assert capsys.readouterr().out.startswith("0 (64, 64, 64, 3) bfloat16 [")
     assert names["state"]["step"] == 1
     names["feed"].close()
