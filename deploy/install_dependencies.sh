@@ -7,7 +7,7 @@
 #   deploy/install_dependencies.sh --torch    and PyTorch, for `tests/run.sh torch`
 #   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
 #
-# Uses sudo only if not root. README.md says what each library is for.
+# Uses sudo only if not root. CONTRIBUTING.md says what each library is for.
 set -euo pipefail
 
 packages=(
@@ -24,7 +24,10 @@ tests=(
   python3  # Tables and plots of the benchmarks; the standard library is enough.
   chromium  # Opens report pages in a test.
 )
-checks=(clang clang-format clang-tidy libclang-rt-14-dev git)
+checks=(
+  clang clang-format clang-tidy libclang-rt-14-dev git
+  doxygen  # Makes the reference of the installed headers, and says what is wrong in their comments.
+)
 torch=(python3-torch)
 case "$*" in
   "") ;;
