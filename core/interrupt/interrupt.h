@@ -51,7 +51,7 @@ inline bool InterruptRequested() {
 // Returned by code that gives up. Nobody gets to see it, because the owner of the work drops the
 // result.
 inline absl::Status InterruptedError() {
-  return absl::CancelledError("nobody wants the result any more");
+  return absl::CancelledError("the result is no longer needed");
 }
 
 // Calls part(begin, end) for one part of [0, count) after the other, until InterruptRequested().

@@ -47,7 +47,7 @@ class Crop final : public Operation {
   static absl::Status CheckFits(const CropRect& rect, int height, int width) {
     if (rect.y + rect.height <= height && rect.x + rect.width <= width) return absl::OkStatus();
     return absl::DataLossError(
-        absl::StrCat("crop wants rows up to ", rect.y + rect.height, " and columns up to ",
+        absl::StrCat("crop needs rows up to ", rect.y + rect.height, " and columns up to ",
                      rect.x + rect.width, ", the image has ", height, " x ", width,
                      " pixels; resize first, or use crop_or_pad, which takes images of any size"));
   }

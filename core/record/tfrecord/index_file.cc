@@ -102,7 +102,7 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_
     int64_t record = 0;
     const bool good = ConsumeNumber(text, ' ', record) && record > before &&
                       record < index.num_records() && text.find('\n') <= kMaxCauseBytes;
-    if (!good) return absl::InvalidArgumentError("hash file has a list of damage that is none");
+    if (!good) return absl::InvalidArgumentError("hash file has a malformed list of damage");
     const absl::string_view cause = text.substr(0, text.find('\n'));
     damaged.push_back({.record = record, .span = index.span(record), .cause = std::string(cause)});
     text.remove_prefix(cause.size() + 1);
