@@ -81,7 +81,7 @@ OperationRow RandomCropRow() {
               .torchvision = "RandomCrop",
               .dali = "fn.crop",
               .parity = "different: draws of our own, which do not depend on what was drawn "
-                        "before; tf_seed draws as tf.image.stateless_random_crop",
+                        "before; with tf_seed it draws as tf.image.stateless_random_crop",
           },
       .draws = 3,
       .tensorflow_draws = true,
