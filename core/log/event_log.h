@@ -1,7 +1,6 @@
-// What a server or a feed tells the person who runs it, line by line. Every line is made fit to be
-// read here, and only here: what a peer or a file put into it is escaped and bounded
-// (core/log/log_line.h). The number of lines that one cause may write in an interval is limited, so
-// peers cannot flood the log.
+// What a server or a feed tells the person who runs it, line by line. Here, and only here, text
+// that a peer or a file put into a line is escaped and bounded (core/log/log_line.h). The number of
+// lines that one cause may write in an interval is limited, so peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_

@@ -21,9 +21,10 @@ inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
 // Most values of a group of examples that are mixed, which only one thread can make.
 inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
-// Values of an example of `outputs`, by the order of `spec`; 1 at least. Counted are the pixels of
-// the largest image of the sample, or of the default value; what each transform computes; and what
-// `mix` does. It is an estimate, because images of the dataset may be larger.
+// Values of an example of `outputs`, which are in the order of `spec`; at least 1. Counts the
+// pixels of the largest image of the sample, or of the default value, the values that each
+// transform computes, and those of `mix`. It is an estimate, because images of the dataset may be
+// larger.
 //   InvalidArgument  more than the limits; names the sum and the largest part of it.
 absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dataset& dataset,
                                              absl::Span<const OutputPlan> outputs, int64_t group);

@@ -150,7 +150,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
-  // No shard, it seems: whoever owns the file wants nothing beside it.
+  // It seems to be no shard, so nothing is written beside it.
   if (loaded.index.all_damaged()) return loaded;
   const absl::Status written = PutStored(index_path, DaliIndexText(loaded.index));
   if (written.ok()) {
