@@ -24,7 +24,7 @@ enum class Compression {
 inline constexpr size_t kCompressionMagicBytes = 4;
 
 // The compression of a file that begins with `begin`; kNone if no compression begins so. A plain
-// file can begin so too: first check whether it is what an uncompressed file should be.
+// file can begin so too, so look first for the beginning that the plain file should have.
 Compression CompressionOf(absl::string_view begin);
 
 // "detect", "none", "gzip", "zlib", "zstd".
