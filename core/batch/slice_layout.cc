@@ -29,7 +29,7 @@ absl::Status CheckTiles(const SliceTensor& tensor) {
   if (tensor.untiled_shape.size() != 4 ||
       std::any_of(tensor.untiled_shape.begin(), tensor.untiled_shape.end(),
                   [](int64_t dimension) { return dimension <= 0; })) {
-    return refuse("wants [height, width, channels, per-core batch], each 1 or more");
+    return refuse("needs [height, width, channels, per-core batch], each 1 or more");
   }
   if (tensor.spec.dtype != DType::kBfloat16) {
     return refuse(absl::StrCat("is ", DTypeName(tensor.spec.dtype), ", want bfloat16"));
@@ -194,7 +194,7 @@ absl::StatusOr<SliceLayout> SliceLayout::Create(std::vector<SliceTensor> tensors
     if (tensor.spec.name == kValidTensor) {
       if (tensor.spec.dtype != DType::kUint8 || tensor.spec.shape.size() != 1) {
         return absl::InvalidArgumentError(
-            absl::StrCat("want valid uint8[per-core batch], not ", tensor.spec.DebugString()));
+            absl::StrCat("'valid' must be uint8[per-core batch], not ", tensor.spec.DebugString()));
       }
       layout.valid_index_ = static_cast<int>(i);
     }

@@ -32,7 +32,7 @@ inline std::string LengthTensor(absl::string_view output) {
 // Tiles of (8, 128)(2, 1), as a TPU keeps bfloat16: over channels and examples. Two neighbouring
 // channels of an example stand together.
 //   [height, width, channels, batch] -> [height, width, channels / 8, batch / 128, 4, 128, 2]
-// Both quotients are rounded up; what the last tiles have more is zeros.
+// Both quotients are rounded up. The rest of the last tiles is zeros.
 inline constexpr int64_t kTileChannels = 8;
 inline constexpr int64_t kTileExamples = 128;
 inline constexpr int64_t kTilePack = 2;
@@ -45,8 +45,8 @@ struct SliceTensor {
   TensorSpec spec;
   // Which dimension of spec.shape counts the examples: 0 or the last one. 0 in tiles.
   int batch_axis = 0;
-  // In tiles: [height, width, channels, per-core batch], of which spec.shape is the TiledShape().
-  // Else empty.
+  // In tiles: [height, width, channels, per-core batch], whose TiledShape() is spec.shape.
+  // Otherwise empty.
   std::vector<int64_t> untiled_shape;
   // From the start of the slice, in bytes; set by SliceLayout.
   int64_t offset = 0;
@@ -55,7 +55,7 @@ struct SliceTensor {
   int64_t per_core_batch() const {
     return is_tiled() ? untiled_shape[3] : spec.shape[static_cast<size_t>(batch_axis)];
   }
-  // The shape of one example, and its bytes: without the batch, and without what tiles pad.
+  // The shape of one example, and its bytes: without the batch, and without the padding of tiles.
   std::vector<int64_t> example_shape() const;
   int64_t example_bytes() const;
   // Bytes of all examples. spec.num_bytes() is more only in tiles.
@@ -63,7 +63,7 @@ struct SliceTensor {
 
   // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
   // elements; `offset` is from the tensor's start. A batch-major tensor has one piece. With the
-  // batch innermost each element is one, in tiles each two channels. REQUIRES: 0 <= slot <
+  // batch innermost each element is a piece, in tiles each pair of channels. REQUIRES: 0 <= slot <
   // per_core_batch().
   template <typename Visit>
   void ForEachPiece(int64_t slot, Visit visit) const;
@@ -95,7 +95,7 @@ class SliceLayout {
   int64_t slice_bytes() const { return slice_bytes_; }
   // Bytes of the tensors of one slice, without the padding between them: what travels.
   int64_t payload_bytes() const { return payload_bytes_; }
-  // Of these, the bytes of the examples: the rest is what tiles pad.
+  // The part of payload_bytes() that examples fill. The rest is the padding of tiles.
   int64_t useful_bytes() const;
 
   // Tensor `index` of the slice that starts at `slice`. Borrows this layout and `slice`.
@@ -116,8 +116,8 @@ inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
-// Zeros what lies in tiles behind the last example. Together with the places of all examples that
-// writes every byte of the tensors.
+// Zeros the places in tiles after the last example. These and the places of all examples are every
+// byte of the tensors.
 void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
@@ -125,19 +125,19 @@ void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice);
 // The same in one tensor, whose values begin at `values`.
 void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 
-// Copies the dense bytes of one example into its place, and zeros the channels that tiles pad.
-// REQUIRES: sizes fit.
+// Copies the dense bytes of one example into its place, and zeros the padding of its channels in
+// tiles. REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
 // XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name: for each the length of its
 // name, the name, dtype, rank, dimensions, bytes; numbers as 8 bytes, least significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same over the place of one example, with the batch dimension left out of the shapes. In tiles
-// shape and bytes are those without the padding, in which HWCN has them too.
+// The same over the place of one example, with the batch dimension left out of the shapes. In
+// tiles, shape and bytes are without the padding, so they are those of HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
-// What follows is inside.
+// Internal from here on.
 
 // How the bytes of one example stand in a tensor that is not in tiles: `count` pieces of `bytes`
 // each, `stride` apart.
@@ -149,7 +149,7 @@ struct ExamplePieces {
 };
 ExamplePieces PiecesOf(const SliceTensor& tensor, int64_t slot);
 
-// Of a tensor in tiles, in bytes.
+// The same for a tensor in tiles. Offsets and strides in bytes.
 struct TiledPieces {
   static constexpr int64_t kElementBytes = 2;  // bfloat16.
   static constexpr int64_t kPairBytes = kTilePack * kElementBytes;

@@ -1,4 +1,4 @@
-// The metrics of a cache, for whoever has one: a line of ValueCacheStats each.
+// The metrics of a cache, made from ValueCacheStats.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CACHE_CACHE_METRICS_H_

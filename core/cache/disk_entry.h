@@ -1,5 +1,5 @@
 // The file of one kept value: magic and version, key, size and hash of the value, the value. A file
-// is trusted as far as its hash goes: whatever else is in it counts as damage.
+// that does not consist of these, or whose hash does not match, is damaged.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CACHE_DISK_ENTRY_H_

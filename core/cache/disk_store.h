@@ -1,6 +1,6 @@
 // Values as files of a folder, one each (disk_entry.h): FOLDER/ab/ab..., in 256 folders by the
 // first digits. They outlive the process. A file is found damaged when it is read, and is then
-// removed; nothing is synced to the device, so after a power cut some are.
+// removed; nothing is synced to the device, so after a power cut some files are damaged.
 //
 // Thread-safe. Reads and writes files on the caller's thread, without a lock.
 #ifndef SYSTOLE_CORE_CACHE_DISK_STORE_H_
@@ -52,7 +52,7 @@ class DiskStore {
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;
-  // Values that are not even tried: the device was full a short while ago.
+  // How many values to skip without a try, because the device was full a short while ago.
   int64_t passed_over_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

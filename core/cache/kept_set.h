@@ -1,10 +1,11 @@
-// Which values a cache keeps: those that came first, as long as those who asked for them are there.
+// Which values a cache keeps: those that came first, as long as their users are active.
 //
 // A feed goes through all of its records before it comes to one again. If they do not fit, a cache
-// that always gives way to what is new has nothing by then. So this one is filled and then stays as
-// it is: if half of the records fit, half of the look-ups find something. Whoever looks up says for
-// whom: values belong to the user who found them last. When a user has asked for nothing during
-// many look-ups of others, its feed is gone, and its values give way.
+// that always makes room for new values has lost each record by then. So this one is filled and
+// then stays as it is: if half of the records fit, half of the look-ups find something. Each
+// look-up names its user, and a value belongs to the user that found it last. When a user has asked
+// for nothing during many look-ups of others, its feed is gone, and its values are evicted for
+// others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -25,7 +26,7 @@ class KeptSet {
   // Look-ups of others after which a user counts as gone; twice as many as there are values, if
   // that is more.
   static constexpr int64_t kIdleLookUps = 10'000;
-  // The user of values that nobody has asked for yet, as those found on disk at a start.
+  // The user of values that nobody has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;
 
   // Bounds the costs of all values together.
@@ -38,7 +39,7 @@ class KeptSet {
   // not.
   bool Admits(int64_t cost) const;
 
-  // Keeps `key` for `user`. `evict` is called for each key that gives way for it. False if it is
+  // Keeps `key` for `user`. `evict` is called for each key that is evicted for it. False if it is
   // not admitted, or kept already.
   bool Insert(const CacheKey& key, uint64_t user, int64_t cost,
               const std::function<void(const CacheKey&)>& evict);
@@ -65,7 +66,7 @@ class KeptSet {
     std::list<CacheKey>::iterator place;  // In the user's keys.
   };
 
-  // The user of this name, who has just asked for something.
+  // The user of this name, which has just asked for something.
   Users::iterator Ask(uint64_t name);
   bool IsGone(const User& user) const;
 
@@ -73,7 +74,7 @@ class KeptSet {
   int64_t used_ = 0;
   int64_t look_ups_ = 0;
   std::unordered_map<CacheKey, Entry, CacheKeyHash> entries_;
-  Users users_;  // Whoever asked last is last. Only those that have values.
+  Users users_;  // The one that asked last is last. Only users that have values.
   std::unordered_map<uint64_t, Users::iterator> by_name_;
 };
 

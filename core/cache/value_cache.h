@@ -1,6 +1,7 @@
-// Values by key, kept in memory and on disk, each within a bound (kept_set.h says which ones).
+// Values by key, kept in memory and on disk, each within a bound (kept_set.h says which values
+// stay).
 //
-// Thread-safe. A value that was handed out stays valid after it gave way.
+// Thread-safe. A value that was handed out stays valid after it is evicted.
 #ifndef SYSTOLE_CORE_CACHE_VALUE_CACHE_H_
 #define SYSTOLE_CORE_CACHE_VALUE_CACHE_H_
 
@@ -21,22 +22,23 @@ namespace systole {
 // Where a value is to be kept.
 enum class CacheStore { kMemory, kDisk };
 
-// Shared with whoever reads it.
+// Shared with its readers.
 using CachedValue = std::shared_ptr<const std::string>;
 
 struct ValueCacheOptions {
-  // Bound on values in memory, with all that is kept around them. 0: none is kept there.
+  // Bound on the bytes of values in memory, with the bookkeeping around them. 0: no values in
+  // memory.
   int64_t memory_bytes = 0;
-  // Folder for values on disk, made if it is missing; it is one cache's alone. Empty: none are kept
-  // there.
+  // Folder for values on disk, made if it is missing. No other cache may use it. Empty: no values
+  // on disk.
   std::string disk_folder = "";
-  // Bound on the files in that folder, each rounded up to 4 KiB. 560 bytes of memory for each file
-  // come on top.
+  // Bound on the files in that folder, each rounded up to 4 KiB. Each file also takes 560 bytes of
+  // memory.
   int64_t disk_bytes = 0;
 };
 
 struct ValueCacheStats {
-  // Look-ups that found a value there, and those that found none.
+  // Look-ups that found a value in memory, on disk, or not at all.
   int64_t memory_hits = 0;
   int64_t disk_hits = 0;
   int64_t misses = 0;
@@ -44,7 +46,7 @@ struct ValueCacheStats {
   int64_t memory_budget_bytes = 0;
   int64_t disk_bytes = 0;
   int64_t disk_budget_bytes = 0;
-  // Files that were no whole value of their key. They were removed.
+  // Files that did not hold the whole value of their key. They were removed.
   int64_t damaged_entries = 0;
 };
 
@@ -53,17 +55,17 @@ class ValueCache {
   // The errors of DiskStore::Open().
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
-  // Null: it is not kept. `user` is who asks: any number that tells feeds of other data or other
-  // values apart, not KeptSet::kNobody. kDisk looks in memory as well, and what it reads from disk
-  // it keeps in memory too, if that has room.
+  // The value; null if it is not kept. `user` says who asks: a number other than KeptSet::kNobody
+  // that differs between feeds of different data or values. kDisk looks in memory first. A value
+  // that it reads from disk is kept in memory too, if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
 
-  // Whether a value of so many bytes would be kept now. For callers to whom making one costs more
-  // than doing without.
+  // Whether a value of this many bytes would be kept now. Ask before work that is only worth it for
+  // a value that is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
-  // Keeps the value if there is room; one that is kept already stays. Never fails: what cannot be
-  // written is not kept.
+  // Keeps the value if there is room; a value that is kept already stays. Never fails: a value that
+  // cannot be written is not kept.
   void Insert(const CacheKey& key, CacheStore store, uint64_t user, std::string value);
 
   ValueCacheStats stats() const;

@@ -1,6 +1,6 @@
 // Decompressed chunks of many files under one byte limit, the least recently used given up first.
 //
-// Thread-safe. A chunk that several threads want is made once, and the others wait.
+// Thread-safe. A chunk that several threads need is made by one of them, and the others wait.
 #ifndef SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_
 #define SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_
 
@@ -22,23 +22,22 @@ namespace systole {
 
 class ChunkCache {
  public:
-  // What is enough for a chunk that is read and one that is made for each of some dozens of
-  // threads.
+  // Enough for some dozens of threads, each with one chunk that it reads and one that it makes.
   static constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
 
-  // All chunks together have at most `max_bytes`, those included that are being made.
+  // All chunks together have at most `max_bytes`, including those that are being made.
   explicit ChunkCache(uint64_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
   ~ChunkCache();
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
-  // The largest chunk: beside two of them others are still held.
+  // The most bytes that a chunk may have: two of them fit.
   uint64_t max_chunk_bytes() const { return max_bytes_ / 2; }
 
-  // What all chunks have now, those included that are being made.
+  // Bytes of all chunks now, including those that are being made.
   uint64_t held_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A number for a file's keys, given once.
+  // A new number for a file's keys. No number is given twice.
   uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
   // Gives up all chunks of `file`, which nobody reads any more.
   void Forget(uint64_t file) ABSL_LOCKS_EXCLUDED(mu_);
@@ -51,11 +50,11 @@ class ChunkCache {
       return a.file != b.file ? a.file < b.file : a.chunk < b.chunk;
     }
   };
-  // Calls `use` with the chunk's bytes, which `fill` writes if they are not there. Errors of
-  // `fill`, after which the chunk is not kept, and ResourceExhausted without memory. Waits while
-  // the limit is reached by chunks that others are using; who waits for room gets it in the order
-  // of coming. Neither function may call the cache.
-  // REQUIRES: bytes <= max_chunk_bytes(), and the same for each call with this key.
+  // Calls `use` with the chunk's bytes; if the cache does not have them, `fill` writes them first.
+  // Returns errors of `fill`, after which the chunk is not kept, and ResourceExhausted if there is
+  // no memory. Waits while chunks that others use fill the limit; callers get room in the order in
+  // which they came. Neither function may call the cache. REQUIRES: bytes <= max_chunk_bytes(), and
+  // the same for each call with this key.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
                     absl::FunctionRef<void(absl::string_view)> use) ABSL_LOCKS_EXCLUDED(mu_);
@@ -65,7 +64,7 @@ class ChunkCache {
     AlignedBuffer memory;
     uint64_t bytes = 0;
     bool is_filled = false;
-    int users = 0;                   // Who reads or makes it: it stays.
+    int users = 0;                   // Calls that read or make it. While there are any, it stays.
     std::list<Key>::iterator place;  // In unused_, if nobody uses it.
   };
 
@@ -89,7 +88,7 @@ class ChunkCache {
   std::map<Key, Chunk> chunks_ ABSL_GUARDED_BY(mu_);
   std::list<Key> unused_ ABSL_GUARDED_BY(mu_);  // The least recently used first.
   uint64_t unused_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // Who waits for room, the first one first.
+  // The keys that wait for room, the first one first.
   std::list<Key> waiting_ ABSL_GUARDED_BY(mu_);
 };
 

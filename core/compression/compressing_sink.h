@@ -1,5 +1,6 @@
-// Compresses what is appended on its way to another sink. Zstandard in small frames, so that any
-// place is read at the cost of one; gzip and zlib as one stream, as their readers expect.
+// Compresses what is appended on its way to another sink. Zstandard in small frames, so that
+// reading any place decompresses only one of them; gzip and zlib as one stream, as their readers
+// expect.
 //
 // Thread-compatible. Owns the other sink.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_
@@ -14,11 +15,12 @@
 
 namespace systole {
 
-// Of what is appended; the last frame may have less. Larger ones compress a little better.
+// Uncompressed bytes of a frame; the last frame may have fewer. Larger frames compress a little
+// better.
 inline constexpr size_t kZstdFrameBytes = 64 << 10;
 
-// `sink` itself for kNone. ResourceExhausted without memory.
-// REQUIRES: compression is not kDetect.
+// `sink` itself for kNone. ResourceExhausted if there is no memory. REQUIRES: compression is not
+// kDetect.
 absl::StatusOr<std::unique_ptr<ByteSink>> CompressingSink(std::unique_ptr<ByteSink> sink,
                                                           Compression compression);
 

@@ -13,7 +13,7 @@
 namespace systole {
 
 enum class Compression {
-  kDetect,  // By what the file begins with.
+  kDetect,  // By the file's first bytes.
   kNone,
   kGzip,  // RFC 1952, any number of members.
   kZlib,  // RFC 1950, one stream.
@@ -23,8 +23,8 @@ enum class Compression {
 // How much of a file's beginning CompressionOf() looks at.
 inline constexpr size_t kCompressionMagicBytes = 4;
 
-// What a file that begins with `begin` is compressed with, by its first bytes; kNone if they are
-// none of the three's. A plain file can begin so too: look for what it should hold first.
+// The compression of a file that begins with `begin`; kNone if no compression begins so. A plain
+// file can begin so too, so look first for the beginning that the plain file should have.
 Compression CompressionOf(absl::string_view begin);
 
 // "detect", "none", "gzip", "zlib", "zstd".

@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
   }
   const uint64_t largest = source->points_.largest_chunk_bytes();
   if (largest > kLargeChunkBytes) {
-    AddNote(note, absl::StrCat("a look at one of its records decompresses up to ", largest >> 20,
+    AddNote(note, absl::StrCat("reading one of its records decompresses up to ", largest >> 20,
                                " MiB; `systole pack --compression zstd` writes small frames"));
   }
   return source;
@@ -117,14 +117,15 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
     absl::Status kept;
     const absl::Status found = FindPointsInto(path, kept);
     if (kept.ok()) return found;
-    AddNote(note, absl::StrCat("restart points not kept: ", kept.message(),
-                               "; reading it is slower and takes memory, --index-dir helps"));
+    AddNote(note,
+            absl::StrCat("restart points not kept: ", kept.message(),
+                         "; reading the shard is slower and takes more memory; set --index-dir"));
   }
   const auto keep = [this](absl::string_view window) -> absl::Status {
     if (windows_.size() >= kMaxWindowsInMemory) {
       return absl::ResourceExhaustedError(
           absl::StrCat("its restart points take more than ", kMaxWindowsInMemory >> 20,
-                       " MiB of memory; give --index-dir a folder that can be written"));
+                       " MiB of memory; set --index-dir to a folder that can be written"));
     }
     windows_.append(window.data(), window.size());
     return absl::OkStatus();
@@ -161,7 +162,7 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
   absl::Status read = file.status();
   if (read.ok()) read = ReadExactlyAt(**file, offset, absl::MakeSpan(window));
   if (read.ok() && Xxh3(window) != points_.points[chunk].window_hash) {
-    read = absl::DataLossError("a checksum does not hold");
+    read = absl::DataLossError("a checksum does not match");
   }
   if (read.ok()) return window;
   // Of the machine, not of the shard.
@@ -181,7 +182,8 @@ absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const 
     if (end - begin > 2 * chunks_->max_chunk_bytes()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "shard \"", ForeignName(BaseName(file_->name())), "\": the frames from byte ", begin,
-          " to ", end, " hold too little for their bytes; write it again without them"));
+          " to ", end,
+          " are large and hold very little; write the shard again without empty frames"));
     }
     SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer compressed,
                              AlignedBuffer::Create(static_cast<int64_t>(end - begin)));

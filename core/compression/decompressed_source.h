@@ -27,7 +27,7 @@ struct DecompressedOptions {
   // The file that keeps the restart points, in any store; empty = they are kept in memory, and a
   // scan finds them.
   std::string restart_path = {};
-  // Whether to scan even if the file that keeps them fits.
+  // Whether to scan even if the file of restart points fits.
   bool rebuild = false;
   // Null = one of its own.
   std::shared_ptr<ChunkCache> chunks = {};
@@ -36,7 +36,7 @@ struct DecompressedOptions {
 class DecompressedSource final : public ByteSource {
  public:
   // Reads the restart points of `file`, or scans it for them and writes their file. `note` gets
-  // what a person should know of that, if anything; it does not stop the work.
+  // what a person should know about this, if anything; it stops nothing.
   //   DataLoss           the file is damaged or cut short, or compressed in another way.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
@@ -45,7 +45,8 @@ class DecompressedSource final : public ByteSource {
       std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
 
-  // What cannot be decompressed any more reads as zeros: which records that are, their CRCs tell.
+  // Bytes that can no longer be decompressed read as zeros; the CRCs of their records then do not
+  // match.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // Decompressed.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }

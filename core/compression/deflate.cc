@@ -101,7 +101,7 @@ absl::Status Damaged(Compression compression, uint64_t position, absl::string_vi
 absl::Status NoStream(Compression compression, absl::string_view why) {
   return absl::DataLossError(
       absl::StrCat("it does not begin as ", CompressionName(compression), " does (", why,
-                   "); if it is compressed in another way or not at all, have that detected"));
+                   "); compression 'detect' finds out whether and how it is compressed"));
 }
 
 }  // namespace

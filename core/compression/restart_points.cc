@@ -117,7 +117,7 @@ absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const S
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, RestartTableSize(trailer));
   if (size != bytes.size() ||
       Xxh3(bytes.substr(0, bytes.size() - 2 * sizeof(uint64_t))) != FieldOf(trailer, kHash)) {
-    return absl::InvalidArgumentError("its checksum does not hold");
+    return absl::InvalidArgumentError("its checksum does not match");
   }
   if (FieldOf(trailer, kFileBytes) != file.size_bytes ||
       FieldOf(trailer, kIdentity) != Xxh3(file.identity) || file.identity.empty() ||

@@ -26,7 +26,7 @@ inline constexpr size_t kWindowBytes = 32 << 10;
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
-  uint64_t compressed_bit = 0;  // In the file. A whole byte but inside a deflate stream.
+  uint64_t compressed_bit = 0;  // In the file. A whole byte except inside a deflate stream.
   uint64_t offset = 0;          // Of the decompressed byte that comes next.
   uint64_t window_hash = 0;     // XXH3-64 of the window; 0 without one.
 
@@ -34,7 +34,7 @@ struct RestartPoint {
 };
 
 // Value type. A table that FindRestartPoints() or ParseRestartTable() gives has a point at the
-// beginning; both numbers rise from point to point, and no chunk is empty but that of an empty
+// beginning; both numbers rise from point to point, and no chunk is empty except that of an empty
 // file.
 struct RestartPoints {
   std::vector<RestartPoint> points;
@@ -65,12 +65,12 @@ class RestartScan {
   }
 
   bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
-  // A point with its window, if it has one; it counts if bytes follow it.
-  // REQUIRES: Wants(point.offset).
+  // Offers a point and its window, if it has one. The point counts if bytes follow it. REQUIRES:
+  // Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
-  // Says that the file has `size_bytes` at least. Errors of the sink, and ResourceExhausted if the
-  // chunk would become too large (one zstd frame, or one deflate block) or after
-  // kMaxRestartPoints.
+  // Says that the file has at least `size_bytes` bytes, decompressed. Errors of the sink, and
+  // ResourceExhausted if the chunk would become too large (one zstd frame, or one deflate block) or
+  // after kMaxRestartPoints.
   absl::Status Reach(uint64_t size_bytes);
 
   RestartPoints Take() && { return std::move(found_); }
@@ -96,8 +96,8 @@ std::string RestartTableBytes(const StoredState& file, Compression compression,
 
 // The trailing part of RestartTableBytes(): tells how long the table is.
 inline constexpr size_t kRestartTrailerBytes = 56;
-// Bytes of the table that ends with `trailer`, itself included.
-//   InvalidArgument  it is none, or has more than kMaxRestartPoints.
+// Bytes of the table that ends with `trailer`, including the trailer.
+//   InvalidArgument  it is no trailer, or names more than kMaxRestartPoints.
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
 
 // Parses a whole table.

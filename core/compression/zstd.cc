@@ -36,7 +36,7 @@ absl::Status Damaged(uint64_t position, absl::string_view why) {
 absl::Status NoFrame(absl::string_view why) {
   return absl::DataLossError(
       absl::StrCat("it does not begin as zstd does (", why,
-                   "); if it is compressed in another way or not at all, have that detected"));
+                   "); compression 'detect' finds out whether and how it is compressed"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The small text files in which the kernel tells of a process, its threads and its limits.
+// The kernel's small text files about a process, its threads and its limits.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_KERNEL_TEXT_H_

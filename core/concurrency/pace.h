@@ -23,7 +23,7 @@ struct Pacer {
 
 // Returns at `deadline`, or at once if it has passed, with the clock's reading then. The part of
 // that beyond the deadline is how late the caller is. To keep a rhythm without drift, add the
-// period to the deadline before, not to what this returned.
+// period to the previous deadline, not to what this returned.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

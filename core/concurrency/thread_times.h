@@ -16,14 +16,14 @@ namespace systole {
 using ThreadId = int64_t;
 ThreadId OwnThreadId();
 
-// Since the thread began. What is left of the wall clock's time it slept.
+// Since the thread began. The rest of the wall clock's time it slept.
 struct ThreadTimes {
   absl::Duration running;  // On a processor.
   absl::Duration queued;   // Ready to run, while others had the processors.
 };
 
 // Of a thread of this process (/proc/self/task/ID/schedstat). Nullopt if the thread has ended, or
-// if this kernel keeps no such books.
+// if this kernel does not count them.
 std::optional<ThreadTimes> TimesOf(ThreadId thread);
 
 // What this thread has run on a processor.

@@ -34,8 +34,7 @@ absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64
   if (wanted == 0 || wanted == seen) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "dataset '", name, "': its shards have ", seen, " ", what, ", expect_", what, " says ",
-      wanted,
-      "; look whether shards are missing or cut (`systole verify`), or state the new number"));
+      wanted, "; check for missing or cut shards (`systole verify`), or set the new number"));
 }
 
 }  // namespace

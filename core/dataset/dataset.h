@@ -60,7 +60,7 @@ class DamageLog {
   std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // Of entries_.
 };
 
-// What a dataset is to hold, so that one that lost something is told from one that is whole.
+// What a dataset should hold, so that a lost shard or record is noticed.
 struct ExpectedContent {
   // Of all shards together. 0: any number.
   int64_t records = 0;
@@ -74,12 +74,12 @@ class Dataset {
   // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
   // name files by base name, and patterns as given.
   //   InvalidArgument  the shards hold no record at all, a file is no shard (compressed, an image),
-  //                    a manifest is none, or a number in `expected` is negative.
+  //                    a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
   //                    numbers of records or bytes than a manifest says.
-  //   NotFound         a pattern matches nothing, or not a shard of a manifest that is missing.
-  //   FailedPrecondition  the shards have not what is expected: says both numbers.
-  //   Cancelled        `interrupted`, which is asked before each shard, said so.
+  //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
+  //   FailedPrecondition  the shards do not hold what is expected: says both numbers.
+  //   Cancelled        `interrupted`, which is called before each shard, returned true.
   // Also the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(
       std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
@@ -102,7 +102,7 @@ class Dataset {
   const ShardMap& map() const { return map_; }
   // Of each shard, in order.
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
-  // What is not payload included.
+  // Of the stored record, framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
   // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -111,7 +111,8 @@ class Dataset {
   // number in the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
-  // The member that `record` is of, and its number there: this dataset itself if there are none.
+  // The member that `record` belongs to, and its number there. Without members: this dataset and
+  // `record`.
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
@@ -122,7 +123,7 @@ class Dataset {
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // What records are called, by their first shard: "tf.train.Example".
+  // What a record is called, by the first shard: "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
@@ -132,15 +133,15 @@ class Dataset {
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 
-  // What feeds met of this dataset's records, and noted by NoteDamage().
+  // The damage of this dataset that feeds met and noted with NoteDamage().
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `entry.record`, here and in the member that it is of, under its number
-  // there.
+  // Notes that feeds mask `entry.record`, here and in the member that it belongs to, under its
+  // number there.
   void NoteDamage(DamageLog::Entry entry) const;
 
  private:
   Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards, ShardMap map);
-  // The same without a sample and what is read of every record.
+  // The same without the sample and the sizes of payloads.
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
       std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
 

@@ -48,8 +48,8 @@ class DatasetSample {
   // Otherwise the sizes that were seen, in words: "1 or 3 values".
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
-  // The largest image of the sample that the bytes feature `name` holds, or that is a whole record:
-  // `name` is empty. Nullopt if there is none.
+  // The largest image of the sample: in the bytes feature `name` or, if `name` is empty, as a whole
+  // record. Nullopt if there is none.
   std::optional<ImageSize> LargestImage(absl::string_view name) const;
 
  private:

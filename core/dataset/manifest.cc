@@ -145,7 +145,7 @@ absl::Status WithHelp(const absl::Status& status, const std::string& path) {
       status.code(),
       absl::StrCat(
           absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
-          "; a manifest beside shards is read whenever they are opened: mend or remove it"));
+          "; a manifest beside shards is read whenever they are opened: correct or remove it"));
 }
 
 std::string SaysText(const ListedShard& listed) {
@@ -218,8 +218,7 @@ absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences) {
                    others == 0   ? ""
                    : others == 1 ? ", and 1 more shard differs"
                                  : absl::StrCat(", and ", others, " more shards differ"),
-                   "; copy what is lost again, or pack it anew; if the shards are meant to be so, "
-                   "mend or remove \"",
+                   "; copy or pack the shard again; if the shards are right, correct or remove \"",
                    ForeignName(first.manifest), "\""));
 }
 

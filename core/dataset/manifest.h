@@ -37,18 +37,18 @@ struct ShardDifference {
 // Differences listed of one look; a foreign file must not fill the memory.
 inline constexpr size_t kMaxShardDifferences = 100;
 
-// Compares `opened`, what ListShards(patterns) names, with the manifests in its folders. A listed
-// shard that no pattern takes is left alone, as is a missing one without records and a shard that
-// no manifest lists. In the order of the folders, manifests and lists.
-//   InvalidArgument    a manifest is none; names the file, by its base name, and the field.
+// Compares `opened`, what ListShards(patterns) names, with the manifests in its folders. Ignores a
+// listed shard that no pattern takes, a missing shard without records, and a shard that no manifest
+// lists. The differences are in the order of the folders, manifests and lists.
+//   InvalidArgument    a manifest is malformed; names the file, by its base name, and the field.
 //   ResourceExhausted  it is larger than a manifest may be.
 //   PermissionDenied   it may not be read.
-// Other errors are those of listing a folder. None names one.
+// Other errors are those of listing a folder. No error names a folder.
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened);
 
-// OK if there is no difference. Otherwise NotFound if the first one is a shard that is missing,
-// else DataLoss: the first difference, how many there are, and what to do.
+// OK if there is no difference. Otherwise NotFound if the first one is a missing shard, and
+// DataLoss for any other. The message has the first difference, how many there are, and what to do.
 absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 
 // The text of a manifest of these shards, which lie in its folder.
@@ -58,7 +58,7 @@ std::string ManifestText(absl::Span<const ShardCount> shards);
 struct ListedShard {
   std::string name;
   int64_t records = 0;
-  int64_t bytes = -1;  // -1: it does not say.
+  int64_t bytes = -1;  // -1: not given.
 };
 // `source` is the file's base name, which decides what kind it is.
 absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,

@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// `host` is that of "HOST:PORT". What a name means is not looked up: only "localhost" is believed.
+// `host` is that of "HOST:PORT". Names are not looked up: the only one that counts is "localhost".
 inline bool IsLoopbackHost(absl::string_view host) {
   if (host == "localhost" || host == "[::1]") return true;
   // A name may begin with "127." too, and lead anywhere.

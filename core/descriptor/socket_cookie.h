@@ -1,4 +1,4 @@
-// Tells one socket from another that has its number later.
+// Tells a socket from a later one with the same number.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_

@@ -1,5 +1,5 @@
 // The seam between a record's bytes and its named features: one ExampleFormat for each way in which
-// records hold features. What reads features knows nothing else of a format.
+// records hold features. Code that reads features knows nothing else of a format.
 //
 // Thread-safe: formats have no state. MadeText is thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_FORMAT_H_
@@ -19,7 +19,7 @@ namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them as they are: a
 // JSON string without its escapes, say. The format bounds them, to a few MiB for a record: two
-// examples of each thread have them at a time. Empty, it has no memory.
+// examples of each thread have them at a time. It takes no memory while it is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().

@@ -66,8 +66,8 @@ class ExampleView {
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)
   // included.
   std::vector<FeatureView> Features() const;
-  // The same up to kMaxFirstFeatures features and kMaxFirstNameBytes of names. Of more, only those
-  // that come first in the record.
+  // The same up to kMaxFirstFeatures features and kMaxFirstNameBytes of names. If there are more,
+  // only those that come first in the record.
   std::vector<FeatureView> FirstFeatures() const;
 
  private:

@@ -49,8 +49,8 @@ class FeatureView {
   // the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
   absl::StatusOr<absl::string_view> BytesAt(int64_t index) const;
 
-  // Copies the whole list; `out` must have exactly count() elements. Else InvalidArgument as above,
-  // and `out` is left alone. Floats keep every bit (NaN payloads too).
+  // Copies the whole list; `out` must have exactly count() elements. Otherwise InvalidArgument as
+  // above, and `out` is left alone. Floats keep every bit (NaN payloads too).
   absl::Status CopyInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFloats(absl::Span<float> out) const;
   // The same for the first out.size() values of a list that may have more.
@@ -68,7 +68,7 @@ class FeatureView {
   template <typename Visit>
   bool ForEachList(Visit visit) const;
   absl::Status Changed() const;
-  // InvalidArgument: the feature is not as wanted, but as it is.
+  // InvalidArgument that says what was wanted, and what the feature is.
   absl::Status Unexpected(absl::string_view wanted) const;
   // InvalidArgument unless the list is of `kind` and has `count` values at least.
   absl::Status ExpectAtLeast(FeatureKind kind, size_t count) const;
@@ -90,7 +90,7 @@ class FeatureView {
   int64_t skipped_lists_ = 0;
   int64_t count_ = 0;
   FeatureKind kind_ = FeatureKind::kMissing;
-  // Then `list_` is no encoding, but the value: its bytes, or nothing beside `number_`.
+  // If set, `list_` is no encoding: it is the bytes value, or empty if the value is in `number_`.
   bool is_one_value_ = false;
   union {
     int64_t int64 = 0;

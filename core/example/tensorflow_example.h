@@ -1,8 +1,9 @@
 // tf.train.Example (serialised protobuf) as a format of records:
 //   Example  { Features features = 1; }
 //   Features { map<string, Feature> feature = 1; }
-//   Feature  { oneof { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list =
-//   3; } } *List    { repeated value = 1; }   floats and int64s packed or not, even mixed
+//   Feature  { oneof { BytesList bytes_list = 1; FloatList float_list = 2;
+//                      Int64List int64_list = 3; } }
+//   *List    { repeated value = 1; }   floats and int64s packed or not, even mixed
 //
 // Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
 // with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in

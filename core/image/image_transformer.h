@@ -59,7 +59,7 @@ class ImageTransformer {
   // Instead of Finish(), at any time: frees the memory of the image.
   void Drop() { decoder_.EndImage(); }
 
-  // The same from `pixels`, [height, width, channels] uint8.
+  // Transform() of `pixels`, [height, width, channels] uint8.
   //   InvalidArgument  pixels.size() or the crop does not fit the size.
   absl::Status TransformPixels(absl::Span<const uint8_t> pixels, int height, int width,
                                const CropRect& crop, bool flip, absl::Span<uint8_t> out);
@@ -98,7 +98,7 @@ class ImageTransformer {
   ImageInfo info_;   // Of the image whose header was read.
   ScaledCrop crop_;  // Of the image that was started.
   bool flip_ = false;
-  std::vector<uint8_t> row_;  // One row of raw pixels with the padding the resizer wants.
+  std::vector<uint8_t> row_;  // One row of raw pixels with the padding the resizer needs.
 };
 
 }  // namespace systole

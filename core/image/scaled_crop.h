@@ -22,8 +22,7 @@ struct ScaledCrop {
 
 // `crop` of the stored image becomes out_height x out_width pixels. The scale is the smallest one
 // at which both sides of the crop still have as many pixels as the output's. The crop stays where
-// it is: its edges are divided and not rounded. REQUIRES: the crop is not empty, the output
-// neither.
+// it is: its edges are divided and not rounded. REQUIRES: neither the crop nor the output is empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 
 }  // namespace systole

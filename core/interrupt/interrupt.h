@@ -1,12 +1,12 @@
-// Whether what a thread works at is still wanted. Who owns the work raises a flag; loops that may
-// take long, within one image or one transform, ask each row or so and give up.
+// Whether a thread's work is still wanted. The owner of the work raises a flag. Loops that may take
+// long, within one image or one transform, ask about once a row and give up.
 //
 //   InterruptFlag unwanted;                    // Of the work: any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the thread that does it, around all of it.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
 //
-// Why the flag is the thread's and no argument: it changes no result. A computation gives what its
-// arguments say, or nothing.
+// The flag belongs to the thread and is no argument, because it changes no result: a computation
+// gives what its arguments say, or nothing.
 #ifndef SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 #define SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 
@@ -28,7 +28,7 @@ class InterruptFlag {
   std::atomic<bool> raised_ = false;
 };
 
-// For as long as it lives, its thread heeds `flag`, in place of the one before. Single-thread.
+// While it lives, its thread looks at `flag`, in place of the previous one. Single-thread.
 class InterruptScope {
  public:
   explicit InterruptScope(const InterruptFlag& flag) : before_(heeded_) { heeded_ = &flag; }
@@ -43,18 +43,19 @@ class InterruptScope {
   const InterruptFlag* const before_;
 };
 
-// Whether this thread shall give up; false where nobody could ask for it. Costs about a nanosecond.
+// Whether this thread should give up; false outside of an InterruptScope. Costs about a nanosecond.
 inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
 
-// What gives up returns this. Nobody gets to see it: who raised the flag wants no result.
+// Returned by code that gives up. Nobody gets to see it, because the owner of the work drops the
+// result.
 inline absl::Status InterruptedError() {
-  return absl::CancelledError("nobody wants the result any more");
+  return absl::CancelledError("the result is no longer needed");
 }
 
-// Calls part(begin, end) for one part of [0, count) after the other, until the thread shall give
-// up. Each begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
+// Calls part(begin, end) for one part of [0, count) after the other, until InterruptRequested().
+// Each begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
 template <typename Part>
 void InParts(size_t count, const Part& part) {
   constexpr size_t kPart = size_t{3} << 14;  // A millisecond of the slowest transforms.

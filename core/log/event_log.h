@@ -1,7 +1,6 @@
-// What a server or a feed tells the person who runs it, line by line. Every line is made fit to be
-// read here, and only here: what a peer or a file put into it is escaped and bounded
-// (core/log/log_line.h). The number of lines that one cause may write in an interval is limited, so
-// peers cannot flood the log.
+// What a server or a feed tells the person who runs it, line by line. Here, and only here, text
+// that a peer or a file put into a line is escaped and bounded (core/log/log_line.h). The number of
+// lines that one cause may write in an interval is limited, so peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
@@ -35,13 +34,13 @@ using LogSink = std::function<void(LogLevel level, const std::string& line)>;
 struct EventLogOptions {
   // Lines below this level are dropped, and not counted.
   LogLevel least = LogLevel::kInfo;
-  // Most lines of one cause in one interval. Further ones are counted, and their number is told
-  // when the interval ends. Stops a peer from filling the disk.
+  // Most lines of one cause in one interval. Further ones are counted, and a line gives their
+  // number when the interval ends. Stops a peer from filling the disk.
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
   LogFormat format = LogFormat::kText;
-  // The time of day, for JSON. A line of text has none: its sink writes when it came.
+  // The time of day, for JSON. A line of text has no time: its sink adds it.
   std::function<absl::Time()> wall_clock = absl::Now;
 };
 
@@ -51,12 +50,12 @@ class EventLog {
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has used up its lines. `fields` say what it is about; in text
-  // they are not shown, so `text` says of them what a reader needs.
+  // Writes one line, unless its cause has used up its lines. `fields` say what it is about.
+  // LogFormat::kText does not show them, so `text` says what a reader needs of them.
   void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Tells for each cause whose interval is over how many lines were left out. Add() does the same
+  // For each cause whose interval is over, writes how many lines were left out. Add() does the same
   // for its own cause. Call this now and then, for causes that write no more lines.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 

@@ -31,7 +31,7 @@ enum class LogCause {
   kNotShared,
   kDoor,  // Connections that are turned away.
   kGrpc,
-  // Of a client.
+  // In the log of a client.
   kServerLost,  // A server that gives no answer, broke off a stream or drains, and its return.
   kStepLate,
   kServerList,  // Servers that join or leave; a list that cannot be read.
@@ -55,7 +55,7 @@ struct LogLine {
   LogLevel level;
   std::string text;
   LogFields fields = {};
-  // Of a line that stands for others: how many.
+  // If the line stands for others: how many.
   std::optional<int64_t> left_out = {};
 };
 
@@ -69,7 +69,7 @@ std::string TextOf(const LogLine& line);
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// Of what there are more, for the line that says how many.
+// What the lines of this cause are about, in the plural, for the line that counts those left out.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

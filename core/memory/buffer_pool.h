@@ -33,8 +33,8 @@ struct BufferPoolOptions {
   int64_t budget_bytes = 0;
   // Most buffers that may be sealed. Each of those is a file descriptor too.
   int max_sealed = std::numeric_limits<int>::max();
-  // Bytes that each buffer counts for beside its own: what its owner keeps around it. Otherwise
-  // many tiny buffers would take far more memory than the budget.
+  // Bytes that each buffer costs beside its own: what its owner keeps with it. Otherwise many tiny
+  // buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
 };
 
@@ -50,7 +50,8 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  // A buffer of `bytes` that TryAcquire() gave is its owner's from now on. It no longer counts.
+  // A buffer of `bytes` that TryAcquire() gave belongs to its owner from now on. It no longer
+  // counts.
   void GiveAway(int64_t bytes);
   // Takes back a buffer that was given away: keeps it for reuse if the budget has room, else frees
   // it.

@@ -1,25 +1,26 @@
-// The books of the scratch memory that threads share: who may take how much, and who waits. Each
-// thread has an account and a turn, in which it takes more and more. At its end it gives back all,
-// but for what it keeps for the next one.
+// Counts the scratch memory that threads share: how much each may take, and which of them wait.
+// Each thread has an account and a turn, in which it takes more and more. At the end of the turn it
+// gives back everything except what it keeps for the next turn.
 //
 //   Take() -> true                         .. EndTurn()
-//   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if it is not wanted any more
+//   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
 //
 // A thread that takes a second time holds what it took first, so all could wait for each other.
-// Hence one of them, the *elder*, never waits. If somebody must wait and nobody is the elder, the
-// one who has waited longest is. It is so until it fits in with the others.
+// Hence one of them, the *elder*, never waits. If a thread must wait and there is no elder, the
+// thread that has waited longest becomes the elder. It stays the elder until it fits in with the
+// others.
 //
 // Nobody waits for ever: an elder does not wait, so its turn ends, and then it keeps what fits, or
 // nothing. The next one in line becomes the elder. (An elder whose read hangs ends no turn;
 // StepDown() lets another be the elder.)
 //
-// The bound: used <= capacity + what the elder holds. For all others together hold at most the
-// capacity. They take only what leaves that so; and an elder becomes one of them only when it fits.
-// Those who stepped down count as elders here, until they end their turns or fit.
+// The bound: used <= capacity + what the elder holds. All others together hold at most the
+// capacity: they take nothing that would exceed it, and an elder becomes one of them only when it
+// fits. Threads that stepped down count as elders here, until they end their turns or fit.
 //
-// What a thread needs for ordinary images (kOrdinaryBytes) does not wait for the elder, and a
-// quarter of the capacity is left for that by whoever needs more: large images should not hold up
-// small ones.
+// What a thread needs for ordinary images (kOrdinaryBytes) does not wait for the elder, and threads
+// that need more leave a quarter of the capacity for it: large images should not hold up small
+// ones.
 //
 // No lock, no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
@@ -35,7 +36,8 @@ class ScratchBudget {
   // What a thread takes for photographs, of several feeds in turn.
   static constexpr int64_t kOrdinaryBytes = int64_t{8} << 20;
 
-  // A thread's. Must outlive its use here, and its last turn must have kept nothing.
+  // The account of a thread. It must outlive its use here, and its last turn must have kept
+  // nothing.
   class Account {
    public:
     Account() = default;
@@ -55,35 +57,35 @@ class ScratchBudget {
 
   explicit ScratchBudget(int64_t capacity_bytes) : capacity_(capacity_bytes) {}
 
-  // Takes `bytes`, or puts the account in line and returns false. It is then to be called again,
-  // with the same number, whenever something changed.
+  // Takes `bytes`, or puts the account in line and returns false. Then call it again, with the same
+  // number, whenever something changed.
   bool Take(Account& account, int64_t bytes);
-  // Out of the line: it does not want them any more.
+  // Takes the account out of the line: it does not need the bytes any more.
   void Leave(Account& account);
   // Gives back some of what was taken in this turn.
   void GiveBack(Account& account, int64_t bytes);
   // Gives back all but `kept` bytes, which it has when the next turn begins. False: they do not fit
   // in with what others hold and keep, so it gave back all. REQUIRES: 0 <= kept <= held_bytes().
   bool EndTurn(Account& account, int64_t kept);
-  // If it is the elder, lets another be. What it holds stays.
+  // If it is the elder, another may become it. What it holds stays.
   void StepDown(Account& account);
 
   int64_t capacity_bytes() const { return capacity_; }
   int64_t used_bytes() const { return ordinary_ + beyond_; }
-  // What elders hold of that.
+  // The part of used_bytes() that elders hold.
   int64_t beyond_bytes() const { return beyond_; }
   bool someone_waits() const { return !line_.empty(); }
   bool IsElder(const Account& account) const { return elder_ == &account; }
 
  private:
-  // All accounts together keep at most so much of the capacity.
+  // All accounts together keep at most this much of the capacity.
   int64_t most_kept() const { return capacity_ / 8 * 7; }
 
   bool Fits(const Account& account, int64_t bytes) const;
   // Changes what it holds, and every sum with it.
   void Add(Account& account, int64_t bytes);
   void SetBeyond(Account& account, bool beyond);
-  // Whether the elder still has to be one, and who is the next.
+  // Ends the elder's role once it fits in with the others, and finds the next elder.
   void FindElder();
 
   const int64_t capacity_;
@@ -92,7 +94,7 @@ class ScratchBudget {
   int64_t first_bytes_ = 0;  // Of all of this, the first kOrdinaryBytes of each account.
   int64_t kept_ = 0;
   Account* elder_ = nullptr;
-  std::list<Account*> line_;  // The longest waiting first. Not empty: there is an elder.
+  std::list<Account*> line_;  // The longest waiting first. If not empty, there is an elder.
 };
 
 }  // namespace systole

@@ -1,10 +1,11 @@
-// Memory that a thread takes beside its results, counted before it is allocated. Whoever runs the
-// thread says where it counts; code anywhere below says what it is about to allocate:
+// Memory that a thread takes beside its results, counted before it is allocated. The code that runs
+// the thread says where it is counted. Code anywhere below says what it is about to allocate:
 //
 //   const ScratchScope scope(source);                  // On the thread, around all of its work.
 //     .. if (!NeedScratch(ScratchUse::kCoefficients, bytes)) return InterruptedError();
 //
-// Why the source is the thread's and no argument: it changes no result, like core/interrupt's flag.
+// The source belongs to the thread and is no argument, because it changes no result, like
+// core/interrupt's flag.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
 #define SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
 
@@ -13,7 +14,7 @@
 
 namespace systole {
 
-// What the memory is for. Each is counted by itself, as the most that was needed at once.
+// What the memory is for. Each use is counted by itself, as the most that was needed at once.
 enum class ScratchUse {
   kPlan,          // What the spec decides: decoders, tables, an example on its way.
   kReads,         // Where records are read to.
@@ -29,12 +30,12 @@ class ScratchSource {
  public:
   virtual ~ScratchSource() = default;
 
-  // Counts at least `bytes` for `use` from now on. Waits as long as they are not to be had. False:
-  // the thread was interrupted meanwhile (core/interrupt), and must not allocate them.
+  // Counts at least `bytes` for `use` from now on. Waits until they can be had. False: the thread
+  // was interrupted meanwhile (core/interrupt), and must not allocate them.
   virtual bool Need(ScratchUse use, int64_t bytes) = 0;
 };
 
-// For as long as it lives, its thread's memory counts at `source`, in place of the one before.
+// While it lives, its thread's memory is counted by `source`, in place of the previous one.
 // Single-thread.
 class ScratchScope {
  public:
@@ -50,8 +51,8 @@ class ScratchScope {
   ScratchSource* const before_;
 };
 
-// To be called before `bytes` in all are allocated for `use`. Outside of a scope nothing is
-// counted. False: the thread was interrupted, return InterruptedError().
+// Call it before `bytes` in all are allocated for `use`. Outside of a scope nothing is counted.
+// False: the thread was interrupted, return InterruptedError().
 inline bool NeedScratch(ScratchUse use, int64_t bytes) {
   return ScratchScope::source_ == nullptr || ScratchScope::source_->Need(use, bytes);
 }

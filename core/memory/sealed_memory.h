@@ -46,7 +46,7 @@ class SealedMemory {
   // here and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      a system that has no such memory (Linux before 5.1). Known only at the
+  //   Unimplemented      the system has no such memory (Linux before 5.1). Known only at the
   //                      last step, so call this once, for one byte, before relying on it.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 

@@ -1,5 +1,5 @@
 // A metric is one line: a name, a kind, a sentence, and how its value is read from the plain struct
-// or the atomics that count it. Whoever shows metrics goes through the lines and names none, so a
+// or the atomics that count it. Code that shows metrics goes through the lines and names none, so a
 // new metric is a new line. Counting costs what the field costs: lines are read only when asked.
 //
 //   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
@@ -53,8 +53,8 @@ struct MetricLine {
   // A sentence or more that stands alone: what is counted, and of what.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
-  // What the parts are told apart by. Their number is fixed: nothing that a peer or a file decides
-  // is a label's value.
+  // What the parts differ in. Their number is fixed: nothing that a peer or a file decides is a
+  // label's value.
   absl::string_view label = "";
   std::vector<MetricPart<Source>> parts;
 };

@@ -91,8 +91,8 @@ class TensorNormaliser {
 
   PixelType type_;
   size_t period_ = 0;
-  // 0: there is one pattern, in the order of the values. Else one for each channel, and this is the
-  // number of values in a channel's run.
+  // 0: there is one pattern, in the order of the values. Otherwise there is one for each channel,
+  // and this is the number of values in a channel's run.
   int64_t inner_ = 0;
   std::vector<NormaliseFactors> patterns_;  // Each laid out over period_ values and a few more.
 };

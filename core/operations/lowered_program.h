@@ -72,7 +72,8 @@ struct LoweredProgram {
   // normalised, and for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
-  // Without images of a size that only the record tells. Those are counted when it has told it.
+  // `rest_bytes` without images whose size only the record tells. Those are counted once it is
+  // known.
   int64_t known_rest_bytes = 0;
   // Elements that the references make for an example. They measure the time that it takes.
   int64_t interpreted_elements = 0;
@@ -82,8 +83,9 @@ struct LoweredProgram {
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
 
-// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size; it
-// is uint8 or float32, and dtype kUint8 or a type of floats, or int64, and dtype kInt64 or kInt32.
+// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size. It
+// is uint8 or float32 and `dtype` is kUint8 or a type of floats, or it is int64 and `dtype` is
+// kInt64 or kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
 // The form in which the fused passes write values of this type.

@@ -56,8 +56,8 @@ class Program {
   const std::optional<CachePoint>& cache() const { return cache_; }
   // The program of the steps from number `first` on, which takes what the ones before make.
   Program From(size_t first) const;
-  // What stands for the first steps together, if the program begins with decode_jpeg
-  // { scale: AUTO } and shrinks what it decodes.
+  // The one operation that stands for the first steps, if the program begins with decode_jpeg {
+  // scale: AUTO } and shrinks the decoded image.
   const std::optional<ScaledDecoding>& scaled_decoding() const { return scaled_decoding_; }
   // How many bytes it reads; nullopt if it reads a file of any size, or no bytes at all.
   std::optional<int64_t> input_bytes() const;
@@ -69,7 +69,7 @@ class Program {
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
   }
-  // The same, but ends before step `end`. REQUIRES: it does not part the steps of
+  // The same, but ends before step `end`. REQUIRES: `end` does not split the steps of
   // scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;

@@ -1,4 +1,4 @@
-// Makes examples by a lowered program, on one thread. JPEGs are made in two halves. Between them
+// Makes examples with a lowered program, on one thread. JPEGs are made in two halves. Between them
 // two examples can be decoded together:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image

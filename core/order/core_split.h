@@ -1,5 +1,5 @@
-// Which examples of a global batch each accelerator core gets. All cores have room for as many:
-// ceil(global_batch / num_cores); what a rule leaves empty is padding.
+// Which examples of a global batch each accelerator core gets. Every core has ceil(global_batch /
+// num_cores) places; those that the rule leaves empty are padding.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_ORDER_CORE_SPLIT_H_
@@ -13,14 +13,14 @@ namespace systole {
 // They differ only if num_cores does not divide global_batch.
 enum class SplitRule {
   // The first global_batch mod num_cores cores get one example more than the others: 4 examples on
-  // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, of a batch whose size is known.
+  // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, for a batch whose size is known.
   kBalanced,
   // Every core gets all that it has room for, until none are left: 2, 2, 0. TensorFlow: where the
   // size is not known.
   kFill,
 };
 
-// The places that each core has: what a rule leaves empty is padding.
+// The places that each core has; those that the rule leaves empty are padding.
 // REQUIRES: global_batch >= 1, num_cores >= 1.
 constexpr int64_t PerCoreBatch(int64_t global_batch, int num_cores) {
   return (global_batch - 1) / num_cores + 1;

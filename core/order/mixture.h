@@ -1,12 +1,12 @@
-// Several datasets that take turns by weight, as a function of the position: which of them stands
-// there, and how many of its examples stood before.
+// Several datasets that take turns by weight, as a function of the position: which dataset has the
+// turn there, and how many of its examples came before.
 //
 // The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
-// assignment problem", Discrete Mathematics 32, 1980): of those whose share of the turns is far
-// enough ahead of what they had, the one that would be late first. After n turns each of k members
-// had its share of n, more or less at most 1 - 1 / (2k - 2), and no rule can promise less. After as
-// many turns as the weights add up to, all is as it was at the start; so one such period is a
-// table.
+// assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too
+// few turns for its share, and of these to the one that would be late first. After n turns each of
+// k members has had its share of n, give or take at most 1 - 1 / (2k - 2), and no rule can promise
+// less. After as many turns as the weights add up to, the turns repeat, so a table of this one
+// period is enough.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
@@ -37,7 +37,7 @@ struct MixtureMember {
 
 class Mixture {
  public:
-  // Of the examples of `member`, as many stood before as `count` says.
+  // `count` examples of `member` came before this one.
   struct Turn {
     int member = 0;
     absl::uint128 count = 0;
@@ -52,7 +52,7 @@ class Mixture {
   // Selected records of all members together.
   int64_t num_records() const { return num_records_; }
 
-  // Who has the turn at `position`. O(1).
+  // Which member has the turn at `position`. O(1).
   Turn TurnAt(absl::uint128 position) const;
 
   // Hash of what decides the turns and the records: weights without their common divisor, sizes and

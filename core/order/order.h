@@ -54,7 +54,8 @@ struct OrderSpec {
   Tail tail = Tail::kDrop;
   // Number of passes; 0 = endless.
   int64_t epochs = 1;
-  // How a global batch is shared among cores. Not in the fingerprint: a feed goes on with others.
+  // How a global batch is shared among cores. Not in the fingerprint: a feed may be resumed with
+  // another split.
   int num_cores = 1;
   SplitRule split = SplitRule::kBalanced;
 };
@@ -62,8 +63,8 @@ struct OrderSpec {
 // What stands in one slot of one step.
 struct Place {
   int64_t epoch = 0;
-  // How often its dataset was gone through before: what random draws are keyed by. The epoch, but
-  // in a mixture.
+  // How many passes over its dataset came before. Random draws are keyed by it. It is the epoch,
+  // except in a mixture.
   int64_t pass = 0;
   int64_t position = 0;           // In the epoch's order; not in [0, num_records): padding.
   std::optional<int64_t> record;  // nullopt = padding.
@@ -81,13 +82,13 @@ class Order {
   // nullopt if endless. PlaceOf() also takes steps beyond it: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // How many records `step`, >= 0, has: global_batch, but for a step that kPad fills up. They stand
-  // in its first slots.
+  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. They
+  // stand in its first slots.
   int64_t RecordsIn(int64_t step) const;
 
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
-  // positions of an epoch each record appears exactly once, but in a mixture, where each appears
-  // once in each pass of its member. Expected O(1), some hundred nanoseconds.
+  // positions of an epoch each record appears exactly once; in a mixture, once in each pass of its
+  // member. Expected O(1), some hundred nanoseconds.
   int64_t RecordAt(int64_t epoch, int64_t position) const;
 
   // What stands in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).

@@ -32,12 +32,12 @@ struct ShardRecords {
   int64_t count = 0;
   int64_t index = 0;
 };
-// Every `count`-th shard, from `index` on. Only first.
+// Every `count`-th shard, from `index` on. Only as the first step.
 struct ShardFiles {
   int64_t count = 0;
   int64_t index = 0;
 };
-// Only before all but ShardFiles.
+// Only ShardFiles may come before it.
 struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
@@ -62,11 +62,11 @@ struct SelectedRecords {
   int64_t size() const;
   // The number of the record at `position`, in [0, size()), among the records of all members.
   int64_t RecordAt(int64_t position) const;
-  // Adds all that decides which records these are, but for `begin`.
+  // Adds all that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
 
-// What a selection may be that leaves no record. A member of a concatenation may: it is skipped.
+// Whether a selection may leave no record. A member of a concatenation may: it is then skipped.
 enum class NoRecords { kRefused, kAllowed };
 
 class Selection {
@@ -120,7 +120,7 @@ class Selection {
     std::optional<Interleave> interleave;  // Otherwise.
   };
   std::optional<Files> files_;
-  // Instead, of a concatenation.
+  // Of a concatenation, instead of `files_`.
   struct Members {
     ShardMap map;
     std::vector<SelectedRecords> records;

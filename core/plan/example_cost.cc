@@ -95,14 +95,14 @@ absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dat
   }
   if (count.sum() > kMaxExampleElements) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an example takes ", count.sum(), " values to be computed, want at most ",
-                     kMaxExampleElements, "; the largest part is ", count.Largest(),
-                     "; crop or resize earlier, or use fewer transforms"));
+        absl::StrCat("to make an example, a thread computes ", count.sum(),
+                     " values, want at most ", kMaxExampleElements, "; the largest part is ",
+                     count.Largest(), "; crop or resize earlier, or use fewer transforms"));
   }
   if (count.sum() > kMaxGroupElements / group) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "mix has a group of ", group, " examples, each of which takes ", count.sum(),
-        " values to be computed, want at most ", kMaxGroupElements, " in all; the largest part is ",
+        "mix has a group of ", group, " examples, and a thread computes ", count.sum(),
+        " values for each, want at most ", kMaxGroupElements, " in all; the largest part is ",
         count.Largest(), "; make the group smaller, or crop or resize earlier"));
   }
   return count.sum();

@@ -1,6 +1,6 @@
-// What an example of a feed costs a thread, as far as its spec and a sample of its dataset tell:
-// values computed. It is limited, because a spec of a few hundred bytes could else keep a thread
-// busy with one example for minutes, and who waits for the thread.
+// How much work an example of a feed is for a thread, in values computed, as far as its spec and a
+// sample of its dataset tell. It is limited, because otherwise a spec of a few hundred bytes could
+// keep a thread, and all that wait for it, busy with one example for minutes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_EXAMPLE_COST_H_
@@ -21,11 +21,11 @@ inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
 // Most values of a group of examples that are mixed, which only one thread can make.
 inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
-// Values of an example of `outputs`, by the order of `spec`; 1 at least. Counted are the pixels of
-// the largest image of the sample, or of the default value; what each transform computes; and what
-// `mix` does. Images of the dataset may be larger, so it is an estimate; records cost what they
-// cost.
-//   InvalidArgument  more than the limits; names the product and the largest part of it.
+// Values of an example of `outputs`, which are in the order of `spec`; at least 1. Counts the
+// pixels of the largest image of the sample, or of the default value, the values that each
+// transform computes, and those of `mix`. It is an estimate, because images of the dataset may be
+// larger.
+//   InvalidArgument  more than the limits; names the sum and the largest part of it.
 absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dataset& dataset,
                                              absl::Span<const OutputPlan> outputs, int64_t group);
 

@@ -18,7 +18,7 @@ namespace systole {
 // Most bytes of the default value of a bytes feature. Every feed holds its own.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
 // Most pixels of a spec's defaults that are decoded to check them: the thread that answers a
-// client's question does it. Of larger images the header is read.
+// client's question does it. Of larger images only the header is read.
 inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
 // Most values that a default stands for. They are made anew for each record that lacks them.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
@@ -33,14 +33,14 @@ FeatureKind DeclaredKind(const v1::Output& output);
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 
-// The values that a record has which lacks the feature. REQUIRES: output.default_values is set and
-// of that kind.
+// The values for a record that lacks the feature. REQUIRES: output.default_values is set and of
+// that kind.
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
 // Whether the default is one that a record could have, as far as it is looked at: an image is
-// decoded if `pixels_left` has its pixels, which are taken from there. REQUIRES: the output is
-// compiled, and making an example of it is bounded.
+// decoded if it has at most `pixels_left` pixels, which are then subtracted. REQUIRES: the output
+// is compiled, and making an example of it is bounded.
 //   InvalidArgument  as above.
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 

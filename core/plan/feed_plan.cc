@@ -195,7 +195,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
   if (DatasetNames(spec) != dataset->name()) {
-    return absl::NotFoundError(absl::StrCat("the spec wants dataset '",
+    return absl::NotFoundError(absl::StrCat("the spec names dataset '",
                                             ForeignName(DatasetNames(spec)), "', not '",
                                             dataset->name(), "'"));
   }

@@ -28,8 +28,7 @@ namespace systole {
 // all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
-// The dataset that `spec` wants: the one it names, or its members, joined. `find` finds one by its
-// name.
+// The dataset that `spec` names, or its members, joined. `find` finds a dataset by its name.
 //   InvalidArgument  names the field.
 // Also the errors of `find`.
 using FindDataset =

@@ -38,7 +38,7 @@ absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::strin
   const std::string what = absl::StrCat(field, " is '", ForeignName(name), "'");
   if (!seen.insert(name).second) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ", which is there already; want each output once"));
+        absl::StrCat(what, ", which is named already; want each output once"));
   }
   for (int i = 0; i < spec.outputs_size(); ++i) {
     if (spec.outputs(i).name() != name) continue;

@@ -24,8 +24,8 @@ struct MixedTensor {
   bool is_image = false;
   int64_t rows = 1;
   int64_t row_elements = 1;
-  // Of an image: row r is of pixel row r mod image_height, and that many elements of it belong to
-  // a pixel. In NCHW a pixel of a row is one element, else its channels.
+  // For an image: row r belongs to pixel row r mod image_height, and each `pixel_elements` elements
+  // of it to one pixel: 1 in NCHW, otherwise the channels.
   int64_t image_height = 1;
   int64_t pixel_elements = 1;
 };

@@ -88,7 +88,7 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
 // The kind of the feature that the output reads, as a sample record has it.
 absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& dataset) {
   if (dataset.features().empty()) {
-    return Refuse(output, absl::StrCat("wants the feature '", ForeignName(output.feature()),
+    return Refuse(output, absl::StrCat("needs the feature '", ForeignName(output.feature()),
                                        "', but the records of dataset '", dataset.name(),
                                        "' are no ", dataset.example_name(), "; use the feature '",
                                        kRecordFeature, "' to read whole records"));
@@ -269,9 +269,9 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
     // The resizer says last of all whether what it got makes sense. Sizes were checked.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
-      return Refuse(output, absl::StrCat("normalize wants 1e30 at most of scale / stddev and of "
-                                         "mean / stddev: ",
-                                         runner.status().message()));
+      return Refuse(output,
+                    absl::StrCat("normalize takes scale / stddev and mean / stddev up to 1e30: ",
+                                 runner.status().message()));
     }
   }
   if (plan.layout != v1::NHWC && plan.shape.size() != 3) {
@@ -280,10 +280,11 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
                                plan.shape.size(), " dimensions, want [height, width, channels]"));
   }
   if (plan.layout == v1::HWCN_TILED && plan.dtype != DType::kBfloat16) {
-    return Refuse(output,
-                  absl::StrCat("layout is HWCN_TILED, but dtype is ",
-                               v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
-                               ", want BFLOAT16: of others a TPU packs no two into a word"));
+    return Refuse(
+        output,
+        absl::StrCat("layout is HWCN_TILED, but dtype is ",
+                     v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
+                     ", want BFLOAT16, the only type of which a TPU packs two into a word"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;

@@ -30,8 +30,8 @@ struct PaddedPlan {
   int length_tensor = 0;  // Index into the layout's tensors.
 };
 
-// The values for records that lack the feature, as the spec has them: one for all, or as many as a
-// record would have. Of the holders only the one of the feature's kind is used.
+// The values for records that lack the feature, as the spec gives them: one for all, or as many as
+// a record would have. Of the holders only the one of the feature's kind is used.
 struct DefaultValues {
   std::vector<int64_t> int64s;
   std::vector<float> floats;
@@ -68,8 +68,8 @@ struct OutputPlan {
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
   int64_t stored_elements = 1;        // Values that a record has, or at most has if padded.
-  // Of kFloatList and kBytes, and of the others if they have transforms; else, or if padded, it
-  // holds no program.
+  // Set if the source is kFloatList or kBytes, or if the output has transforms. Not set if
+  // `padded`.
   LoweredProgram program;
   std::optional<DefaultValues> default_values;
   std::optional<PaddedPlan> padded;

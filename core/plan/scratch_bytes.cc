@@ -60,13 +60,13 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
 
 absl::Status CheckScratchBytes(const ScratchBytes& bytes) {
   if (bytes.sum() <= kMaxScratchBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("to make an example a thread needs about ", bytes.sum(),
-                   " bytes beside it, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
-                   " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
-                   " for an example on its way to its place (a layout other than NHWC, lists, "
-                   "round_to_uint8, transforms that are not done in one pass); "
-                   "ask for fewer or smaller outputs"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "to make an example, a thread needs about ", bytes.sum(),
+      " bytes of working memory, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
+      " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
+      " for an example on its way to its place (a layout other than NHWC, lists, "
+      "round_to_uint8, transforms that are not done in one pass); "
+      "ask for fewer or smaller outputs"));
 }
 
 }  // namespace systole

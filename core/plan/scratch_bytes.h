@@ -18,14 +18,14 @@ struct ScratchBytes {
   int64_t tables = 0;    // Tables of the resizers.
   int64_t decoders = 0;  // For the JPEGs of an example; the thread's other feeds use them, too.
   int64_t example = 0;   // An example that is not made in its place but copied there.
-  // The part of `example` that takes so much whatever is in the record. The rest, images between
-  // transforms, is counted when their size is known.
+  // The part of `example` that does not depend on the record. The rest, images between transforms,
+  // is counted once their size is known.
   int64_t known_example = 0;
 
   int64_t sum() const { return tables + decoders + example; }
 };
 
-// Of a feed with these outputs, whose slices lie so.
+// Of a feed with these outputs and this layout of its slices.
 ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLayout& slice);
 
 // Most bytes that a feed may take on a thread.

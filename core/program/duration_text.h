@@ -14,7 +14,7 @@ namespace systole {
 
 // For the help of options that take a time.
 inline constexpr char kDurationText[] =
-    "TIME is such as 3s, 500ms or 1m30s; a number alone is seconds.";
+    "TIME is a time such as 3s, 500ms or 1m30s; a plain number is seconds.";
 
 // What `text` says: as kDurationText has it, or nullopt. It may be 0 or negative, and is finite.
 std::optional<absl::Duration> ParseDurationText(absl::string_view text);

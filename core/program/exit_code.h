@@ -1,5 +1,5 @@
-// What a program of ours tells its caller by its exit code. `systole-server` and every command of
-// `systole` use the same codes.
+// The exit codes of our programs. `systole-server` and every command of `systole` use the same
+// ones.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PROGRAM_EXIT_CODE_H_

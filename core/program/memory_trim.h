@@ -1,6 +1,6 @@
 // When a process gives back to the kernel what its malloc holds and nobody uses.
 //
-// Thread-compatible. Knows no clock and no malloc: who calls has both (allocator.h).
+// Thread-compatible. Knows no clock and no malloc: the caller has both (allocator.h).
 #ifndef SYSTOLE_CORE_PROGRAM_MEMORY_TRIM_H_
 #define SYSTOLE_CORE_PROGRAM_MEMORY_TRIM_H_
 
@@ -8,9 +8,9 @@
 
 namespace systole {
 
-// At each look, ten a second, a trim may be due. It is if more memory is resident than is allowed.
-// A trim holds up whoever wants memory meanwhile, so one that gained little is not soon repeated:
-// what is resident is in use then. Each such trim doubles the wait for the next.
+// A trim is due if more memory is resident than is allowed; the caller asks ten times a second. A
+// trim holds up every thread that needs memory meanwhile. If it gained little, the resident memory
+// is in use, so the next trim comes later: each such trim doubles the wait for the next.
 class MemoryTrim {
  public:
   // A trim that gives back less gained little.
@@ -18,7 +18,7 @@ class MemoryTrim {
   // The longest wait, in calls of IsDue(): a minute.
   static constexpr int kLongestWait = 640;
 
-  // Whether to trim now. To be called each tenth of a second or so.
+  // Whether to trim now. Call it about every tenth of a second.
   bool IsDue(int64_t resident_bytes, int64_t allowed_bytes);
 
   // What is resident after a trim that was due.

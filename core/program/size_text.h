@@ -13,7 +13,7 @@ namespace systole {
 
 // For the help of options that take a size.
 inline constexpr char kSizeText[] =
-    "SIZE is such as 512MB or 4GB, where a KB is 1024 bytes; a number alone is bytes.";
+    "SIZE is a size such as 512MB or 4GB (1 KB is 1024 bytes); a plain number is bytes.";
 
 // The bytes that `text` says: a whole number, and B, or K, M, G, T or P, alone or with B or iB
 // behind it, in any case of letters. Nullopt for any other text, and for what an int64_t does not

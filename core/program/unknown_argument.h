@@ -1,4 +1,4 @@
-// What a program of ours says of an argument that nothing takes, most likely a typing error.
+// The message for an argument that the program does not know, most likely a typing error.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PROGRAM_UNKNOWN_ARGUMENT_H_

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// All formats. A shard is of the first one whose bytes it begins with; else of the first one whose
-// ending its name has; else of the first row.
+// All formats. A shard has the first format whose bytes it begins with; otherwise the first one
+// whose ending its name has; otherwise that of the first row.
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // Opens the shard `path`: undoes its compression, finds its format, reads its index or builds it.

@@ -1,5 +1,5 @@
 // Converts the part of a feed spec that says which record stands where to core/order's form. The
-// server serves by it. The client uses it to name the records that a server has masked.
+// server serves in this order. The client uses it to name the records that a server has masked.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -28,8 +28,8 @@ struct DatasetRecords {
 // The members of the spec's mixture or concatenation; empty if it names one dataset.
 const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec);
 
-// Checks what names the spec's datasets: one of `dataset`, `mixture` and `concatenation`, and no
-// more than kMaxMembers members.
+// Checks how the spec names its datasets: by one of `dataset`, `mixture` and `concatenation`, with
+// at most kMaxMembers members.
 //   InvalidArgument  names the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
@@ -45,8 +45,8 @@ int NumCoresOf(const v1::FeedSpec& spec);
 // `member`.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
-// For datasets of so many records: one, or one for each of MembersOf(spec). Order::Create() checks
-// the other numbers. REQUIRES: the values of the spec's enumerations are known.
+// `datasets` has one element, or one for each of MembersOf(spec). Order::Create() checks the other
+// numbers. REQUIRES: the values of the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; or a mixture cannot be made. Names the field.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,

@@ -1,5 +1,5 @@
-// Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. The same that protobuf
-// accepts in a string.
+// Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. protobuf accepts the
+// same in a string.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STATUS_UTF8_H_

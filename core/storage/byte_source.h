@@ -33,7 +33,7 @@ class ByteSource {
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
-  // Which state of what stands under this name was opened; see Identity in store.h. Empty = nothing
+  // The identity of the state that was opened (StoredState::identity in store.h). Empty = nothing
   // tells one state from another.
   virtual std::string identity() const { return ""; }
 
@@ -60,7 +60,7 @@ absl::string_view BaseName(absl::string_view path);
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
-// `max_bytes`. Errors name the source, this one with its folder.
+// `max_bytes`. Errors name the source; ResourceExhausted with its folder.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole

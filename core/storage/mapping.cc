@@ -76,7 +76,7 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers stay within the file's bytes.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // First: whoever sees a zero must find it.
+  failed_.store(true);  // First: a thread that sees a zero must find it.
   // All of it at once, so that a mapping fails at most once however long it is. Takes no memory.
   //   The system call itself, which may be made in a signal handler, and no function that others
   // may stand before: ThreadSanitizer's mmap() counts as a write to bytes that other threads read.

@@ -27,7 +27,7 @@
 
 namespace systole {
 
-// Thread-safe. How the bytes are mapped is for the store to say.
+// Thread-safe. The store decides how the bytes are mapped.
 class Mapping {
  public:
   virtual ~Mapping();
@@ -61,8 +61,8 @@ class Mapping {
   std::atomic<bool> failed_ = false;
 };
 
-// Lets the calling thread read a mapping for as long as this object lives. Costs nothing but the
-// first time.
+// Lets the calling thread read a mapping for as long as this object lives. Only the first use of a
+// mapping costs anything.
 //
 // Single-thread. Must be destroyed in the reverse order of construction: put it on the stack.
 class MappedRead {

@@ -17,8 +17,8 @@ namespace systole {
 // The names of objects: URLs.
 using ObjectNames = std::set<std::string>;
 
-// Store::List() over these objects. Of two names that begin alike up to a '/', one more part is a
-// folder, as on a disk.
+// Store::List() over these objects. The parts of a name before its last '/' are folders, as on a
+// disk.
 absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
                                                      const std::string& pattern,
                                                      Store::NameFilter wanted);

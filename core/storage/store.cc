@@ -21,7 +21,7 @@ absl::Status PatternMatchesNothing(absl::string_view pattern) {
 absl::StatusOr<std::unique_ptr<ByteSink>> Store::Create(const std::string& name) const {
   return absl::FailedPreconditionError(
       absl::StrCat("\"", ForeignText(name),
-                   "\" cannot be written: its store is only read; give --index-dir a folder"));
+                   "\" cannot be written: its store is read-only; set --index-dir to a folder"));
 }
 
 absl::Status Store::Remove(const std::string& name) const { return Create(name).status(); }

@@ -29,10 +29,10 @@ inline constexpr size_t kMaxIdentityBytes = 256;
 // What stands under a name now.
 struct StoredState {
   uint64_t size_bytes = 0;
-  // Text that changes when the bytes do: an ETag, a generation, a time. It may not change with
-  // another place of the same bytes: a copy and its original may share one. At most
-  // kMaxIdentityBytes of printable ASCII; nobody but the store looks into it. Empty = nothing tells
-  // one state from another; what was kept for a state is then checked, not trusted.
+  // Text that changes when the bytes do: an ETag, a generation, a time. It need not differ between
+  // two places of the same bytes: a copy and its original may share one. At most kMaxIdentityBytes
+  // of printable ASCII; nobody but the store looks into it. Empty = nothing tells one state from
+  // another; what was kept for a state is then checked, not trusted.
   std::string identity;
 };
 
@@ -55,10 +55,10 @@ class Store {
 
   // The files that `pattern` names and that are `wanted`, which is asked for each name, once. In no
   // order. A pattern is a name, a glob (*, ? and [..], none of which takes a '/', nor a '.' at the
-  // begin of a part), or a folder, which stands for all that lies in it and is not hidden. A name
-  // that exists is never expanded.
+  // beginning of a part), or a folder, which stands for all that lies in it and is not hidden. A
+  // name that exists is never expanded.
   //   NotFound           the pattern names nothing. An empty folder is an empty list.
-  //   InvalidArgument    a wanted name is a folder, or no file, or the pattern is none.
+  //   InvalidArgument    a wanted name is a folder, or no file, or the pattern is malformed.
   //   PermissionDenied   a folder on the way cannot be read.
   // Errors name the pattern.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
@@ -68,8 +68,8 @@ class Store {
   // missing. Its folder must be written as List() returns it.
   virtual bool Takes(const std::string& pattern, const std::string& name) const = 0;
 
-  // The names of all that lies in a folder, but what is hidden; in no order. `folder` ends with
-  // '/', or is empty: the one that names without '/' are in.
+  // The names of all that lies in a folder and is not hidden, in no order. `folder` ends with '/',
+  // or is empty for the folder of names without '/'.
   virtual absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const = 0;
 
   // NotFound, PermissionDenied, or InvalidArgument if `name` is no file; each names it.
@@ -82,11 +82,10 @@ class Store {
   // Other errors are the store's; each names the file.
   virtual absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const;
 
-  // Takes away a file that Create() made. NotFound if there is none; FailedPrecondition as
-  // Create().
+  // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
   virtual absl::Status Remove(const std::string& name) const;
 
-  // Takes away what processes that were killed left of Create() for these names.
+  // Removes what killed processes left of Create() for these names.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
   // The one name that all names of this file have in common.

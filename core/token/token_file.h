@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// By this a file that was changed or replaced is told from the one that was read.
+// Tells a file that was changed or replaced from the one that was read.
 struct TokenFileIdentity {
   int64_t mtime_ns = 0;
   uint64_t inode = 0;
@@ -30,7 +30,7 @@ struct TokenFileIdentity {
 TokenFileIdentity IdentityOfTokenFile(const std::string& path);
 
 // Reads the file.
-//   PermissionDenied  other users may read it, or others than its owner may write to it.
+//   PermissionDenied  other users may read it, or users other than its owner may write to it.
 //   NotFound, and errors of TokenTable::Parse. All name the path.
 absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
 

@@ -57,7 +57,7 @@ class TokenTable {
   // No tokens.
   TokenTable() = default;
 
-  //   InvalidArgument    a line is none of the above, or a hash stands there twice. Names the line's
+  //   InvalidArgument    a line has another form, or a hash stands there twice. Names the line's
   //                      number and never what stands in it, which may be a token put there in error.
   //   ResourceExhausted  more than kMaxTokens, or than kMaxTokenFileBytes.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);

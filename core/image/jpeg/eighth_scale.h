@@ -47,16 +47,17 @@ class EighthScale {
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 
   // `width` pixels from `x` on of a row of the MCUs that were added last, 0 <= row < mcu_height.
-  // `x` is a column of the image, of which the MCUs must have `width`. False: as of AddMcu.
+  // `x` is a column of the image; the MCUs must have the columns [x, x + width). False: as for
+  // AddMcu().
   bool WriteRow(int row, int x, int width, uint8_t* out);
 
-  // One plane's quantization as the loops want it.
+  // One plane's quantization in the form that the loops need.
   struct Dequantization {
     // Multiplied with the weight of a coefficient's row in its column's sum. 0: left out.
     std::array<int32_t, 64> factors = {};
     std::array<uint16_t, 64> limits = {};  // The largest coefficients that are transformed.
   };
-  // A column's sum each for the upper or the lower half of a block: 16 bits, two to a word.
+  // The sum of each column, for the upper or the lower half of a block: 16 bits, two to a word.
   using ColumnSums = std::array<int32_t, 4>;
 
  private:

@@ -45,8 +45,8 @@ class HuffmanDecoder {
   bool is_ahead() const;
   // Rows of MCUs that were decoded to their end.
   int decoded_rows() const;
-  // Makes it not ahead any more, if what was taken has left memory and rows before end_row are
-  // left. REQUIRES: is_ahead().
+  // Ends is_ahead() if Take() has freed memory and rows before end_row are left. REQUIRES:
+  // is_ahead().
   void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until

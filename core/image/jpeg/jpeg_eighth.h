@@ -24,8 +24,8 @@ class JpegEighth {
   void Reset() { entropy_ = nullptr; }
 
   // Call it after jpeg_start_decompress with scale_denom = 8. If it returns true, rows of `crop`
-  // come from here, and libjpeg must not be asked for any. False: libjpeg has to make them, as no
-  // image of this kind is known here. `entropy` must outlive the rows.
+  // come from here, and libjpeg must not be asked for any. False: libjpeg has to make them, because
+  // this class does not know this kind of image. `entropy` must outlive the rows.
   bool Start(j_decompress_ptr cinfo, const CropRect& crop, JpegEntropyDecoder& entropy);
   bool started() const { return entropy_ != nullptr; }
 

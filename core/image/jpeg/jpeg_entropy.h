@@ -40,9 +40,9 @@ class JpegEntropyDecoder {
   // expected.
   static bool Knows(j_decompress_ptr cinfo);
 
-  // In place of Replace(), for one who transforms the coefficients himself: libjpeg is not asked
-  // for rows then. Of a block of one pixel only the first coefficient is decoded, as for libjpeg at
-  // an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. REQUIRES:
+  // In place of Replace(), for a caller that transforms the coefficients itself and does not ask
+  // libjpeg for rows. Of a block of one pixel only the first coefficient is decoded, as for libjpeg
+  // at an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. REQUIRES:
   // Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
   // The next MCU: HuffmanDecoder::Take(). False: gave_up(). After the last one the marker that ends
@@ -56,8 +56,8 @@ class JpegEntropyDecoder {
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
   // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
   // call. `block_side` pixels are made of a block's side: DCTSIZE, or fewer at a smaller scale.
-  // From now on libjpeg calls this object. `cinfo->err` must be a JpegErrors's manager. Without
-  // effect if not Knows(cinfo).
+  // From now on libjpeg calls this object. `cinfo->err` must be a JpegErrors's manager. Does
+  // nothing unless Knows(cinfo).
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
                int block_side);
 
@@ -67,8 +67,7 @@ class JpegEntropyDecoder {
   }
   // Whether nothing is left to decode before libjpeg asks.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
-  // The row up to which libjpeg can make the image's rows of what is decoded, and so without
-  // waiting.
+  // Up to this row libjpeg can make the image from what is decoded, so without waiting.
   int ready_row() const {
     // It may look at the next row of MCUs to interpolate colour, but not at blocks of one pixel.
     return (decoder_->decoded_rows() / mcu_rows_ - (block_side_ == 1 ? 0 : 1)) * rows_in_mcu_;
@@ -98,7 +97,8 @@ class JpegEntropyDecoder {
   JDIMENSION first_column_ = 0;
   JDIMENSION end_column_ = 0;
   bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block's.
-  // Rows of pixels in libjpeg's row of MCUs, which is so many rows of the scan's MCUs.
+  // The side of a block in pixels. libjpeg's row of MCUs is `rows_in_mcu_` rows of pixels and
+  // `mcu_rows_` rows of the scan's MCUs.
   int block_side_ = DCTSIZE;
   int rows_in_mcu_ = 1;
   int mcu_rows_ = 1;

@@ -15,7 +15,8 @@
 namespace systole {
 namespace {
 
-// The format's own limit of an edge is 2^31 - 1; what is decoded is bounded by whoever makes `out`.
+// The format's own limit of an edge is 2^31 - 1; the caller that makes `out` bounds what is
+// decoded.
 constexpr uint32_t kMaxEdge = 1 << 20;
 // Text, colour profiles and the like: one such chunk, and all that are kept. As libpng's defaults.
 constexpr size_t kMaxChunkBytes = 8 << 20;

@@ -18,7 +18,7 @@ namespace systole {
 struct PngInfo {
   int width = 0;
   int height = 0;
-  // What DecodePng() takes beside its result, where grey is made of colour.
+  // Memory that DecodePng() takes beside its result, if it makes grey of colour.
   int scratch_bytes_per_pixel = 0;
 };
 

@@ -19,13 +19,13 @@ struct PngColours {
   // The exponent of the file's values, in 1/100000, by gAMA, sRGB, or a profile that is known to be
   // sRGB; 0: none of them.
   int32_t gamma = 0;
-  // The most that a channel has by sBIT; 0: it does not say.
+  // The largest number of bits of a channel in sBIT; 0: none given.
   int significant_bits = 0;
 };
 
 // REQUIRES: `png` is a coloured PNG file whose header is good. `profile` is what its first iCCP
-// chunk holds, inflated, if that can be read. As libpng 1.6.43: chunks with wrong checksums do not
-// count, sRGB outdoes gAMA, and nothing counts behind a value that is out of range. Other than
+// chunk holds, inflated, if that can be read. As in libpng 1.6.43, chunks with wrong checksums do
+// not count, sRGB counts before gAMA, and nothing counts after a value that is out of range. Unlike
 // libpng, it does not look at cHRM, which for libpng may be such a value, and a damaged iCCP chunk
 // does not count.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);

@@ -374,7 +374,7 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
   while (const uint8_t* row = find(next_line_)) {
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) {
-      // What is left of an image that nobody wants any more.
+      // The rest of an image that is no longer needed.
       if (InterruptRequested()) return Finish();
       WriteRow(rows_[next_out_]);
     }

@@ -4,8 +4,8 @@
 //   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
-// `extent` is the input's size and `begin` 0, unless Start is told of a part (crop.h, SourceSide).
-// No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+// `extent` is the input's size and `begin` 0, unless Start is given a part (crop.h, SourceSide). No
+// multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_

@@ -55,7 +55,7 @@ template <typename T>
 void Resample(const ResampleOptions& options, const PixelView<const T>& in,
               const PixelView<float>& out);
 
-// kNearest: pixels as they are, of whichever type.
+// kNearest: copies pixels as they are, of either type.
 template <typename T>
 void ResampleNearest(bool half_pixel_centres, const PixelView<const T>& in,
                      const PixelView<T>& out);

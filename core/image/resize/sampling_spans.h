@@ -1,5 +1,5 @@
 // Tables of a resize by a kernel of any width: which input pixels make each output pixel, and with
-// which weights. What TensorFlow's ScaleAndTranslate computes for tf.image.resize with
+// which weights. This is what TensorFlow's ScaleAndTranslate computes for tf.image.resize with
 // antialias=True, or with a method that has no kernel of its own (lanczos, gaussian,
 // mitchellcubic).
 //   kernel width  radius * max(in / out, 1) if antialiased, else radius
@@ -27,7 +27,8 @@ enum class SamplingKernel {
 };
 
 struct SamplingSpans {
-  // Weights of an output pixel, those behind its last input pixel are 0. At most the input's size.
+  // Weights for each output pixel; those after its last input pixel are 0. At most the input's
+  // size.
   int span = 0;
   std::vector<int> starts;     // Of each output pixel: its first input pixel.
   std::vector<float> weights;  // [out, span].

@@ -1,6 +1,6 @@
 // The crops of TensorFlow's image networks: tf.image.sample_distorted_bounding_box, and the centre
-// crop of the reference TPU ResNet. In f32 and in TensorFlow's order, so that from the same draws
-// the same boxes follow.
+// crop of the reference TPU ResNet. In f32 and in TensorFlow's order, so that the same draws give
+// the same boxes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_

@@ -40,7 +40,7 @@ OperationRow BrightnessRow() {
               .tensorflow = "tf.image.random_brightness",
               .torchvision = "ColorJitter",
               .dali = "fn.brightness",
-              .parity = "exact for the same number; tf_seed draws as "
+              .parity = "exact for the same number; with tf_seed it draws as "
                         "tf.image.stateless_random_brightness",
           },
       .draws = 4,

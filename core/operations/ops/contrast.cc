@@ -97,7 +97,7 @@ OperationRow ContrastRow() {
               .tensorflow = "tf.image.adjust_contrast, tf.image.random_contrast",
               .torchvision = "ColorJitter",
               .dali = "fn.contrast",
-              .parity = "exact for the same factor; tf_seed draws as "
+              .parity = "exact for the same factor; with tf_seed it draws as "
                         "tf.image.stateless_random_contrast",
           },
       .draws = 20,

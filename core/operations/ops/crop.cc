@@ -47,7 +47,7 @@ class Crop final : public Operation {
   static absl::Status CheckFits(const CropRect& rect, int height, int width) {
     if (rect.y + rect.height <= height && rect.x + rect.width <= width) return absl::OkStatus();
     return absl::DataLossError(
-        absl::StrCat("crop wants rows up to ", rect.y + rect.height, " and columns up to ",
+        absl::StrCat("crop needs rows up to ", rect.y + rect.height, " and columns up to ",
                      rect.x + rect.width, ", the image has ", height, " x ", width,
                      " pixels; resize first, or use crop_or_pad, which takes images of any size"));
   }
@@ -70,10 +70,10 @@ OperationRow CropRow() {
               .parity = "exact",
               .combined_tensorflow = "tf.io.decode_and_crop_jpeg",
               .combined_parity =
-                  "after decode_jpeg, exact with the same dct, but for the crop's first and last "
-                  "column, and crops of 4 columns or fewer: here they are those of the whole "
-                  "image; TensorFlow's miss their neighbours' colours, where a file stores colours "
-                  "at half the width",
+                  "after decode_jpeg, exact with the same dct, except for the crop's first and "
+                  "last column, and crops of 4 columns or fewer: here they are those of the whole "
+                  "image; TensorFlow's lack the colours of their neighbours if the file stores "
+                  "colours at half the width",
           },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

@@ -46,8 +46,8 @@ OperationRow DecodeJpegRow() {
               .tensorflow = "tf.io.decode_jpeg",
               .torchvision = "torchvision.io.decode_jpeg",
               .dali = "fn.decoders.image",
-              .parity = "exact with the same dct; TensorFlow takes IFAST if nothing is said, "
-                        "this ISLOW. With scale: AUTO different: pixels about the mean of 2 x 2, "
+              .parity = "exact with the same dct, whose default is IFAST in TensorFlow and ISLOW "
+                        "here. With scale: AUTO different: each pixel is about the mean of 2 x 2, "
                         "4 x 4 or 8 x 8",
           },
       .create = [](const OperationArguments& arguments)

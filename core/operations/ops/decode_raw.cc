@@ -85,7 +85,7 @@ OperationRow DecodeRawRow() {
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {
         if (arguments.stored_shape.empty()) {
-          return absl::InvalidArgumentError("wants the shape of one example, such as shape: 784");
+          return absl::InvalidArgumentError("needs the shape of one example, such as shape: 784");
         }
         const v1::DecodeRaw::Stored stored = arguments.transform.decode_raw().stored();
         if (!v1::DecodeRaw::Stored_IsValid(stored)) {

@@ -117,7 +117,7 @@ OperationRow HueRow() {
               .tensorflow = "tf.image.adjust_hue, tf.image.random_hue",
               .torchvision = "ColorJitter",
               .dali = "fn.hue",
-              .parity = "exact for the same number; tf_seed draws as "
+              .parity = "exact for the same number; with tf_seed it draws as "
                         "tf.image.stateless_random_hue",
           },
       .draws = 22,

@@ -1,5 +1,5 @@
-// What mixup and cutmix (v1::Mix) do with an example: their parameters' check, their draws. The
-// pixels and labels are mixed by core/engine, which has the partner.
+// What mixup and cutmix (v1::Mix) do with an example: the check of their parameters, and their
+// draws. The pixels and labels are mixed by core/engine, which has the partner.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
@@ -20,7 +20,7 @@ inline constexpr uint32_t kMixPurpose = 1 << 10;
 
 // Examples of a group: one thread makes a group, so a larger one would hold others up.
 inline constexpr int64_t kMaxMixGroup = 256;
-// Larger ones would give halves of both, whatever was drawn.
+// Larger ones would always mix about half and half.
 inline constexpr float kMaxMixAlpha = 1000;
 
 struct MixDraw {

@@ -56,15 +56,16 @@ class Operation {
 
   // The type of its result for values of type `input`.
   //   InvalidArgument  it cannot take them. The message ends a sentence that begins with its name.
-  // If it takes images of any size and gives images of any size, it takes those of every size.
+  // An operation whose input and output are images of any size must take images of every size.
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
-  // The reference: written the obvious way, it says what is right. REQUIRES: TypeOf(input.type) is
-  // OK, and input.type.has_size() unless it is bytes.
+  // The reference: written the obvious way, it defines the right result. REQUIRES:
+  // TypeOf(input.type) is OK, and input.type.has_size() unless it is bytes.
   //   DataLoss, ResourceExhausted  the record's values are not what they should be, or too many.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
-  // What feeds call: the same to the bit, for operations that have a faster way.
+  // What feeds call. An operation with a faster way overrides it; the result is the same to the
+  // bit.
   virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
     return Apply(std::move(input), example);
   }

@@ -23,11 +23,11 @@ struct OperationArguments {
   absl::Span<const int64_t> stored_shape;  // Output.shape.
 };
 
-// An operation for people who look for it: what `systole ops` and the table in core/README.md say.
+// An operation as `systole ops` and the table in core/README.md describe it.
 struct OperationGuide {
   absl::string_view summary;  // One sentence.
   absl::string_view example;  // As it stands in a spec, in textproto.
-  // What others call it; empty: they have none.
+  // What other libraries call it; empty: they have none.
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";

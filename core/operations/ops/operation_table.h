@@ -15,8 +15,8 @@ namespace systole {
 
 absl::Span<const OperationRow> Operations();
 
-// What mixes the examples of a group, for the same people. It is no transform but a field of
-// v1::Mix; mix_draws.h has its parameters.
+// The description of what mixes the examples of a group. It is no transform but a field of v1::Mix;
+// mix_draws.h has its parameters.
 struct MixRow {
   absl::string_view name;  // Of its field.
   OperationGuide guide;    // Its example stands in the spec itself.

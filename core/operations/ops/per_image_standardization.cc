@@ -73,7 +73,7 @@ OperationRow PerImageStandardizationRow() {
               .parity =
                   "within 2e-5 of the image's largest value / its deviation, for values up to "
                   "1e14: "
-                  "sums are exact where TensorFlow's round. An image of one colour is 0 here alone",
+                  "sums are exact where TensorFlow's round. An image of one colour is 0 only here",
           },
       .create = [](const OperationArguments&) -> absl::StatusOr<std::unique_ptr<const Operation>> {
         return std::make_unique<PerImageStandardization>();

@@ -26,12 +26,13 @@ Value PlacePlainly(const Value& image, const CropRect& rect, int height, int wid
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
 // (core/image/resize/bilinear_resizer.h).
 Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width);
-// The same of the part of the image that both sides name. REQUIRES: they have its pixels.
+// The same for the part of the image that `rows` and `columns` name. REQUIRES: their `pixels` are
+// the image's height and width.
 Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
                     int height, int width);
 
 // Most values between the two passes of a resize: rows are made first, as wide as the input. They
-// measure its time, which a short and very wide image could else make minutes of.
+// measure its time. Without a limit a short and very wide image could take minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 
 // Resizes `rect` of the image by any method (core/image/resize/resampler.h). The result is `to` of

@@ -46,7 +46,7 @@ class RandomCrop final : public Operation {
   static absl::StatusOr<CropRect> RectOf(const Draws& draws, int want_height, int want_width,
                                          int height, int width, const ExampleKey& example) {
     if (height < want_height || width < want_width) {
-      return absl::DataLossError(absl::StrCat("random_crop wants ", want_height, " x ", want_width,
+      return absl::DataLossError(absl::StrCat("random_crop needs ", want_height, " x ", want_width,
                                               " pixels, the image has ", height, " x ", width,
                                               "; give a smaller crop, or resize first"));
     }
@@ -81,7 +81,7 @@ OperationRow RandomCropRow() {
               .torchvision = "RandomCrop",
               .dali = "fn.crop",
               .parity = "different: draws of our own, which do not depend on what was drawn "
-                        "before; tf_seed draws as tf.image.stateless_random_crop",
+                        "before; with tf_seed it draws as tf.image.stateless_random_crop",
           },
       .draws = 3,
       .tensorflow_draws = true,

@@ -51,8 +51,9 @@ OperationRow RandomFlipRow() {
               .tensorflow = "tf.image.random_flip_left_right",
               .torchvision = "RandomHorizontalFlip",
               .dali = "fn.flip",
-              .parity = "different: draws of our own, which do not depend on what was drawn "
-                        "before; tf_seed draws as tf.image.stateless_random_flip_left_right",
+              .parity =
+                  "different: draws of our own, which do not depend on what was drawn "
+                  "before; with tf_seed it draws as tf.image.stateless_random_flip_left_right",
           },
       .draws = 2,
       .tensorflow_draws = true,

@@ -92,7 +92,7 @@ OperationRow RandomResizedCropRow() {
               .dali = "fn.random_resized_crop",
               .parity =
                   "different: draws of our own, which do not depend on what was drawn before; "
-                  "from TensorFlow's draws rule: TF_DISTORTED_BOX gives TensorFlow's boxes. "
+                  "with TensorFlow's draws, rule: TF_DISTORTED_BOX gives TensorFlow's boxes. "
                   "The resize is exact",
           },
       .draws = 1,

@@ -22,7 +22,7 @@ absl::StatusOr<ResampleOptions> ResampleOptionsOf(const Message& message) {
   return ResampleOptionsOf(message.method(), message.antialias(), message.sampling());
 }
 
-// The type of what is made of values of type `input`.
+// The type of the result for values of type `input`.
 ElementType ResampledElement(const ResampleOptions& options, ElementType input);
 
 // Operation::Work of a resize from images of type `input` to `output`: a value is computed for each

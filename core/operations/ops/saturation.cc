@@ -120,7 +120,7 @@ OperationRow SaturationRow() {
               .tensorflow = "tf.image.adjust_saturation, tf.image.random_saturation",
               .torchvision = "ColorJitter",
               .dali = "fn.saturation",
-              .parity = "exact for the same factor; tf_seed draws as "
+              .parity = "exact for the same factor; with tf_seed it draws as "
                         "tf.image.stateless_random_saturation",
           },
       .draws = 21,

@@ -19,8 +19,8 @@ namespace systole {
 
 class ScaledDecoding {
  public:
-  // Of the first operations of a program. Nullopt: they begin otherwise, or no resize with parts
-  // stands behind the decode, at once or after crops.
+  // For the first operations of a program. Nullopt unless they are a decode_jpeg { scale: AUTO },
+  // then crops or none, then a resize that has parts.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
   // How many operations it stands for: 2 or more.

@@ -246,7 +246,7 @@ class TrivialAugment final : public Operation {
     SYSTOLE_RETURN_IF_ERROR(WantImage(input));
     if (input.element == ElementType::kUint8) return input;
     return absl::InvalidArgumentError(
-        "wants uint8 images, but gets float32; put round_to_uint8 before it");
+        "needs uint8 images, but gets float32; put round_to_uint8 before it");
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {

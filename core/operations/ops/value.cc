@@ -54,13 +54,13 @@ absl::Status WantNumbers(const ValueType& type) {
       return absl::OkStatus();
     case ElementType::kBytes:
       return absl::InvalidArgumentError(
-          "wants values, but gets bytes that nothing has decoded yet; begin with decode_jpeg, "
+          "needs values, but gets bytes that nothing has decoded yet; begin with decode_jpeg, "
           "decode_png, decode_image or decode_raw");
     case ElementType::kInt64:
       break;
   }
   return absl::InvalidArgumentError(
-      "wants pixels, raw bytes or a float feature, but gets int64; one_hot and cast take that");
+      "needs pixels, raw bytes or a float feature, but gets int64; one_hot and cast take that");
 }
 
 absl::Status WantImage(const ValueType& type) {
@@ -71,7 +71,7 @@ absl::Status WantImage(const ValueType& type) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "wants an image: a decoded file, or decode_raw with a shape of [height, width, 1 "
+      "needs an image: a decoded file, or decode_raw with a shape of [height, width, 1 "
       "or 3] and edges of at most ",
       kMaxImageEdge));
 }
@@ -79,18 +79,18 @@ absl::Status WantImage(const ValueType& type) {
 absl::Status WantColour(const ValueType& type) {
   SYSTOLE_RETURN_IF_ERROR(WantImage(type));
   if (type.shape[2] == 3) return absl::OkStatus();
-  return absl::InvalidArgumentError("wants images of 3 channels, but gets grey ones");
+  return absl::InvalidArgumentError("needs images of 3 channels, but gets grey ones");
 }
 
 absl::Status WantInt64(const ValueType& type) {
   if (type.element == ElementType::kInt64) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("wants an int64 feature, but gets ", ElementTypeName(type.element)));
+      absl::StrCat("needs an int64 feature, but gets ", ElementTypeName(type.element)));
 }
 
 absl::Status WantBytes(const ValueType& type) {
   if (type.element == ElementType::kBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("wants a bytes feature as it is stored, but gets ",
+  return absl::InvalidArgumentError(absl::StrCat("needs a bytes feature as it is stored, but gets ",
                                                  ElementTypeName(type.element)));
 }
 

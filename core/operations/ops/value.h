@@ -23,7 +23,7 @@ enum class ElementType {
 // "bytes", "uint8", ..
 absl::string_view ElementTypeName(ElementType type);
 
-// Bytes of one element; of kBytes 1.
+// Bytes of one element; 1 for kBytes.
 int64_t ElementBytes(ElementType type);
 
 // Largest edge of an image. Larger ones are mistakes, and allocations follow from it.

@@ -25,8 +25,8 @@ absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);
 
-// Counts the memory of `type`, whose size the record told, twice and `more` bytes: a transform
-// reads one value and writes another. Cancelled: the thread was interrupted
+// Counts twice the memory of `type`, and `more` bytes: a transform reads one value and writes
+// another. The size of `type` comes from the record. Cancelled: the thread was interrupted
 // (core/memory/scratch_scope.h).
 absl::Status NeedValues(const ValueType& type, int64_t more = 0);
 

@@ -27,7 +27,7 @@ std::string ForeignKind(absl::string_view begin) {
   const Compression compression = CompressionOf(begin);
   if (compression == Compression::kNone) return "";
   return absl::StrCat("it is compressed with ", CompressionName(compression),
-                      "; have its compression detected, or uncompress it if that was done");
+                      "; use compression 'detect'; if that is set, decompress the file first");
 }
 
 }  // namespace systole

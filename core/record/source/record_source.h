@@ -1,5 +1,5 @@
 // The seam between a file of records and all that reads them: records by number, in whatever format
-// the file keeps them. What reads records knows nothing else of a format.
+// the file keeps them. Code that reads records knows nothing else of a format.
 //
 // Thread-compatible: immutable, so any number of threads may read.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// Largest payload accepted where nothing else is said, in bytes.
+// Largest payload accepted by default, in bytes.
 inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 
 // Where the bytes that a RecordCallback sees may lie.
@@ -30,7 +30,8 @@ enum class RecordBytes {
   // In `scratch`: a copy that nobody else can change.
   kCopied,
   // In the file itself, if it can be mapped and the format allows it. The bytes are checked like a
-  // copy, and one pass over them is saved. The reader must keep the rules of file_mapping.h.
+  // copy, and one pass over them is saved. The reader must keep the rules of
+  // core/storage/mapping.h.
   kInPlace,
 };
 
@@ -46,9 +47,9 @@ class RecordSource {
 
   virtual absl::string_view path() const = 0;
   absl::string_view base_name() const { return BaseName(path()); }
-  // Of the file as it lies there; of a format with several files, of all.
+  // Bytes of the file as it is stored; if the format has several files, of all.
   virtual uint64_t file_bytes() const = 0;
-  // Decompressed.
+  // Bytes when decompressed.
   virtual uint64_t size_bytes() const = 0;
   // For a person to read: why an index was not used, or could not be kept. Stops nothing. Empty:
   // nothing.
@@ -61,11 +62,11 @@ class RecordSource {
   // Where the record lies in the decompressed file, for messages and for reading ahead: a stretch
   // that holds it. Never before that of the record before. REQUIRES: 0 <= record < num_records().
   virtual RecordSpan span(int64_t record) const = 0;
-  // Of all payloads, known without reading them: exact where the format says how large each is,
+  // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
   // What the file holds as one number, for its dataset's fingerprint: the same for the same records
-  // in the same order, and of neither names nor times.
+  // in the same order, whatever the names and times of files.
   virtual uint64_t content_hash() const = 0;
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.

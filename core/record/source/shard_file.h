@@ -1,4 +1,4 @@
-// A shard's file, opened: its bytes as its format has them, whatever they are compressed with.
+// A shard's file, opened: its bytes as its format has them, after decompression.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_
@@ -22,7 +22,8 @@ namespace systole {
 inline constexpr size_t kFormatMagicBytes = 512;
 
 struct ShardFileOptions {
-  // kDetect: a file that begins as a format does is not compressed; else by its first bytes.
+  // kDetect: a file that begins as a format does is not compressed; otherwise its first bytes
+  // decide.
   Compression compression = Compression::kDetect;
   // For decompressed bytes; shared by the shards of a process. Null = one for each shard.
   std::shared_ptr<ChunkCache> chunks = {};
@@ -33,7 +34,7 @@ struct ShardFileOptions {
 
 struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  StoredState state;                  // Of the file as it lies there.
+  StoredState state;                  // Of the file as it is stored.
   Compression compression = Compression::kNone;
   std::string note;  // For a person to read; stops nothing. Empty = nothing.
 };

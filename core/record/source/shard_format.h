@@ -41,7 +41,7 @@ struct ShardOptions {
   // ShardFileOptions.
   Compression compression = Compression::kDetect;
   std::shared_ptr<ChunkCache> chunks = {};
-  // What shards may be; empty = what ShardFormats() has. For tests.
+  // The formats that shards may have; empty = those of ShardFormats(). For tests.
   absl::Span<const ShardFormat* const> formats = {};
 };
 
@@ -52,8 +52,9 @@ struct ShardFormat {
   // Whether a file that begins with `begin`, decompressed, is surely a shard of this format.
   // `begin` is kFormatMagicBytes long, or the whole file. Null: bytes do not tell.
   bool (*begins)(absl::string_view begin);
-  // How names of its files end, before ".gz" and the like: ".tar". It decides where no format's
-  // bytes do, so that a shard with a damaged beginning is one. Empty: names do not tell.
+  // How names of its files end, before ".gz" and the like: ".tar". It decides if no format knows
+  // the first bytes, so that a shard with a damaged beginning is still recognised. Empty: names do
+  // not tell.
   absl::string_view ending;
   // The shard in `file`. Errors are those of reading it and its index. A shard whose records are
   // damaged is opened; see RecordSource::CheckHoldsRecords().

@@ -88,9 +88,9 @@ absl::Status SpanSource::CheckHoldsRecords() const {
         absl::StrCat("\"", ForeignName(base_name()), "\" is no ", format_, " shard: ", kind));
   }
   return absl::DataLossError(absl::StrCat(
-      "shard \"", ForeignName(base_name()),
-      "\" holds no record that can be read (the first: ", file_.index.damaged().front().cause,
-      "); want ", format_, ", whole; name shards by a glob if other files lie beside them"));
+      "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
+      file_.index.damaged().front().cause, "); want a whole ", format_,
+      " shard; if other files lie beside the shards, name the shards by a glob"));
 }
 
 absl::Status SpanSource::CheckUnchanged() const {
@@ -106,7 +106,8 @@ absl::StatusOr<size_t> SpanSource::ReadAt(uint64_t offset, absl::Span<char> out)
 absl::Status SpanSource::CheckNumber(int64_t record) const {
   if (record >= 0 && record < num_records()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("shard \"", ForeignName(base_name()), "\" has ",
-                                                 num_records(), " records; no record ", record));
+                                                 num_records(), " records, so there is no record ",
+                                                 record));
 }
 
 absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t last,
@@ -118,8 +119,8 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
                              bytes);
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(begin, out));
   if (read < bytes) {
-    return Damaged(first,
-                   absl::StrCat("the shard ends ", read, " bytes behind its begin, want ", bytes));
+    return Damaged(
+        first, absl::StrCat("the shard ends after ", read, " of the ", bytes, " bytes to be read"));
   }
   return absl::string_view(out.data(), bytes);
 }

@@ -1,6 +1,5 @@
-// A RecordSource whose records are stretches of one file, each with bytes of its own that tell
-// whether it is whole: what such formats share. A format derives from it and says how a record is
-// checked.
+// A RecordSource whose records are stretches of one file, each of which can be checked alone. Such
+// formats derive from it and say how a record is checked.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_
@@ -27,7 +26,7 @@ namespace systole {
 struct IndexedFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
   uint64_t size_bytes = 0;            // Of these.
-  uint64_t file_bytes = 0;            // Of the file as it lies there.
+  uint64_t file_bytes = 0;            // Of the file as it is stored.
   RecordIndex index;
   uint64_t content_hash = 0;
   std::string note;
@@ -62,8 +61,8 @@ class SpanSource : public RecordSource {
   // `framing_bytes` of each stretch are no payload. `format` is the format's name.
   SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format);
 
-  // What a format says: the payload in `bytes`, all of the record's, which may change meanwhile.
-  // Errors are made by Damaged().
+  // The format's check. Returns the payload in `bytes`, which are all of the record's and may
+  // change meanwhile. Errors are made with Damaged().
   virtual absl::StatusOr<absl::string_view> Check(int64_t record,
                                                   absl::string_view bytes) const = 0;
   // Why a record that is larger than the limit is damaged; "": it is whole, as far as can be seen

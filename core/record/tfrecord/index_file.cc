@@ -102,7 +102,7 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_
     int64_t record = 0;
     const bool good = ConsumeNumber(text, ' ', record) && record > before &&
                       record < index.num_records() && text.find('\n') <= kMaxCauseBytes;
-    if (!good) return absl::InvalidArgumentError("hash file has a list of damage that is none");
+    if (!good) return absl::InvalidArgumentError("hash file has a malformed list of damage");
     const absl::string_view cause = text.substr(0, text.find('\n'));
     damaged.push_back({.record = record, .span = index.span(record), .cause = std::string(cause)});
     text.remove_prefix(cause.size() + 1);
@@ -150,7 +150,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
-  // No shard, it seems: whoever owns the file wants nothing beside it.
+  // It seems to be no shard, so nothing is written beside it.
   if (loaded.index.all_damaged()) return loaded;
   const absl::Status written = PutStored(index_path, DaliIndexText(loaded.index));
   if (written.ok()) {

@@ -34,7 +34,7 @@ inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
 std::string HeaderCrcCause(const char* header);
 std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
 // The header is whole and good, but `left` bytes after it cannot hold payload and footer. At a
-// shard's end nobody knows what followed, so what is lost is told as the least that it can be.
+// shard's end nobody knows what followed, so the text says the least that can be lost.
 std::string TooLongCause(uint64_t length, uint64_t left);
 // Fewer bytes left than a header has.
 std::string NoHeaderCause(uint64_t left);

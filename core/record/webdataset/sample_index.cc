@@ -65,14 +65,16 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
   if (!ConsumeNumber(text, ' ', bytes) || !ConsumeNumber(text, ' ', samples) ||
       !ConsumeNumber(text, ' ', num_damaged) || text.find('\n') != 16 ||
       !ConsumeNumber(text, '\n', hash, 16)) {
-    return Wrong("has a first line that is none");
+    return Wrong("has a malformed first line");
   }
-  if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not hold");
+  if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not match");
   if (identity.empty() || bytes != archive_bytes || !absl::ConsumePrefix(&text, identity) ||
       !absl::ConsumePrefix(&text, "\n")) {
     return absl::FailedPreconditionError("index was made for another state of the shard");
   }
-  if (samples > archive_bytes / kTarBlockBytes + 1) return Wrong("has more samples than can be");
+  if (samples > archive_bytes / kTarBlockBytes + 1) {
+    return Wrong("has more samples than the archive can hold");
+  }
   std::vector<uint64_t> ends;
   ScannedArchive archive;
   ends.reserve(samples);
@@ -85,7 +87,7 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
     const bool numbers =
         ConsumeNumber(text, ' ', size) && text.find(' ') == 8 && ConsumeNumber(text, ' ', crc, 16);
     if (!numbers || size == 0 || size > archive_bytes - end) {
-      return Wrong(absl::StrCat("has a line of sample ", i, " that is none"));
+      return Wrong(absl::StrCat("has a malformed line for sample ", i));
     }
     const bool damaged = absl::ConsumePrefix(&text, kDamaged);
     if (!damaged && !absl::ConsumePrefix(&text, kGood)) {
@@ -104,7 +106,7 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
     if (!ConsumeNumber(text, ' ', sample) || sample >= samples ||
         static_cast<int64_t>(sample) <= before || !archive.samples[sample].damaged ||
         text.find('\n') > kMaxCauseBytes) {
-      return Wrong("has a list of damage that is none");
+      return Wrong("has a malformed list of damage");
     }
     const absl::string_view cause = text.substr(0, text.find('\n'));
     const auto record = static_cast<int64_t>(sample);
@@ -113,7 +115,7 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
   }
   if (seen_damaged != num_damaged ||
       damaged.size() != std::min<uint64_t>(num_damaged, kMaxDamagedListed)) {
-    return Wrong("lists another number of damaged samples than it says");
+    return Wrong("does not list as many damaged samples as it says");
   }
   archive.index =
       std::move(index).WithDamage(std::move(damaged), static_cast<int64_t>(num_damaged));

@@ -1,4 +1,4 @@
-// Which sample a file of an archive belongs to, by its name, as webdataset says it.
+// Which sample a file of an archive belongs to, by its name and webdataset's rules.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_WEBDATASET_SAMPLE_NAME_H_

@@ -27,11 +27,11 @@ struct ScannedArchive {
 };
 
 // Reads all of `archive`. A tar header is believed only if its checksum holds and its file ends
-// within the archive. Otherwise the scan searches the next block that is a header. A file may have
-// been lost between the two, of the sample before or of the one behind: if both are one sample, it
-// is damaged, else both are. The same goes for an entry that says nothing of its name, and for a
-// block of zeros that something follows. An archive that ends without a block of zeros was cut: its
-// last sample is damaged. If no file is found in an archive that is damaged, all of it is one
+// within the archive. Otherwise the scan searches for the next block that is a header. A file of
+// the sample before or of the sample after may have been lost in between. So both are damaged; if
+// they are one sample, it is damaged. The same holds for an entry without a readable name, and for
+// a block of zeros that something follows. An archive that ends without a block of zeros was cut:
+// its last sample is damaged. If no file is found in an archive that is damaged, all of it is one
 // damaged sample. Errors are those of `archive`.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive);
 

@@ -20,7 +20,7 @@ namespace systole {
 
 inline constexpr uint64_t kTarBlockBytes = 512;
 
-// Longest name of a file, in bytes; Linux knows no longer path. Stops a name from taking the
+// Longest name of a file, in bytes; Linux allows no longer path. Stops a name from taking the
 // memory.
 inline constexpr size_t kMaxTarNameBytes = 4096;
 // Largest content of a pax header or a long name, in bytes. tarfile writes some hundred.

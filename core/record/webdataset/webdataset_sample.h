@@ -5,7 +5,7 @@
 //                int64 instead, if the last part of the extension is "cls": one whole number as text
 //   EXTENSION/MEMBER, of an extension whose last part is "json": the members of the JSON object that
 //                are strings (bytes), whole numbers and booleans (int64), or other numbers (float)
-// Extensions are in lower case. Other entries of the stretch are passed by.
+// Extensions are in lower case. Other entries of the stretch are skipped.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_WEBDATASET_WEBDATASET_SAMPLE_H_
@@ -23,9 +23,8 @@ inline constexpr int kMaxSampleFiles = 1000;
 // example is made: twice as many bytes at most, and 100 for each.
 inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
 
-// Decode() says DataLoss of a record that is no such stretch or whose files belong to several keys,
-// of two files with one extension, and of a `cls` or JSON file that cannot be read; it names the
-// file.
+// Decode() returns DataLoss if a record is no such stretch, if its files belong to several keys or
+// two of them have one extension, and if a `cls` or JSON file cannot be read; it names the file.
 const ExampleFormat& WebDatasetSample();
 
 }  // namespace systole

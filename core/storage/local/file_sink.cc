@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
     }
     if (errno != EEXIST && errno != EINTR) {
       return absl::ErrnoToStatus(errno,
-                                 absl::StrCat("cannot create a file to become \"", path, "\""));
+                                 absl::StrCat("cannot create a temporary file for \"", path, "\""));
     }
   }
   return absl::AlreadyExistsError(absl::StrCat(

@@ -24,12 +24,13 @@ namespace systole {
 // Thread-safe. Holds what was put until it is removed or replaced, and longer what is still open.
 class MemoryStore final : public Store {
  public:
-  // The one of this process.
+  // The store of this process.
   static MemoryStore& OfProcess();
 
   MemoryStore() = default;
 
-  // Puts `bytes` under `name`, in place of what was there: another state, even if it is equal.
+  // Puts `bytes` under `name`, in place of what was there. This is another state, even if the bytes
+  // are equal.
   //   InvalidArgument  `name` is no "mem://PART/../PART" without empty parts.
   absl::Status Put(const std::string& name, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 

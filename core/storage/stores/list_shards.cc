@@ -32,7 +32,7 @@ bool PatternTakes(const std::string& pattern, const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns) {
-  if (patterns.empty()) return absl::InvalidArgumentError("no pattern to list shards of");
+  if (patterns.empty()) return absl::InvalidArgumentError("no pattern of shards is given");
   std::vector<std::string> shards;
   for (const std::string& pattern : patterns) {
     SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
           "pattern \"", ForeignText(pattern), "\" matches ",
           seen == 0 ? "an empty folder"
                     : "only files that lie beside shards (index files, labels.txt, manifests)",
-          "; want TFRecord shards"));
+          "; want shards"));
     }
     shards.insert(shards.end(), named.begin(), named.end());
   }

@@ -14,7 +14,8 @@ namespace systole {
 
 // The file beside shards that names the class of label 0, 1, .., one on each line.
 inline constexpr char kLabelsFileName[] = "labels.txt";
-// What the name of a file ends in that says which shards lie there: see core/dataset's manifest.h.
+// How the name of a manifest ends, a file that says which shards lie beside it: see
+// core/dataset/manifest.h.
 inline constexpr char kManifestSuffix[] = ".manifest";
 
 // The files that `patterns` (see Store::List) name, each once. Sorted by name, and by path where
@@ -22,7 +23,7 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 // Left out are hidden files and those that lie beside shards: index files (`*.idx`, `*.idx.hash`,
 // `*.idx.restart`), names that end in kLabelsFileName or kManifestSuffix, and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
-//   InvalidArgument    no pattern, one of a store that is not known, or one that matches a folder
+//   InvalidArgument    no pattern, a pattern of an unknown store, or one that matches a folder
 //                      or anything else that is no file.
 //   PermissionDenied   a folder on the way cannot be read.
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);

@@ -23,7 +23,7 @@ absl::Span<const StoreRow> StoreTable();
 // What stands before "://" in `name`, a view into it; empty if nothing that can be a scheme does.
 absl::string_view SchemeOf(absl::string_view name);
 
-// The store of a name or a pattern, told by its form alone.
+// The store of a name or a pattern. The form of the name alone decides it.
 //   InvalidArgument  a URL of a scheme that no store has; says which ones there are.
 absl::StatusOr<const Store*> StoreOf(absl::string_view name);
 

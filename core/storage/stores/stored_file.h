@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Takes away what killed processes left of CreateStored() for these names.
+// Removes what killed processes left of CreateStored() for these names.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // A whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.

@@ -154,7 +154,7 @@ TEST(TilesTest, DescriptionsThatContradictThemselvesAreRefused) {
        {std::vector<int64_t>{4, 3, 5}, {4, 3, 5, 130, 1}, {4, 3, 0, 130}, {4, 3, -8, 130}}) {
     tensor = good;
     tensor.untiled_shape = untiled;
-    refuses(tensor, "wants [height, width, channels, per-core batch], each 1 or more");
+    refuses(tensor, "needs [height, width, channels, per-core batch], each 1 or more");
   }
   tensor = good;
   tensor.untiled_shape[3] = 131;

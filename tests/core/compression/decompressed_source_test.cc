@@ -226,7 +226,7 @@ TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
   EXPECT_THAT(notes(good.substr(good.size() - kRestartTrailerBytes)), HasSubstr("cut short"));
   std::string flipped = good;
   flipped[flipped.size() - kRestartTrailerBytes - 3] ^= 1;
-  EXPECT_THAT(notes(flipped), HasSubstr("checksum does not hold"));
+  EXPECT_THAT(notes(flipped), HasSubstr("checksum does not match"));
 
   ShiftMtime(folder / "a.restart", -3600);  // Its age says nothing.
   EXPECT_EQ(Open(path, kept).note, "");

@@ -64,12 +64,12 @@ TEST(ManifestTest, AShardCutBetweenTwoRecordsIsDataLoss) {
   const TempFolder folder;
   WriteSet(folder);
   std::filesystem::resize_file(folder / "x-1", 23);
-  EXPECT_THAT(
-      Open({folder / "x-*"}),
-      StatusIs(absl::StatusCode::kDataLoss,
-               AllOf(HasSubstr("shard \"x-1\" has 1 records in 23 bytes, \"x.manifest\" "
-                               "says 2 records in 46 bytes"),
-                     HasSubstr("mend or remove \"x.manifest\""), Not(HasSubstr(folder.path())))));
+  EXPECT_THAT(Open({folder / "x-*"}),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("shard \"x-1\" has 1 records in 23 bytes, \"x.manifest\" "
+                                       "says 2 records in 46 bytes"),
+                             HasSubstr("correct or remove \"x.manifest\""),
+                             Not(HasSubstr(folder.path())))));
 }
 
 TEST(ManifestTest, AShardCutWithinARecordIsDataLoss) {
@@ -166,7 +166,7 @@ TEST(ManifestTest, WhatIsNoManifestIsNamedWithItsField) {
     folder.Write(c.file, c.text);
     EXPECT_THAT(Open({folder / "x-*"}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr(c.message), HasSubstr("mend or remove it"),
+                         AllOf(HasSubstr(c.message), HasSubstr("correct or remove it"),
                                Not(HasSubstr(folder.path())))));
     std::filesystem::remove(folder / c.file);
   }

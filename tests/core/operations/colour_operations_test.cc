@@ -159,7 +159,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("saturation { factor_min: -1 factor_max: 1 }", image,
           "factor_min: -1 and factor_max: 1, want finite numbers of 0 or more, the smaller");
   refuses("saturation { factor_max: inf }", image, "factor_max: inf");
-  refuses("saturation { factor_max: 1 }", grey, "wants images of 3 channels, but gets grey ones");
+  refuses("saturation { factor_max: 1 }", grey, "needs images of 3 channels, but gets grey ones");
   refuses("hue {}", image, "turns nothing");
   refuses("hue { delta_max: 1.5 }", image,
           "delta_max: 1.5, want finite numbers of -1 or more and 1 or less");
@@ -187,7 +187,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("one_hot {}", label, "depth is 0, want 1 to 4194304");
   refuses("one_hot { depth: 4194305 }", label, "depth is 4194305");
   refuses("one_hot { depth: 2 on_value: nan }", label, "want finite numbers");
-  refuses("one_hot { depth: 2 }", image, "wants an int64 feature, but gets uint8");
+  refuses("one_hot { depth: 2 }", image, "needs an int64 feature, but gets uint8");
   refuses("one_hot { depth: 4194304 }", {.element = ElementType::kInt64, .shape = {2}},
           "want at most 4194304 values");
   refuses("one_hot { depth: 1 }", {.element = ElementType::kInt64, .shape = {1, 1, 1, 1, 1, 1}},
@@ -195,7 +195,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("label_map {}", label, "has 0 keys and 0 values, want 1 to 65536");
   refuses("label_map { keys: [1, 2] values: 1 }", label, "has 2 keys and 1 values");
   refuses("label_map { keys: [1, 2, 1] values: [1, 2, 3] }", label, "has the key 1 twice");
-  refuses("label_map { keys: 1 values: 1 }", grey, "wants an int64 feature, but gets float32");
+  refuses("label_map { keys: 1 values: 1 }", grey, "needs an int64 feature, but gets float32");
 }
 
 TEST(ColourOperationsTest, AFactorIsDrawnWithinItsBoundsAndOncePerExample) {

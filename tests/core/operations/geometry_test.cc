@@ -153,7 +153,7 @@ TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
         "flip_left_right {}", "flip_up_down {}", "random_flip_up_down {}", "transpose {}",
         "rot90 {}", "resize { height: 2 width: 2 preserve_aspect_ratio: true }"}) {
     EXPECT_THAT(Compile({"decode_raw {}", transform}, {7}).status(),
-                StatusIs(kInvalid, HasSubstr("wants an image")))
+                StatusIs(kInvalid, HasSubstr("needs an image")))
         << transform;
   }
 }
@@ -162,7 +162,7 @@ TEST(GeometryTest, ImagesThatDoNotFitAreTheRecordsFault) {
   const std::string crop = "crop { height: 5 width: 6 offset_height: 1 offset_width: 2 }";
   EXPECT_THAT(MakeOfDecoded(crop, 6, 8), IsOk());
   EXPECT_THAT(MakeOfDecoded(crop, 5, 8),
-              StatusIs(kDataLoss, AllOf(HasSubstr("crop wants rows up to 6"),
+              StatusIs(kDataLoss, AllOf(HasSubstr("crop needs rows up to 6"),
                                         HasSubstr("the image has 5 x 8 pixels"))));
   EXPECT_THAT(MakeOfDecoded(crop, 6, 7), StatusIs(kDataLoss, HasSubstr("columns up to 8")));
   const std::string pad = "pad { height: 5 width: 6 offset_height: 1 offset_width: 2 }";

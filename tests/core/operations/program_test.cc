@@ -246,7 +246,7 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");
   refuses("transforms { random_crop { height: 5 width: 5 } }", "but gets images of 4 x 5 pixels");
   refuses("transforms { normalize { mean: [1, 2, 3] } }", "has 3 values of mean, want 1");
-  refuses("transforms { decode_raw {} }", "wants a bytes feature as it is stored");
+  refuses("transforms { decode_raw {} }", "needs a bytes feature as it is stored");
 }
 
 TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
@@ -257,7 +257,7 @@ TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
   Value image = Value::Create(ElementType::kUint8, {4, 20, 3});
   EXPECT_THAT(program->Interpret(std::move(image), Record(0), 1),
               StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("random_crop wants 9 x 9 pixels, the image has 4 x 20")));
+                       HasSubstr("random_crop needs 9 x 9 pixels, the image has 4 x 20")));
 }
 
 TEST(ProgramTest, ValuesOfWholeImagesAreBounded) {

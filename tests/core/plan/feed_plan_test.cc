@@ -355,7 +355,7 @@ TEST_F(FeedPlanTest, FactorsThatTheResizerCannotTakeAreRefused) {
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
       "transforms { resize { height: 2 width: 2 } } transforms { normalize { scale: 1e35 } }",
-      "1e30 at most");
+      "up to 1e30");
 }
 
 TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
@@ -363,9 +363,9 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   const std::string crop = "transforms { center_crop { height: 8 width: 8 } }";
   RefusesOutput(jpeg, "add random_resized_crop, center_crop, random_crop or resize");
   RefusesOutput(jpeg + jpeg.substr(jpeg.find("transforms")),
-                "transforms[1] decode_jpeg wants a bytes feature as it is stored, but gets uint8");
+                "transforms[1] decode_jpeg needs a bytes feature as it is stored, but gets uint8");
   RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { random_flip {} }",
-                "transforms[0] random_flip wants an image");
+                "transforms[0] random_flip needs an image");
   RefusesOutput(jpeg + crop + "transforms { random_crop { height: 9 width: 8 } }",
                 "has height: 9 and width: 8, but gets images of 8 x 8 pixels");
   RefusesOutput(jpeg + crop + "transforms { normalize {} key: 'k' }",
@@ -393,20 +393,20 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   RefusesOutput(jpeg + crop + "transforms { normalize { stddev: 0 } }", "no stddev of 0");
   RefusesOutput(jpeg + crop + "transforms { normalize { mean: [1, 2] } }", "want 1 or 3");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { decode_jpeg {} }",
-                "wants a bytes feature as it is stored, but gets int64");
+                "needs a bytes feature as it is stored, but gets int64");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { normalize {} }",
-                "wants pixels, raw bytes or a float feature");
+                "needs pixels, raw bytes or a float feature");
   RefusesOutput(
       "name: 'a' feature: 'label' dtype: FLOAT32 transforms { label_map { keys: 1 values: 2 } }",
       "dtype is FLOAT32, want INT64 or INT32");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 transforms { one_hot { depth: 2 } }",
                 "dtype is INT64, want UINT8, FLOAT32, BFLOAT16 or FLOAT16");
   RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { one_hot { depth: 2 } }",
-                "wants an int64 feature, but gets float32");
+                "needs an int64 feature, but gets float32");
   RefusesOutput(
       "name: 'a' feature: 'raw' dtype: UINT8 shape: 12 transforms { decode_raw {} } "
       "transforms { random_flip {} }",
-      "wants an image");
+      "needs an image");
   RefusesOutput("name: 'a' feature: 'image' dtype: UINT8 shape: 3 transforms { decode_jpeg {} }",
                 "shape must be empty");
   RefusesOutput(

@@ -162,7 +162,7 @@ TEST(TrivialAugmentTest, TakesUint8ImagesAlone) {
   EXPECT_THAT(
       Program::Create(transforms, {.element = ElementType::kFloat32, .shape = {4, 5, 3}}, {}),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("wants uint8 images, but gets float32")));
+               HasSubstr("needs uint8 images, but gets float32")));
 }
 
 }  // namespace

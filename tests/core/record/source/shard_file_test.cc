@@ -115,7 +115,7 @@ TEST(ShardFileTest, WhatIsStatedIsBelieved) {
   ASSERT_THAT(none, IsOk());
   EXPECT_THAT((*none)->CheckHoldsRecords(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::AllOf(HasSubstr("compressed with gzip"), HasSubstr("detected"))));
+                       testing::AllOf(HasSubstr("compressed with gzip"), HasSubstr("'detect'"))));
 }
 
 TEST(ShardFileTest, DamageInACompressedShardIsThatOfItsRecords) {

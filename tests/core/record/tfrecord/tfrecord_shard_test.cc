@@ -69,8 +69,9 @@ TEST(TfRecordShardTest, EmptyFileIsAShardWithoutRecords) {
   const std::unique_ptr<RecordSource> shard = MustOpen(folder.Write("a.tfrecord", ""));
   EXPECT_EQ(shard->num_records(), 0);
   AlignedBuffer scratch;
-  EXPECT_THAT(shard->ReadRecord(0, scratch), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                      HasSubstr("has 0 records; no record 0")));
+  EXPECT_THAT(shard->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 0 records, so there is no record 0")));
 }
 
 TEST(TfRecordShardTest, RecordThatIsNotThereIsInvalid) {

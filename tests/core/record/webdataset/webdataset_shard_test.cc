@@ -164,7 +164,7 @@ TEST(WebDatasetShardTest, UnlistedDamageIsDamageToo) {
   EXPECT_THAT(
       shard->CheckHoldsRecords(),
       StatusIs(absl::StatusCode::kDataLoss, AllOf(HasSubstr("holds no record that can be read"),
-                                                  HasSubstr("want WebDataset, whole"))));
+                                                  HasSubstr("want a whole WebDataset shard"))));
 }
 
 TEST(WebDatasetShardTest, ASampleOverTheLimitIsResourceExhausted) {
@@ -211,7 +211,7 @@ TEST(WebDatasetShardTest, NothingIsWrittenBesideAFileOfWhichNoSampleCanBeRead) {
     const auto shard = OpenShard(folder / "a.tar", {.index_use = use});
     ASSERT_THAT(shard, IsOk());
     EXPECT_THAT((*shard)->CheckHoldsRecords(),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("want WebDataset, whole")));
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("want a whole WebDataset shard")));
   }
   EXPECT_THAT(folder.List(), ElementsAre("a.tar"));
 }
