@@ -286,7 +286,7 @@ TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
             0);
   const Finished finished = feed.Wait();
   EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("the token is unknown here or has ended"));
+  EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
 }
 
 TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
