@@ -90,7 +90,7 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(checkpoint.feed_token);
   if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
     return In(resume_,
-              absl::DataLossError("the checkpoint contradicts itself: its feed's token is not "
+              absl::DataLossError("the checkpoint is inconsistent: its feed's token is not "
                                   "valid, or stands at another step than its trainer"));
   }
   return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};

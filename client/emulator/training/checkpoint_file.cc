@@ -29,7 +29,7 @@ static_assert(std::endian::native == std::endian::little);
 
 absl::Status Inconsistent(absl::string_view what) {
   return absl::DataLossError(
-      absl::StrCat("the checkpoint contradicts itself: ", what, " cannot be"));
+      absl::StrCat("the checkpoint is inconsistent: ", what, " is impossible"));
 }
 
 // ---- The report so far ----
