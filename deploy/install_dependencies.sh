@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that Systole needs; does nothing when they are all there.
+# Installs the Debian 12 packages that Systole needs. Does nothing if all are installed.
 #
-#   deploy/install_dependencies.sh            what the programs are built from, and the demo
-#   deploy/install_dependencies.sh --python   and what the Python package is built with
-#   deploy/install_dependencies.sh --tests    and what tests and benchmarks need
-#   deploy/install_dependencies.sh --torch    and PyTorch, for `tests/run.sh torch`
-#   deploy/install_dependencies.sh --checks   and clang with its tools, for `tests/run.sh --all`
+#   deploy/install_dependencies.sh            for building the programs, and for the demo
+#   deploy/install_dependencies.sh --python   also for building the Python package
+#   deploy/install_dependencies.sh --tests    also for tests and benchmarks
+#   deploy/install_dependencies.sh --torch    also PyTorch, for `tests/run.sh torch`
+#   deploy/install_dependencies.sh --checks   also clang with its tools, for `tests/run.sh --all`
 #
 # Uses sudo only if not root. CONTRIBUTING.md says what each library is for.
 set -euo pipefail
@@ -42,7 +42,7 @@ case "$*" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "no dpkg here: this needs Debian 12, or the counterparts of: ${packages[*]}" >&2
+  echo "there is no dpkg: this needs Debian 12; on another system install the counterparts of: ${packages[*]}" >&2
   exit 3
 fi
 missing=()
@@ -55,7 +55,7 @@ done
 as_root=()
 if [[ $(id -u) -ne 0 ]]; then
   if ! command -v sudo >/dev/null; then
-    echo "missing packages, and neither root nor sudo to install them: ${missing[*]}" >&2
+    echo "packages are missing, and this is neither root nor has sudo to install them: ${missing[*]}" >&2
     exit 3
   fi
   as_root=(sudo)

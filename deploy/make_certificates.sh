@@ -1,16 +1,16 @@
 #!/bin/bash
-# Makes what TLS between a server and its clients takes, for a trial or a closed network.
+# Makes the certificates for TLS between servers and clients, for a trial or a closed network.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: deploy/make_certificates.sh DIR [HOST..]
 
-Writes into DIR, which is made if it is missing:
+Writes into DIR, which is created if it is missing:
   ca.pem      ca.key       the authority that both sides trust; keep ca.key away from servers
   server.pem  server.key   for localhost, 127.0.0.1, ::1 and each HOST (a name or an IPv4 address)
   client.pem  client.key   for a client, named "client"
-All are good for a year. A run again keeps the authority and makes the other two pairs anew.
+All are valid for a year. A second run keeps the authority and makes the other two pairs anew.
 TEXT
 }
 

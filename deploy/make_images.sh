@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
-#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run; by default that of
-#                                         deploy/demo.sh, which is run if it has left none
+#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: that of
+#                                         deploy/demo.sh, which runs first if there is none
 #
 # training-report.png is the upper part of that page, peers.png the picture of the table in
-# bench/README.md. Takes chromium and Python 3 (deploy/install_dependencies.sh --tests).
+# bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then

@@ -130,10 +130,10 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
   ReturnFreedMemory();
   const int64_t after = OwnResidentBytes();
   trim.Done(after);
-  events.Add(
-      LogCause::kProgram, LogLevel::kDebug,
-      absl::StrCat("freed memory went back to the system: ", before >> 20, " MiB were resident, ",
-                   after >> 20, " are, ", given_bytes >> 20, " are its own to keep"));
+  events.Add(LogCause::kProgram, LogLevel::kDebug,
+             absl::StrCat("freed memory went back to the system: ", before >> 20,
+                          " MiB were resident, ", after >> 20, " are, ", given_bytes >> 20,
+                          " are its budget, caches and idle memory"));
 }
 
 absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
@@ -194,8 +194,8 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
                                      service.engine.threads, " threads"));
   if (config.insecure() && !config.has_tls() && server->port() != 0) {
     tell(LogLevel::kWarn,
-         "--insecure: whoever reaches this address can read every dataset, and batches cross the "
-         "network unencrypted");
+         "--insecure: anyone who reaches this address can read every dataset, and batches cross "
+         "the network unencrypted");
   }
   if (server->sharing().ok()) {
     tell(LogLevel::kInfo, "clients on this machine get batches through shared memory");
@@ -204,8 +204,9 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
          absl::StrCat("batches are sent, not shared: ", server->sharing().message()));
   }
   if (!OwnJpegEntropyDecoding().ok()) {
-    tell(LogLevel::kWarn, absl::StrCat("libjpeg decodes JPEGs alone, at about half the speed: ",
-                                       OwnJpegEntropyDecoding().message()));
+    tell(LogLevel::kWarn,
+         absl::StrCat("JPEGs are decoded by libjpeg alone, at about half the speed: ",
+                      OwnJpegEntropyDecoding().message()));
   }
   if (!server->open_files().ok()) tell(LogLevel::kWarn, server->open_files().message());
 
@@ -244,7 +245,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   }
   if (!server->StopWork(patience)) {
     tell(LogLevel::kWarn,
-         "a thread still works, most likely because its read of a shard hangs; leaving without it");
+         "a thread still works, most likely because its read of a shard hangs; not waiting for it");
     spdlog::shutdown();
     std::_Exit(kExitOk);
   }
@@ -296,7 +297,7 @@ int Main(int argc, char** argv) {
   std::string path;
   app.add_option("--config", path,
                  "A ServerConfig (systole/v1/config.proto): textproto, or JSON if named .json. It "
-                 "may say all that flags do; a flag goes before it")
+                 "can set all that flags set; a flag overrides it")
       ->type_name("FILE");
   v1::ServerConfig flags;
   AddFlags(app, flags);

@@ -1,5 +1,5 @@
-// How many file descriptors a server may come to need, against how many it may open
-// (RLIMIT_NOFILE). A server that runs out of them turns new clients away until it has some again.
+// Compares the file descriptors that a server may come to need with the limit (RLIMIT_NOFILE). A
+// server that runs out of them turns new clients away until some are free again.
 //
 // Thread-safe: pure functions.
 #ifndef SYSTOLE_SERVER_OPEN_FILES_H_
@@ -19,12 +19,12 @@ struct OpenFilesNeed {
   bool shares = false;
 };
 
-// As many connections as `limit` has room for beside everything else; `need.connections` does not
-// count. 8 at least, since a server without any is none, and 4,096 at most.
+// How many connections `limit` has room for beside everything else in `need`; `need.connections`
+// does not count. At least 8, because a server must accept some, and at most 4,096.
 int64_t MaxConnectionsFor(const OpenFilesNeed& need, uint64_t limit);
 
-// ResourceExhausted, with the sum and the remedy, if `need` and what a server opens anyway are more
-// than `limit`.
+// ResourceExhausted if `need` and the files that every server opens are more than `limit`. Names
+// the sum and the remedy.
 absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit);
 
 }  // namespace systole

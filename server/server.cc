@@ -125,7 +125,7 @@ absl::StatusOr<ListeningSockets> Listen(const std::string& listen, const HostAnd
   if (sockets.ok()) return sockets;
   return absl::UnavailableError(absl::StrCat(
       "cannot listen on '", ForeignName(listen),
-      "': another process listens there, or the address is none of this machine's; choose another "
+      "': another process listens there, or the address is not this machine's; choose another "
       "--listen (",
       sockets.status().message(), ")"));
 }

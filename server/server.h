@@ -32,11 +32,11 @@ namespace systole {
 
 class Server {
  public:
-  // Serves from the moment it returns. `config` says where, to whom and to how many; what it leaves
-  // out has the default of its flag. Its datasets are in `catalogue` already, and what it says of
-  // threads, memory, times of reads and streams, caches, access and the log is in `service`.
-  //   InvalidArgument  no valid address, or one that is neither loopback nor, without
-  //                    TLS, `insecure`; a field out of its bounds.
+  // The returned server serves already. Of `config` it uses the address, TLS and the limits on
+  // connections; a field that is left out has its flag's default. The datasets are in `catalogue`.
+  // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
+  //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
+  //                    out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
   // and, for a Unix socket, the errors of SocketLock::Take(); with TLS, those of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
@@ -49,7 +49,7 @@ class Server {
 
   // The port listened on; 0 for a Unix socket.
   int port() const { return port_; }
-  // What a client on this machine would dial.
+  // The address for clients on this machine.
   const std::string& address() const { return address_; }
 
   // OK if clients on this machine get batches through shared memory; otherwise why not.
@@ -58,12 +58,12 @@ class Server {
   // OK if this process may open as many files as it may come to need (server/open_files.h).
   const absl::Status& open_files() const { return open_files_; }
 
-  // Ends the work for all streams. False if a thread is still at it after `patience`: its read
-  // hangs, most likely. The destructor would wait for it, so a program that wants to end calls
-  // _Exit.
+  // Ends the work for all streams. False if a thread still works after `patience`, most likely
+  // because its read hangs. The destructor would wait for that thread, so a program that wants to
+  // end calls _Exit.
   bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
-  // To be called each second or so, by one thread: what door and services do from time to time.
+  // The regular work of door and services. To be called each second or so, by one thread.
   void Tick() {
     door_->EndQuiet();
     service_->Tick();
@@ -71,9 +71,9 @@ class Server {
     health_->Tick();
   }
 
-  // Health says NOT_SERVING, streams end with a notice at their next step, new ones are refused.
-  // Returns true when all calls are over. If they are not after `timeout`, some client has stopped
-  // reading: hangs up on all clients and returns false. Call it once.
+  // Health answers NOT_SERVING, streams end with a notice at their next step, and new ones are
+  // refused. Returns true when all calls are over. If some are not after `timeout`, because a
+  // client has stopped reading, hangs up on all clients and returns false. Call it once.
   bool Drain(absl::Duration timeout);
 
   // Connections: how many are open, and how many were turned away.
@@ -97,7 +97,7 @@ class Server {
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  // Who lets connections in: of the users that are recognised, and of all others.
+  // Hand connections to gRPC: of the users that stand for an identity, and of all others.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Door> door_;

@@ -26,8 +26,8 @@ absl::Status CannotLock(int error, const std::string& lock_path) {
   return absl::ErrnoToStatus(
       error == ENOTDIR ? ENOENT : error,
       absl::StrCat("cannot make '", ForeignText(lock_path),
-                   "', which keeps a second server off the socket; --listen unix:PATH wants "
-                   "a folder that is there and that this user may write to"));
+                   "', which keeps a second server off the socket; --listen unix:PATH needs an "
+                   "existing folder that this user may write to"));
 }
 
 // ", process 1234" if the server that holds the lock has left its number there.
@@ -76,7 +76,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
     return lock;
   }
   return absl::UnavailableError(absl::StrCat("cannot listen on 'unix:", ForeignText(path),
-                                             "': servers there come and go; try again"));
+                                             "': other servers start and stop there; try again"));
 }
 
 SocketLock::~SocketLock() {

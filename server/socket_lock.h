@@ -1,6 +1,5 @@
-// Lets one server at a time serve on a Unix socket. A server removes the socket file of one
-// that was killed at its start, and its own at its end. A lock on a file beside it keeps servers
-// apart.
+// Lets one server at a time serve on a Unix socket, by a lock on a file beside it. At its start a
+// server removes the socket file that a killed server left, and at its end its own.
 //
 //   PATH        the socket
 //   PATH.lock   held (flock) for as long as the server lives; the kernel lets go if it is killed
@@ -21,8 +20,9 @@ class SocketLock {
  public:
   // Takes the socket at `path`. Removes a socket that nobody listens on, such as a killed server
   // leaves.
-  //   Unavailable       another process serves there; names it if it is known, and the remedy.
-  //   AlreadyExists     something else than a socket has the name.
+  //   Unavailable       another process serves there; names that process if it is known, and the
+  //                     remedy.
+  //   AlreadyExists     `path` is something else than a socket.
   //   NotFound, PermissionDenied, ..  the lock file cannot be made; names the folder.
   static absl::StatusOr<SocketLock> Take(const std::string& path);
   SocketLock(SocketLock&& other) noexcept

@@ -8,9 +8,9 @@
 #   --only TEXT  (repeatable) only sides whose names hold TEXT, such as --only tf.data
 #   --env DIR    where the Python environments are or go; default build/peers/env
 #
-# Table and JSON also go to build/peers/{full,quick,smoke}/. Ends with 0 if every side ran; a missed
-# ratio is printed and is no failure. Takes Python 3.11 or newer with venv and pip, and about 10 GB
-# of disk for the environments. README.md says how each peer is set up and how to read the table.
+# Table and JSON also go to build/peers/{full,quick,smoke}/. Ends with 0 if every side ran, also if
+# ratios were missed. Needs Python 3.11 or newer with venv and pip, and about 10 GB of disk for the
+# environments. README.md says how each peer is set up and how to read the table.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

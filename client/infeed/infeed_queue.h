@@ -1,8 +1,8 @@
 // The queue in front of one accelerator core. Every slice in it says when it arrived.
 //
-//   Close(status)    no more steps come. Pop() still returns the queued ones, and from then on the
-//                    end of the feed (OK) or the error.
-//   Cancel(status)   queued steps are dropped; Push and Pop return `status` from now on.
+//   Close(status) no more steps come. Pop() still returns the queued ones, and after them the end
+//   of the feed (OK) or the error. Cancel(status) queued steps are dropped; Push and Pop return
+//   `status` from now on.
 //
 // Thread-safe. One thread pushes and one pops.
 #ifndef SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
@@ -35,8 +35,8 @@ struct CoreStep {
   // layout->slice_bytes() bytes on a 64-byte boundary.
   std::shared_ptr<const uint8_t> slice;
   // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
-  // room, so a full queue makes no slice late. A late slice still counts as late if the thread that
-  // pops was waiting for another core when it arrived.
+  // room, so a full queue makes no slice late. A late slice counts as late even if the popping
+  // thread was waiting for another core when it arrived.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.
@@ -47,8 +47,8 @@ struct CoreStep {
 
 class InfeedQueue {
  public:
-  // At most `capacity` steps wait in front of the core. More steps hide longer hiccups and cost
-  // more memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
+  // At most `capacity` steps wait in the queue. More steps hide longer hiccups and cost more
+  // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
   explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
 
   // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().
@@ -62,14 +62,14 @@ class InfeedQueue {
   // REQUIRES: !status.ok().
   void Cancel(absl::Status status);
 
-  // Steps waiting.
+  // The number of steps that wait.
   int64_t size() const { return queue_.size(); }
 
  private:
   const MonotonicClock clock_;
   BoundedQueue<CoreStep> queue_;
   mutable Mutex mu_;
-  // What Pop() says once the queue is closed and drained.
+  // What Pop() returns once the queue is closed and drained.
   absl::Status end_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -1,11 +1,11 @@
 // The threads and the memory that make the steps of any number of LocalFeeds in this process.
 //
-// Feeds are to each other what peers are on a server: they share threads and memory evenly,
-// whatever their examples cost. One that nobody reads keeps its share at most, and nothing that
-// another waits for. One that is closed, or whose storage does not answer, leaves the others alone.
+// Feeds share threads and memory evenly, as peers do on a server, whatever their examples cost. A
+// feed that nobody reads keeps its share at most, and nothing that another feed waits for. A feed
+// that is closed, or whose storage does not answer, does not disturb the others.
 //
-// No thread runs before the first feed is read. There are seven times `threads` and one more, of
-// which `threads` work at a time: the others take the place of those that wait for storage
+// No thread runs before the first feed is read. Then there are seven times `threads` and one more.
+// Of these `threads` work at a time, and the others take the place of those that wait for storage
 // (core/engine/README.md).
 //
 // Thread-safe.
@@ -27,11 +27,11 @@
 namespace systole {
 
 struct LocalEngineOptions {
-  // Threads that read, decode and transform at a time.
+  // Threads that read, decode and transform at the same time.
   int threads = 1;
   // Memory for all steps that are made before they are asked for, in bytes. A feed gets a quarter
-  // of it at most, or less beside others. 0: 1 GiB, or four times what the first feed wants, if
-  // that is more.
+  // of it at most, and less if there are others. 0: 1 GiB, or four times the prefetch of the first
+  // feed, if that is more.
   int64_t memory_budget_bytes = 0;
 };
 
@@ -40,24 +40,23 @@ class LocalEngine {
   // InvalidArgument if an option is out of range; names it.
   static absl::StatusOr<std::shared_ptr<LocalEngine>> Create(const LocalEngineOptions& options);
 
-  // Joins the threads, also those whose reads hang. Its streams must be gone; their slices may
-  // outlive it.
+  // Joins the threads, also those whose reads hang. Its streams must be destroyed before; their
+  // slices may outlive it.
   ~LocalEngine() = default;
   LocalEngine(const LocalEngine&) = delete;
   LocalEngine& operator=(const LocalEngine&) = delete;
 
   int threads() const { return threads_; }
-  // 0 as long as no feed has said what it wants.
+  // 0 until the first Admit(), if the options left it open.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A feed begins to use the engine: it wants up to `ahead_bytes` made ahead, in slices that each
-  // cost the budget `slice_bytes`.
-  //   ResourceExhausted  one of them is more than the whole budget.
+  // Admits a feed that wants up to `ahead_bytes` made ahead, in slices that each take `slice_bytes`
+  // of the budget.
+  //   ResourceExhausted  one slice is more than the whole budget.
   absl::Status Admit(int64_t slice_bytes, int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Starts the threads, if they do not run, and begins to make slices for one feed that was
-  // admitted. Each slice leaves the budget when the feed gets it. `cache` as for
-  // StepEngine::Open().
+  // Starts the threads, if they do not run yet, and begins to make slices for an admitted feed.
+  // Each slice leaves the budget when the feed gets it. `cache` as for StepEngine::Open().
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range, int64_t ahead_bytes,
                                                    std::shared_ptr<ValueCache> cache)

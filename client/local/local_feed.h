@@ -1,6 +1,6 @@
 // A feed made in the trainer's own process: the server's engine without a server. Bytes, digests
 // and tokens are those of a FeedClient, so a token taken here resumes against servers, and the
-// other way round. Feeds may share an engine; what each of them holds does not depend on it.
+// other way round. Feeds may share an engine; their steps do not depend on it.
 //
 // No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
 // the process: no malloc setting, no limit, no signal.
@@ -26,12 +26,13 @@
 namespace systole {
 
 struct LocalFeedOptions {
-  // Makes the steps, of any number of feeds. Null: the feed has one of its own, with `threads`.
+  // The engine that makes the steps; feeds may share one. Null: the feed makes its own, with
+  // `threads`.
   std::shared_ptr<LocalEngine> engine = nullptr;
-  // Threads of the feed's own engine; not used if it has none.
+  // Threads of the feed's own engine; not used with `engine`.
   int threads = 1;
-  // Memory for steps that are made before they are asked for, in bytes; two at least, as far as the
-  // engine's budget goes. Steps that Next() has returned do not count.
+  // Memory for steps that are made before they are asked for, in bytes. At least two steps fit, as
+  // far as the engine's budget allows. Steps that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
   // Where the feed keeps what its transforms `cache` ask for. Feeds may share one. Null: nowhere.
@@ -44,15 +45,15 @@ struct LocalFeedOptions {
   // Accept a resume token of another content version: steps may differ in a few bits from those of
   // its run.
   bool allow_mixed_content = false;
-  // Is told of masked examples by Next(). Null: nobody is.
+  // Next() logs masked examples here. Null: they are not logged.
   std::shared_ptr<EventLog> log = nullptr;
 };
 
 class LocalFeed final : public Feed {
  public:
-  // Steps have placement kTensorMajor. They are made where they stay if the cores wanted are an
-  // aligned part of all cores (their number divides that of all cores and the first of them), and
-  // no output has the examples in its last dimension. Otherwise each slice is copied once.
+  // Steps have placement kTensorMajor. They are made in place, without a copy, if the wanted cores
+  // are an aligned part of all cores (their number divides num_cores and core_begin), and no output
+  // has the examples in its last dimension. Otherwise each slice is copied once.
   //   InvalidArgument    an option is out of range, or the spec is wrong; names the field.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.
@@ -60,7 +61,7 @@ class LocalFeed final : public Feed {
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const LocalFeedOptions& options);
 
-  // The same, from where `token` was taken; `options.wanted.first_step` is not used.
+  // The same, from the step at which `token` was taken; `options.wanted.first_step` is not used.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,
@@ -88,7 +89,7 @@ class LocalFeed final : public Feed {
   int64_t num_records() const override;
   const Order& order() const override;
   const StepShape& shape() const override;
-  // streams_lost, wire and damage on the way stay 0: there is no way.
+  // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent.
   FeedClientStats stats() const override;
 
  private:

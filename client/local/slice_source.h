@@ -1,5 +1,4 @@
-// The slices of an engine's stream, a step's worth at a time, for a consumer that waits with a time
-// limit.
+// The slices of an engine's stream, a step at a time, for a consumer that waits with a time limit.
 //
 // Thread-compatible, but for Cancel(), which any thread may call.
 #ifndef SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
@@ -22,7 +21,7 @@ class SliceSource {
   SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step);
   ~SliceSource();
 
-  // Waits until Take() would not wait, for at most `timeout`. False if it still would.
+  // Waits until Take() can return at once, for at most `timeout`. False if it still cannot.
   bool WaitFor(absl::Duration timeout);
   // The next step's slices, by core. Waits. The stream's error sticks. REQUIRES: the stream has
   // another step.
@@ -38,7 +37,7 @@ class SliceSource {
 
   const MonotonicClock clock_ = SteadyClock();
   const size_t slices_per_step_;
-  // Shared: the thread that answers may still hold it when this is gone.
+  // Shared: the thread that answers may still hold it when this object is gone.
   const std::shared_ptr<Inbox> inbox_;
   const std::unique_ptr<StepStream> stream_;
   std::vector<SlicePtr> slices_;

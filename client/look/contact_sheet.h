@@ -1,6 +1,6 @@
-// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. A picture
-// for each image, put back from its last `normalize`; labels and other values as text; a table of
-// all outputs with their ranges; what is padding, and what is masked.
+// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. It has a
+// picture for each image, with `normalize` undone; labels and other values as text; a table of all
+// outputs with their ranges; and marks on padding and masked places.
 //
 // The page needs no network, no other file and no script. It holds no date: the same steps give the
 // same page.
@@ -21,7 +21,7 @@
 
 namespace systole {
 
-// A page of more examples would be too large for browsers.
+// The most examples of a page. A larger page would be too much for browsers.
 inline constexpr int64_t kMaxSheetExamples = 1024;
 
 struct ContactSheetOptions {
@@ -29,9 +29,9 @@ struct ContactSheetOptions {
   std::string title;
   // Where the steps came from, such as "127.0.0.1:8470". Empty: the page does not say it.
   std::string source;
-  // Of the program or server that made the steps. Empty: the page does not say it.
+  // The version of the program or server that made the steps. Empty: the page does not say it.
   std::string version;
-  // Of the feed. nullopt: not known; the page then leaves out record ids, and may not be able to
+  // The feed's order. nullopt: not known; the page then has no record ids, and may not be able to
   // tell padding from masked records.
   std::optional<Order> order;
   // Examples shown, from the first place of the first step on: 1 to kMaxSheetExamples. An example

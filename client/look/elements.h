@@ -36,7 +36,7 @@ inline int64_t IntegerAt(DType dtype, const uint8_t* at) {
   }
 }
 
-// Exact, but for integers beyond 2^53.
+// The element at `at`. Exact, except for integers beyond 2^53.
 inline double NumberAt(DType dtype, const uint8_t* at) {
   switch (dtype) {
     case DType::kFloat32:
@@ -50,10 +50,10 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
   }
 }
 
-// Calls `visit(address)` for every element of the examples that are `valid`. Except in tiles in the
-// order in which they stand in memory: with the batch innermost, one example after the other would
-// read all of memory for each. `values` is where the tensor begins. REQUIRES: `valid` has an entry
-// for each example.
+// Calls `visit(address)` for every element of the examples that are `valid`, in the order of
+// memory, except in tiles. (With the batch innermost, going example by example would read all of
+// memory for each.) `values` is where the tensor begins. REQUIRES: `valid` has an entry for each
+// example.
 template <typename Visitor>
 void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,
                          absl::Span<const uint8_t> valid, Visitor visit) {

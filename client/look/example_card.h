@@ -1,4 +1,4 @@
-// One place of a step as a card of a contact sheet: its pictures, its values, which record it is.
+// One place of a step as a card of a contact sheet: its pictures, its values, its record.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_LOOK_EXAMPLE_CARD_H_
@@ -15,12 +15,12 @@
 
 namespace systole {
 
-// More image outputs than these are in the table alone.
+// Most pictures of an example. Further image outputs appear only in the table.
 inline constexpr int kMaxPicturesOfExample = 4;
-// More values of an output than these are left out.
+// Most values of an output that are shown. The rest is left out.
 inline constexpr int64_t kMaxShownValues = 32;
 
-// The card as HTML. `slot` counts in `core`. Errors of ImageOutput::Picture().
+// The card as HTML. `slot` is the place within `core`. Errors of ImageOutput::Picture().
 absl::StatusOr<std::string> ExampleCardHtml(const Step& step, int core, int64_t slot,
                                             const KnownPlace& place,
                                             absl::Span<const SheetOutput> outputs);

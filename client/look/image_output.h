@@ -1,5 +1,5 @@
-// An image output of a feed, as pictures that people can judge: the values of the tensor are put
-// back to the pixels that `normalize` was given.
+// An image output of a feed, as pictures that people can judge. `normalize` is undone, so that the
+// values are pixels again.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// A picture is at most so many pixels wide and high; of larger images it has every second pixel, or
-// every third, ..
+// The largest width and height of a picture, in pixels. Of larger images it has every second pixel,
+// or every third, ..
 inline constexpr int64_t kMaxPictureEdge = 512;
 
 struct ShownPicture {
@@ -29,17 +29,17 @@ struct ShownPicture {
 
 class ImageOutput {
  public:
-  // nullopt if `tensor` holds no images: they are [height, width, 1 or 3] for each example, in the
-  // layout of `output`, as UINT8 or a type of floats.
+  // nullopt if `tensor` holds no images. Images are [height, width, 1 or 3] for each example, in
+  // the layout of `output`, as UINT8 or a type of floats.
   //   InvalidArgument  the transforms of `output` are wrong, or `tensor` is not what they make.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor);
 
-  // Makes the range of known values hold those of example `slot`. `values` is where the tensor
+  // Adds the values of example `slot` to the range of known values. `values` is where the tensor
   // begins. Call it for all examples before the functions below.
   void Widen(const uint8_t* values, int64_t slot);
 
-  // How a value becomes a pixel: the end of a sentence.
+  // How a value becomes a pixel, as the end of a sentence.
   std::string HowText() const;
 
   // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors of EncodeJpeg.
@@ -61,12 +61,12 @@ class ImageOutput {
   absl::Status UndoNormalizes(const v1::Output& output);
   bool IsStretched() const;
   Scale PixelScale() const;
-  // The value before all normalizes. `example` is where the example's first element stands.
+  // The value with all normalizes undone. `example` is where the example's first element stands.
   double PutBack(const uint8_t* example, int64_t y, int64_t x, int64_t channel) const;
 
   DType dtype_ = DType::kUint8;
   int64_t height_ = 0, width_ = 0, channels_ = 0;
-  // From one row, or pixel, to the next, and where an example's channels stand, in elements.
+  // In elements: from one row, or pixel, to the next, and where an example's channels stand.
   int64_t y_step_ = 0, x_step_ = 0;
   std::array<int64_t, 3> channel_at_ = {};
   SliceTensor tensor_;

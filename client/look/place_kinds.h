@@ -1,4 +1,4 @@
-// What stands at a place of a step: an example, or nothing, and why.
+// Whether a place of a step holds an example and, if not, why.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CLIENT_LOOK_PLACE_KINDS_H_
@@ -14,9 +14,9 @@ namespace systole {
 
 enum class PlaceKind {
   kExample,
-  kPadding,  // By the order no record stands here.
-  kMasked,   // A record stands here, and it is damaged.
-  kEmpty,    // One of the two; only the order would tell.
+  kPadding,  // The order has no record here.
+  kMasked,   // The order has a record here, and it is damaged.
+  kEmpty,    // Padding or masked: the order, which would tell, is not known.
 };
 
 struct KnownPlace {
@@ -26,14 +26,14 @@ struct KnownPlace {
 
 class PlaceKinds {
  public:
-  // `order` of the feed, if it is known.
+  // `order`: the feed's, if it is known.
   PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order);
 
   // REQUIRES: step >= 0, `core` is one of the spec's, 0 <= slot < per-core batch.
   KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
-  PlaceKind invalid_;  // What an invalid place is as far as the spec tells.
+  PlaceKind invalid_;  // The kind of an invalid place, as far as the spec tells.
   std::optional<Order> order_;
 };
 

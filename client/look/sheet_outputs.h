@@ -1,5 +1,4 @@
-// The outputs of a feed as a contact sheet shows them: a row of the table for each, with what its
-// values are like.
+// The table of a contact sheet: a row for each output of the feed, with a summary of its values.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LOOK_SHEET_OUTPUTS_H_
@@ -20,25 +19,26 @@
 namespace systole {
 
 struct SheetOutput {
-  // Of the spec; nullptr: the tensor `valid`, which is in no spec.
+  // The spec's output; nullptr for the tensor `valid`, which is in no spec.
   const v1::Output* output = nullptr;
-  int index = 0;  // Of the tensor in the steps' layout.
+  int index = 0;  // The tensor's index in the steps' layout.
   std::string name;
   std::string mixed_by;  // "mixup or cutmix"; empty: the feed does not mix it.
   TensorSummary summary;
   std::optional<ImageOutput> image;
 };
 
-// The outputs of `spec` in its order, then `valid`. Their summaries hold the valid examples of
-// `steps`; that of `valid` holds all places. Borrows `spec`. REQUIRES: a step; all of one layout.
+// The outputs of `spec` in its order, then `valid`. The summaries count the valid examples of
+// `steps`, that of `valid` all places. Borrows `spec`. REQUIRES: at least one step, and all steps
+// of one layout.
 //   InvalidArgument  the steps lack an output of the spec, or it does not fit its transforms.
 absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
                                                       absl::Span<const Step> steps);
 
-// Which places of the step hold an example: a byte for each, not 0 if there is one.
+// A byte for each place of the step on `core`: not 0 if the place holds an example.
 absl::Span<const uint8_t> ValidPlaces(const Step& step, int core);
 
-// The table, and below it how images were made. Images must have been widened.
+// The table, and below it how pictures were made. REQUIRES: ImageOutput::Widen() was called.
 std::string OutputTableHtml(absl::Span<const SheetOutput> outputs, const SliceLayout& layout);
 
 }  // namespace systole

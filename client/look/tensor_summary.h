@@ -1,5 +1,5 @@
-// What the values of an output are like, over many examples: smallest, largest, mean, and the share
-// that is no number.
+// A summary of an output's values over many examples: smallest, largest, mean, and the share that
+// is NaN or infinite.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_LOOK_TENSOR_SUMMARY_H_
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// A few digits that tell what a value is: "3", "-0.1235", "1.235e+30", "nan". Integers are whole.
+// The value in a few digits: "3", "-0.1235", "1.235e+30", "nan". All digits of an integer.
 std::string ValueText(DType dtype, const uint8_t* at);
 
 class TensorSummary {
@@ -42,7 +42,7 @@ class TensorSummary {
   double sum_ = 0;
   double min_ = std::numeric_limits<double>::infinity();
   double max_ = -std::numeric_limits<double>::infinity();
-  // The same of integers, since a double would round them.
+  // Smallest and largest of integers, which a double would round.
   int64_t least_ = std::numeric_limits<int64_t>::max();
   int64_t most_ = std::numeric_limits<int64_t>::min();
 };

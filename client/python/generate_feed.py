@@ -27,21 +27,22 @@ from systole._serve import serve
 class Feed(ServedFeed):
     """A feed from servers, which share the work and stand in for each other.
 
-    servers:            what systole.serve() gives, "host:port", "unix:path", "dns:///name:port"
-                        (every address of the name), "file:path" (an address a line, read again as
-                        it changes) or "xds:///name"; several as a list, or separated by commas
+    servers:            "host:port", "unix:path", "dns:///name:port" (every address of the name),
+                        "file:path" (an address a line, read again as it changes), "xds:///name" or
+                        the value of systole.serve(); several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
-    process_index, process_count: they follow from these. Neither given: from JAX or from RANK and
-                        WORLD_SIZE, where these are set; else all cores. repr() says which
+    process_index, process_count: the part of the cores that this process gets. Without any of
+                        these: from JAX or, if set, from RANK and WORLD_SIZE; otherwise all cores.
+                        repr() says which
 @DOCS@
-    keep_freed_memory:  have malloc keep what is freed, as the program `systole` does; over TCP a
-                        feed is twice as fast then. systole.keep_freed_memory() says more
+    keep_freed_memory:  have malloc keep freed memory, as the program `systole` does; over TCP a
+                        feed is twice as fast then. See systole.keep_freed_memory()
 
     Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
-    Opening asks a server what the spec yields, and fails early: InvalidSpec, NotFound, Unavailable.
-    Steps are asked for from the first batch on.
+    Opening checks the spec with a server, and fails early: InvalidSpec, NotFound, Unavailable. The
+    first steps are asked for with the first batch.
     """
 
     @checks_names("Feed")
@@ -83,7 +84,7 @@ def docs(row):
 
 
 def default(value):
-    """As one would write it: sizes as what they are a multiple of."""
+    """The value as people write it: sizes as a multiple of a power of two."""
     if isinstance(value, bool) or not isinstance(value, int):
         is_whole = isinstance(value, float) and value.is_integer()
         return repr(int(value) if is_whole else value).replace("'", '"')

@@ -1,20 +1,20 @@
-// What a server may send a client, and what becomes of one that sends more.
+// Bounds what a server may send a client, and hangs up on a server that sends more.
 //
-// gRPC 1.51 lets a server send up to the length that it announces for a message, 4 GiB at most,
-// and looks at the limit only then; of headers and of frames that are for no call it takes any
-// number. So the client counts, below TLS and HTTP/2, the bytes that came in on the connections of
-// a link, and closes them when there are more than
+// gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
+// its limit. It takes any number of headers and of frames that are for no call. So the client
+// counts, below TLS and HTTP/2, the bytes that came in on the connections of a link, and closes
+// them when there are more than
 //
 //   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader
 //   + what the client has taken, an eighth of it, and 1 KiB for each message (frames, TLS)
 //   + kUnaskedBytes.
 //
-// An honest server never sends more, however slow the client, the network or the counting is: all
-// that was taken has been received, so both are summed up before they are compared; and a call that
-// the client gave up counts as under way for as long as the server may not know of it.
+// An honest server never sends more, however slow the client, the network or the counting is. What
+// the client has taken was received before, so both are summed up before they are compared. A call
+// that the client gave up counts as under way as long as the server may not know of it.
 //
-// The count is TCP's own (TCP_INFO), looked at every 10 ms (ReceiveWatch). "unix:" has none, and
-// nothing is bounded there. client/servers/README.md has the sum of the memory.
+// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" has none, so nothing
+// is bounded there. client/servers/README.md adds up the memory.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
@@ -36,26 +36,26 @@
 
 namespace systole {
 
-// What a server may send that nobody has asked for, on the connections of one link together.
+// Bytes beyond what was asked for that a server may send, over all connections of a link.
 inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
-// The most that gRPC 1.51 lets a server send ahead of the reader of a stream: it opens a window of
-// up to 2^25 bytes as the way to the server asks for it, 1 MiB more while a message is read, and
-// that message.
+// The most that gRPC 1.51 lets a server send ahead of the reader of a stream: a window of up to
+// 2^25 bytes, which grows with the bandwidth and delay of the connection, 1 MiB more while a
+// message is read, and that message.
 inline constexpr int64_t kStreamAheadBytes = (int64_t{33} << 20) + kMaxChunkMessageBytes;
 
 class ReceiveMeter {
  public:
-  // `clock` says for how long a server may have said something in an idle connection.
+  // `clock` measures how long a connection was idle.
   explicit ReceiveMeter(MonotonicClock clock = SteadyClock());
 
-  // A socket of the link. It is watched until it is closed.
+  // Adds a socket of the link, which is watched until it is closed.
   void AddSocket(int fd) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts what has come since the last look, and closes the connections if it is too much.
+  // Counts what has come since the last Look(), and closes the connections if it is too much.
   void Look() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend class MeteredCall;
-  // A number can be another socket's later; the cookie cannot.
+  // The descriptor's number can be another socket's later; the cookie cannot.
   struct Socket {
     int fd;
     uint64_t cookie;
@@ -70,9 +70,9 @@ class ReceiveMeter {
   // Returns the call's number.
   uint64_t CallBegins(int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // `given_up`: the server may not know yet, and go on.
+  // `given_up`: the server may not know of the end yet, and go on sending.
   void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing comes of a call any more, and what came and was not taken went with it.
+  // Nothing more comes for a call. What came for it and was not taken is settled.
   void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -81,7 +81,7 @@ class ReceiveMeter {
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
   uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;             // Calls so far.
   size_t open_ ABSL_GUARDED_BY(mu_) = 0;                // Calls that have not ended.
-  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // At a time, so far.
+  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // The most at the same time, so far.
   std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);   // In order.
   int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the calls under way.
   int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Received, up to the last look.
@@ -90,19 +90,20 @@ class ReceiveMeter {
   int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
 };
 
-// The time in which a call may be sent something.
+// Lives as long as a server may send something for a call.
 class MeteredCall {
  public:
-  // `ahead_bytes`: what may come before any of it is taken; kStreamAheadBytes for a stream.
+  // `ahead_bytes`: the bytes that may come before the first is taken; kStreamAheadBytes for a
+  // stream.
   MeteredCall(std::shared_ptr<ReceiveMeter> meter, int64_t ahead_bytes);
   ~MeteredCall();
   MeteredCall(const MeteredCall&) = delete;
   MeteredCall& operator=(const MeteredCall&) = delete;
 
-  // A message of so many bytes was taken.
+  // A message of `bytes` was taken.
   void Took(int64_t bytes) { meter_->CallTook(number_, bytes); }
-  // The call has ended with `status`; to be called once at most. Returns what to say instead:
-  //   Internal  the call was ended by us, because of what the server has sent.
+  // The call has ended with `status`. Call this at most once. Returns `status`, or in its place
+  //   Internal  the meter ended the call, because the server sent too much.
   absl::Status End(absl::Status status);
 
  private:
@@ -119,7 +120,7 @@ class ReceiveWatch {
   ReceiveWatch();
   ~ReceiveWatch();
 
-  // From now on, for as long as it is in use elsewhere.
+  // Watches `meter` from now on, as long as it is in use elsewhere.
   void Add(const std::shared_ptr<ReceiveMeter>& meter) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,11 +1,11 @@
-// Where a feed's servers are, as its trainer said it: addresses, names that are looked up, files
+// Where a feed's servers are, as given by its trainer: addresses, names that are looked up, files
 // that list addresses.
 //
 //   HOST:PORT, unix:PATH    one server
 //   dns:///NAME:PORT        one server at each address of NAME, looked up again and again
 //   file:PATH               one server for each line of the file, read again and again; from # to
 //                           the end of a line is a comment
-//   xds:///NAME             handed to gRPC as one server, which does with it what it can
+//   xds:///NAME one server to us; gRPC resolves the name
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_
@@ -23,15 +23,15 @@
 
 namespace systole {
 
-// Servers, and with them lanes, sockets and streams. What a name or a file says is bounded by it.
+// Most servers, and with them lanes, sockets and streams. Also bounds what a name or a file lists.
 inline constexpr size_t kMaxServers = 256;
 // The largest file of addresses, in bytes.
 inline constexpr int64_t kMaxServerFileBytes = 64 << 10;
 
 class ServerList {
  public:
-  // InvalidArgument if `servers` has no entry, more than kMaxServers, or one of none of the forms.
-  // Looks nothing up yet.
+  // InvalidArgument if `servers` is empty, has more than kMaxServers entries, or one that has none
+  // of the forms above. Looks nothing up yet.
   static absl::StatusOr<ServerList> Create(std::vector<std::string> servers);
 
   // How often to call Read(): every few seconds if there are names or files, never otherwise.
@@ -39,9 +39,10 @@ class ServerList {
 
   // The addresses as of now, each once, 1 to kMaxServers. Looking up a name waits for the name
   // service.
-  //   Unavailable         a name has no address now; names it.
-  //   InvalidArgument     a file has a line that is no address, or no address; names file and line.
-  //   ResourceExhausted   there are more than kMaxServers, or a file is too large.
+  //   Unavailable         a name has no address now; the error contains the name.
+  //   InvalidArgument     a file has a line that is not an address, or no address at all; names
+  //                       file and line.
+  //   ResourceExhausted   there are more than kMaxServers addresses, or a file is too large.
   //   other codes         a file cannot be read.
   absl::StatusOr<std::vector<std::string>> Read() const;
 

@@ -95,8 +95,8 @@ absl::StatusOr<std::string> NameOf(const std::vector<std::string>& servers) {
   if (names.empty()) return std::string();
   if (names.size() == 1 && named == servers.size()) return *names.begin();
   return absl::InvalidArgumentError(
-      "TLS to dns:/// and other servers at a time: give the one name that all their certificates "
-      "are for (--tls-server-name)");
+      "TLS to dns:/// and other servers together needs one name that all their certificates are "
+      "for: give it by --tls-server-name");
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
   if (!security.tls && !(security.ca_file.empty() && security.certificate_file.empty() &&
                          security.key_file.empty() && security.server_name.empty())) {
     return absl::InvalidArgumentError(
-        "a CA, certificate, key or server name is given, and TLS is not: say --tls as well");
+        "a CA, certificate, key or server name is given without TLS: add --tls");
   }
   if (security.certificate_file.empty() != security.key_file.empty()) {
     return absl::InvalidArgumentError(
@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
     if (absl::StartsWith(server, "file:")) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the token would go to ", server,
-                     " in plain text, for all on the way to read: use TLS (--tls)"));
+                     " in plain text, where others can read it: use TLS (--tls)"));
   }
   MutexLock lock(open->mu_);
   SYSTOLE_ASSIGN_OR_RETURN(open->texts_, ReadTlsTexts(security));

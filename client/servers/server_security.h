@@ -1,4 +1,4 @@
-// How a client reaches its servers, and who it says it is: TLS, certificates, a token.
+// How a client reaches its servers, and how it shows its identity: TLS, certificates, a token.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_SECURITY_H_
 #define SYSTOLE_CLIENT_SERVERS_SERVER_SECURITY_H_
 
@@ -19,23 +19,23 @@ namespace systole {
 
 // Thread-compatible value type. Files are PEM.
 struct ServerSecurity {
-  // Encrypt, and check the server's certificate. Never falls back to plain text. Without it
-  // nothing is encrypted, as befits loopback, "unix:" and networks that are trusted.
+  // Encrypt, and check the server's certificate. Never falls back to plain text. Without it nothing
+  // is encrypted: for loopback, "unix:" and trusted networks.
   bool tls = false;
-  // Who vouches for servers; empty: whom the system trusts.
+  // The CAs that sign the servers' certificates; empty: the system's.
   std::string ca_file;
-  // What proves to the server who this client is. Both or none.
+  // This client's certificate and its key. Both or none.
   std::string certificate_file;
   std::string key_file;
   // The name that the servers' certificates are for; empty: the name in their addresses.
   std::string server_name;
-  // A file that holds a token; the server's `systole token` made it. Empty: the file that
-  // $SYSTOLE_TOKEN_FILE names, or the token in $SYSTOLE_TOKEN, or none. Read again with each call,
-  // so it may be replaced while a feed runs. Goes only over TLS, loopback and "unix:".
+  // A file with a token made by `systole token`. Empty: the file that $SYSTOLE_TOKEN_FILE names, or
+  // the token in $SYSTOLE_TOKEN, or none. Read again with each call, so it may be replaced while a
+  // feed runs. A token is sent only over TLS, loopback and "unix:".
   std::string token_file;
 };
 
-// What the PEM files of a ServerSecurity hold; empty where none is named.
+// The contents of a ServerSecurity's PEM files; empty for a file that is not named.
 struct TlsTexts {
   std::string ca;
   std::string certificate;
@@ -44,7 +44,7 @@ struct TlsTexts {
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
 };
 
-// What a connection is made with: the files of a ServerSecurity, read and checked.
+// The files of a ServerSecurity, read and checked, for the making of connections.
 //
 // Thread-safe.
 class ChannelSecurity {
@@ -53,23 +53,24 @@ class ChannelSecurity {
   ChannelSecurity() = default;
 
   // `servers` as in FeedClientOptions.
-  //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a token
-  //                      that is none, or that would go to one of `servers` in plain text; no one
-  //                      name for the certificates of all servers.
+  //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
+  //                      without a token, or a token that would go to one of `servers` in plain
+  //                      text; no common name for the certificates of all servers.
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(
       const ServerSecurity& security, const std::vector<std::string>& servers);
 
-  // For connections that begin now. The files are read again: while they hold the same, the same
-  // object is returned. One that cannot be read any more leaves what was read last.
+  // Credentials for connections that begin now. Reads the files again, and returns the same object
+  // while their contents are the same. For a file that cannot be read any more, the last content is
+  // used.
   std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const ABSL_LOCKS_EXCLUDED(mu_);
   bool tls() const { return security_.tls; }
   // The name to check instead of the address's; empty: none.
   const std::string& server_name() const { return security_.server_name; }
 
-  // Adds the token, if there is one and nobody sees it on the way, to a call to `address`. A file
-  // that cannot be read any more leaves the token that was read last.
+  // Adds the token, if there is one, to a call to `address`, unless that would send it in plain
+  // text over a network. If the file cannot be read any more, the last token is used.
   void AddToken(absl::string_view address, grpc::ClientContext& context) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

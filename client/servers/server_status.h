@@ -16,8 +16,8 @@ namespace systole {
 
 // Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
 //   InvalidArgument   `address` has neither form. Also the errors of ChannelSecurity::Open().
-//   Unauthenticated   the server wants a credential.
-//   Unavailable       nobody listens at `address`, which is told at once, or no connection could be
+//   Unauthenticated   the server needs a credential.
+//   Unavailable       nobody listens at `address` (returned at once), or no connection could be
 //                     made within `timeout`; says why the first attempt failed.
 //   DeadlineExceeded  no answer within `timeout`; names the server.
 //   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.

@@ -1,6 +1,6 @@
-// The client's side of shared memory: takes the slices of one stream out of a server's slots.
+// The client's side of shared memory: copies the slices of one stream out of a server's slots.
 //
-// The server writes a slice into memory that both have mapped, and sends only which slot it is in.
+// The server writes a slice into memory that both have mapped, and sends only the slot's number.
 // The reader copies the slice into the step's own memory and gives the slot back at once. So
 // nothing that the server does afterwards changes the trainer's step.
 //
@@ -30,7 +30,7 @@ class SlotReader {
   // The id for StreamStepsRequest.slot_session, by which the server finds this connection.
   const std::string& session() const { return session_; }
 
-  // Has `copy` copy the slice in `slot`, `slot_bytes` long, and gives the slot back.
+  // Calls `copy` on the slice in `slot`, `slot_bytes` long, and gives the slot back.
   //   Unavailable        the server is gone; what was copied may be damaged.
   //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read.
   //   Internal           the server offered memory that cannot be trusted (size, seals), or did not

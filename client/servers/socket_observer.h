@@ -1,5 +1,5 @@
-// Shows us the sockets that gRPC opens for a channel. gRPC keeps them to itself otherwise, and
-// counts nothing on them.
+// Shows us the sockets that gRPC opens for a channel. gRPC itself neither shows them nor counts
+// what comes over them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_SERVERS_SOCKET_OBSERVER_H_

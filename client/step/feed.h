@@ -1,6 +1,5 @@
-// The steps of a FeedSpec in order, in the trainer's memory, wherever they are made: by servers
-// (FeedClient), or by the trainer's own process (client/local). The bytes and the tokens are the
-// same.
+// The steps of a FeedSpec in order, in the trainer's memory. Servers make them (FeedClient), or the
+// trainer's own process (client/local), with the same bytes and tokens.
 //
 // Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_H_
@@ -27,16 +26,18 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
-  // before it are still handed out. Cancelled after Cancel(); each feed says which other errors.
+  // before it are still handed out. Cancelled after Cancel(); each kind of feed lists its other
+  // errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
-  // Waits until Next() would not wait, for at most `timeout`. False if it still would.
+  // Waits until Next() can return at once, for at most `timeout`. False if it still cannot.
   virtual bool WaitForNext(absl::Duration timeout) = 0;
   // Makes Next() return Cancelled, now and from now on.
   virtual void Cancel() = 0;
 
   // A checkpoint: every step that Next() has returned counts as consumed.
   ResumeToken Token() const { return TokenAt(next_step()); }
-  // The same for a trainer that holds back steps: `next_step` is the first it has not consumed.
+  // The same for a trainer that has taken steps ahead: `next_step` is the first that it has not
+  // consumed.
   virtual ResumeToken TokenAt(int64_t next_step) const = 0;
   // The number of the step that Next() returns next.
   virtual int64_t next_step() const = 0;
@@ -44,9 +45,9 @@ class Feed {
   virtual int64_t end_step() const = 0;
   virtual bool has_end() const = 0;
   virtual int64_t steps_per_epoch() const = 0;
-  // Records of the dataset, or of all members.
+  // The number of records of the dataset, or of all members.
   virtual int64_t num_records() const = 0;
-  // Which record stands where. Valid as long as the feed.
+  // The order, which says which record stands where. Valid as long as the feed.
   virtual const Order& order() const = 0;
 
   // What every step has in common. Valid as long as the feed.

@@ -1,5 +1,4 @@
-// What a feed has received and lost so far. client/step/README.md says of each number what
-// it counts.
+// What a feed has received and lost so far. client/step/README.md explains each number.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_CLIENT_STATS_H_
@@ -40,9 +39,9 @@ struct FeedClientStats {
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
-  // These are no metrics.
+  // Not metrics:
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order met. The
-  // servers say in their logs and by ServerStatus in which shards they are.
+  // servers' logs and ServerStatus name their shards.
   std::vector<int64_t> masked_records;
   // The first reason why batches were sent although they could have been shared, with the server's
   // address. Empty: all were shared, or no server has a "unix:PATH" address.

@@ -1,5 +1,5 @@
-// The metrics of a feed, a line for each number of FeedClientStats. `systole feed`, Feed.stats() in
-// Python and the table in README.md have them all.
+// The table of a feed's metrics: the numbers of FeedClientStats. `systole feed`, Feed.stats() in
+// Python and the table in README.md show all of them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_METRICS_H_

@@ -12,9 +12,9 @@ absl::Status CheckWantedSteps(const WantedSteps& wanted) {
         absl::StrCat("first_step is ", wanted.first_step, ", want 0 to ", kMaxStep));
   }
   if (wanted.steps < 0 || wanted.epochs < 0 || (wanted.steps > 0 && wanted.epochs > 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("steps is ", wanted.steps, ", epochs ",
-                                                   wanted.epochs,
-                                                   ", want 0 (all) or more, and one of them 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps is ", wanted.steps, ", epochs ", wanted.epochs,
+                     ", want 0 or more, and at most one above 0 (both 0: all steps)"));
   }
   return absl::OkStatus();
 }
@@ -48,17 +48,17 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
                         bool allow_mixed_content) {
   const char* differs = nullptr;
   if (token.dataset_fingerprint != own.dataset_fingerprint) {
-    differs = "the dataset's fingerprint differs: its records are not what they were";
+    differs = "the dataset's fingerprint differs: its records have changed";
   } else if (token.order_fingerprint != own.order_fingerprint) {
     differs =
-        "the order's fingerprint differs: dataset, seed, shuffle, global_batch or tail of the "
-        "spec are not what they were";
+        "the order's fingerprint differs: dataset, seed, shuffle, global_batch or tail of the spec "
+        "have changed";
   } else if (!allow_mixed_content && token.content_version != own.content_version) {
     return absl::FailedPreconditionError(
         absl::StrCat("the token cannot be resumed: it was taken at content version '",
                      token.content_version, "', here it is '", own.content_version,
-                     "'. Use the release of then, or give --allow-mixed-content: steps may then "
-                     "differ in a few bits"));
+                     "'. Use the release that made the token, or give --allow-mixed-content: steps "
+                     "may then differ in a few bits"));
   }
   if (differs == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));

@@ -14,10 +14,10 @@ namespace systole {
 
 // The last step that can be asked for. Far beyond any feed, and sums of it do not overflow.
 inline constexpr int64_t kMaxStep = int64_t{1} << 60;
-// Where a feed without end would end.
+// Stands for the end of a feed without end.
 inline constexpr int64_t kNoEnd = 2 * kMaxStep;
 
-// What a trainer wants of a feed. FeedClientOptions says what the fields mean.
+// The steps that a trainer wants. FeedClientOptions says what the fields mean.
 struct WantedSteps {
   int64_t first_step = 0;
   int64_t steps = 0;
@@ -29,13 +29,14 @@ absl::Status CheckWantedSteps(const WantedSteps& wanted);
 // InvalidArgument unless [core_begin, core_end) lies inside [0, num_cores), or both are 0: all.
 absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 
-// The first step that is not wanted; kNoEnd if there is none. `total_steps` and `steps_per_epoch`
-// are the feed's; total_steps is 0 if it has no end, steps_per_epoch never.
+// The step after the last one wanted; kNoEnd if there is no last one. `total_steps` and
+// `steps_per_epoch` are the feed's. A feed without end has total_steps 0; steps_per_epoch is never
+// 0.
 //   InvalidArgument  the first step wanted lies beyond the feed's end.
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
-// FailedPrecondition if `token` is not of the feed whose tokens are like `own`. Says what differs.
+// FailedPrecondition if `token` is from another feed than `own`. Says what differs.
 absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, bool allow_mixed_content);
 
 }  // namespace systole

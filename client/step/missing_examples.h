@@ -28,7 +28,7 @@ struct MissingExamples {
 MissingExamples FindMissing(const Step& step, const Order& order);
 
 // "step 1: masked for damaged records: 2; record_id 63, 7", for a log. Names the first records.
-// REQUIRES: one is masked at least.
+// REQUIRES: at least one example is masked.
 std::string MaskedText(int64_t step, const MissingExamples& missing);
 
 // Adds `missing` to the counts and the list in `stats`.

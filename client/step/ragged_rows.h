@@ -1,4 +1,4 @@
-// A padded output (v1::Padded) without its padding: what tf.RaggedTensor holds.
+// A padded output (v1::Padded) without its padding, in the form of tf.RaggedTensor.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_RAGGED_ROWS_H_
@@ -14,14 +14,14 @@
 namespace systole {
 
 struct RaggedRows {
-  // The items of all examples, one after the other, as they stand in the tensor.
+  // The items of all examples, one after the other, in the tensor's type.
   std::vector<uint8_t> values;
   // In items: example i has [row_splits[i], row_splits[i + 1]). One more than there are examples.
   std::vector<int64_t> row_splits;
 };
 
-// The lists of the output `name` on `core` (its absolute number). A padded or masked place has
-// none.
+// The lists of the output `name` on `core` (its absolute number). The list of a place without an
+// example is empty.
 //   InvalidArgument  the step has no padded output of this name.
 //   DataLoss         a length is out of range: the step's memory was changed.
 // REQUIRES: core is one of the step's.

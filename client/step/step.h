@@ -1,5 +1,5 @@
-// One step of a feed in the trainer's memory, in one block. See StepPlacement for what stands
-// where.
+// One step of a feed in the trainer's memory, in one block. StepPlacement says where its tensors
+// stand.
 //
 // Thread-compatible. Owns its memory and gives it back to the client when destroyed; may outlive
 // the client.
@@ -17,9 +17,9 @@
 
 namespace systole {
 
-// Where the tensors land, for callers that want them in pinned or shared memory. Set both functions
-// or neither; with neither, it is plain memory on 64-byte boundaries. The client's and gRPC's
-// threads call them, several at a time. They must not throw.
+// The memory for the tensors, for callers that want them in pinned or shared memory. Set both
+// functions or neither; with neither, it is plain memory on 64-byte boundaries. The client's and
+// gRPC's threads call them, several at a time. They must not throw.
 struct StepMemory {
   // `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory. Called
   // seldom, because buffers are reused.
@@ -41,7 +41,7 @@ enum class StepPlacement {
   kTensorMajor,
 };
 
-// What every step of a client has in common.
+// The properties that all steps of a client share.
 struct StepShape {
   SliceLayout layout;
   int core_begin = 0;  // Cores core_begin .. core_end - 1, absolute numbers.
@@ -54,11 +54,11 @@ struct StepShape {
   int64_t OffsetOf(int core, int index) const;
 };
 
-// Copies `slice`, laid out as shape.layout says, to where the tensors of `core` stand in `step`.
+// Copies `slice`, laid out as shape.layout says, to the places of the tensors of `core` in `step`.
 void PutSlice(const StepShape& shape, int core, const uint8_t* slice, uint8_t* step);
 
-// A block of memory on a 64-byte boundary that goes back to where it came from when the last
-// reference is gone.
+// A block of memory on a 64-byte boundary. It goes back to its owner when the last reference is
+// gone.
 using StepBuffer = std::shared_ptr<uint8_t>;
 
 class Step {

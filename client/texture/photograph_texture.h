@@ -19,7 +19,7 @@ inline constexpr int kPhotographQuality = 96;
 
 // Each [height, width], row-major, to be added to pixel values of 0 .. 255.
 struct PhotographTexture {
-  // Light and dark areas of 32 pixels and more: a picture's content, where it has no other.
+  // Light and dark areas of 32 pixels and more: the content of a picture that has no other.
   std::vector<float> shapes;
   // Finer structure. Its strength varies over the picture: skies are smooth, leaves are not.
   std::vector<float> detail;
@@ -27,7 +27,8 @@ struct PhotographTexture {
   std::array<std::vector<float>, 3> tint;
 };
 
-// The same for the same draws, on every machine. REQUIRES: width and height are positive.
+// Draws a texture. The same draws give the same one on every machine. REQUIRES: width and height
+// are positive.
 PhotographTexture DrawPhotographTexture(CounterRng& rng, int width, int height);
 
 }  // namespace systole

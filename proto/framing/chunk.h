@@ -32,7 +32,7 @@ inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 // Largest message a client accepts. No server sends more than a chunk and its header.
 inline constexpr int kMaxChunkMessageBytes = 8 << 20;
 
-// The fields of the message `Chunk`, but for its data and header_crc32c.
+// The fields of the message `Chunk` except its data and header_crc32c.
 struct ChunkHeader {
   int64_t step = 0;
   int32_t core = 0;
@@ -49,13 +49,13 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// The message of `header` and `data`, with the header's CRC. It refers to `data`. It keeps `owner`,
-// which keeps `data` alive, until the last byte is handed to the kernel. `owner` may then be
-// dropped on any of gRPC's threads.
+// The message of `header` and `data`, with the header's CRC. It refers to `data` and keeps `owner`,
+// which must keep `data` alive, until the last byte is handed to the kernel. `owner` may be dropped
+// on any of gRPC's threads.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
-// A chunk as it came from a peer. Shares the message's memory.
+// A chunk received from a peer. Shares the message's memory.
 class ReceivedChunk {
  public:
   // Reads the header: fields in any order, unknown ones skipped, the last of equal ones wins.
@@ -73,11 +73,11 @@ class ReceivedChunk {
 
   // Hands `data` to `take` piece by piece, in order, and checks each against the header's CRC right
   // afterwards, while it is in the cache.
-  //   DataLoss  the CRC does not match; known only at the end.
+  //   DataLoss  the CRC does not match, which is known only at the end.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.
-  //   DataLoss  it does not match; `destination` then holds what came.
+  //   DataLoss  it does not match; `destination` then holds the damaged bytes.
   // REQUIRES: destination.size() == data_bytes().
   absl::Status CopyTo(absl::Span<uint8_t> destination) const;
 
@@ -87,7 +87,7 @@ class ReceivedChunk {
   // The place of `data` in the concatenation of slices_.
   int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
-  // Bytes before header_crc32c, if it stands where it should: last, or right before `data`.
+  // Number of bytes before header_crc32c, if that is in its place: last, or right before `data`.
   std::optional<int64_t> guarded_bytes_;
   uint32_t header_crc32c_ = 0;
 };

@@ -35,7 +35,7 @@ absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& me
     const absl::string_view sent(it->second.data(), it->second.size());
     if (sent != seen) {
       return absl::DataLossError(absl::StrCat("it was damaged on the way: its CRC-32C is ", seen,
-                                              ", its sender counted '", ForeignName(sent), "'"));
+                                              ", its sender's is '", ForeignName(sent), "'"));
     }
   }
   if (!message.ParseFromString(whole)) {

@@ -19,11 +19,11 @@ namespace systole {
 
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
-// The largest request that a server takes. Requests are specs: small. A larger one is an attack or
-// a mistake, and as messages they take many times their bytes; the specs of 64 plans and of all
-// streams are kept.
+// The largest request that a server takes. Requests are specs, and small: a larger one is an attack
+// or a mistake. As messages they take many times their bytes, and a server keeps the specs of 64
+// plans and of all streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
-// The largest spec in one: what else a request has takes less than the difference.
+// The largest spec in a request. Its other fields take less than the difference.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);
 
 // A call's metadata, as gRPC gives it.
@@ -39,7 +39,7 @@ GuardedMessage EncodeGuarded(const google::protobuf::MessageLite& message);
 // The metadata's value for a message of these bytes.
 std::string MessageChecksum(absl::string_view bytes);
 
-// Replaces `message` by what `bytes` say. A peer that sends no checksum is believed.
+// Parses `bytes` into `message`. Without a checksum in `metadata`, nothing is checked.
 //   DataLoss         the bytes do not match the checksum that came with them, or no message came.
 //   InvalidArgument  they are no message of this type.
 absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,

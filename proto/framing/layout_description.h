@@ -14,8 +14,8 @@ namespace systole {
 void DescribeLayout(const SliceLayout& layout, v1::ResolveFeedResponse& response);
 
 // The layout that a server's answer describes.
-//   InvalidArgument  an unknown type, not in the order of names,
-//                    or what SliceLayout::Create refuses.
+//   InvalidArgument  a tensor has an unknown type, tensors are not in the order of their names, or
+//                    SliceLayout::Create refuses them.
 absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response);
 
 }  // namespace systole

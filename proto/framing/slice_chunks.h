@@ -1,4 +1,4 @@
-// Cuts one core's slice of a step into chunks, in the order the wire wants: tensors as in the
+// Cuts one core's slice of a step into chunks, in the order of the protocol: tensors as in the
 // layout, offsets ascending.
 //
 // Thread-compatible value type.
@@ -23,7 +23,7 @@ struct SliceRemarks {
 
 class SliceChunks {
  public:
-  // Nothing to send.
+  // An empty slice: done() is true.
   SliceChunks() = default;
 
   // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it.

@@ -29,8 +29,8 @@ absl::StatusOr<std::vector<MetricReading>> MetricsOf(const v1::ServerStatusRespo
     values += std::max(1, metric.values_size());
     if (values > kMaxMetricValues) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("server ", address, " tells more than ", kMaxMetricValues,
-                       " values of metrics, which no Systole server does; look who listens there"));
+          absl::StrCat("server ", address, " sent more than ", kMaxMetricValues,
+                       " metric values, which no Systole server does; check what listens there"));
     }
     MetricReading& reading = readings.emplace_back(MetricReading{
         .name = metric.name(),

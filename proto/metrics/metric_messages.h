@@ -1,5 +1,4 @@
-// Readings of metrics as the messages of ServerStatus, and back. What a metric means does not
-// travel.
+// Readings of metrics as the messages of ServerStatus, and back. Help texts are not sent.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_METRICS_METRIC_MESSAGES_H_
@@ -14,13 +13,13 @@
 
 namespace systole {
 
-// The most values that an answer may hold. Whoever looks them up goes through them all.
+// Most values in an answer. A look-up goes through all of them.
 inline constexpr int kMaxMetricValues = 4096;
 
 void AddMetrics(const std::vector<MetricReading>& readings, v1::ServerStatusResponse& answer);
 
-// Those that the server at `address` has told. Every `help` is empty.
-//   ResourceExhausted  more than kMaxMetricValues; names the server.
+// The readings in the answer of the server at `address`. Every `help` is empty.
+//   ResourceExhausted  more than kMaxMetricValues values; names the server.
 absl::StatusOr<std::vector<MetricReading>> MetricsOf(const v1::ServerStatusResponse& answer,
                                                      absl::string_view address);
 

@@ -10,24 +10,25 @@ std::string NotSharedText(int reason) {
     case v1::NO_REASON:
       return "the server does not say why";
     case v1::SLICES_TOO_SMALL:
-      return "the slices are so small that to share them would cost more than to send them";
+      return "the slices are so small that sharing them would cost more than sending them";
     case v1::SESSION_UNKNOWN:
-      return "the server does not find the client's connection; too many may have waited";
+      return "the server does not find the client's connection, perhaps because too many clients "
+             "connected at once";
     case v1::NO_DESCRIPTOR_LEFT:
       return "the server has no file descriptor left; raise its `ulimit -n`";
     case v1::NO_SESSION_LEFT:
-      return "the server shares memory with as many clients as it may";
+      return "the server shares memory with as many clients as it can";
     case v1::NO_SLOT_LEFT:
       return "the server has no slot left: its `ulimit -n` allows no more, or its memory is short";
     case v1::NO_BUDGET_LEFT:
-      return "clients hold the half of the server's memory budget that they may; raise its "
+      return "clients hold half of the server's memory budget, the most that it shares; raise its "
              "--memory-budget";
     case v1::SESSION_OVER:
-      return "the client hung up, or gave back what it did not hold";
+      return "the client hung up, or returned a slot that it did not hold";
     case v1::CONNECTION_FULL:
       return "the client does not take what it is offered, or too many descriptors are under way";
     default:
-      return absl::StrCat("the server says reason ", reason, ", which this version does not know");
+      return absl::StrCat("the server gives reason ", reason, ", which this version does not know");
   }
 }
 

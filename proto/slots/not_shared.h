@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// What prevents sharing and, where there is one, the remedy. `reason` may be a number that only a
+// Says what prevents sharing and, if there is one, the remedy. `reason` may be a number that only a
 // later version knows.
 std::string NotSharedText(int reason);
 

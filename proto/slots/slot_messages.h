@@ -18,12 +18,12 @@ inline constexpr size_t kSlotSessionBytes = 16;
 // The longest packet, in bytes. One offer retires no more slots than fit into it.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
-// Most slots that a client maps at a time. Without this bound a server that goes on offering would
-// fill the client's table of mappings, of some 65,000.
+// Most slots that a client maps at a time. Without this bound a server that keeps offering slots
+// would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
-// Most slots that a server has at a time, so that no client is offered more than it maps. Any slot
-// may be offered to any client. A client also counts slots that are gone, until it has heard that
-// they are.
+// Most slots that a server has at a time. Any slot may be offered to any client, so this keeps a
+// client below its bound. A client also counts slots that are gone, until it has heard that they
+// are.
 inline constexpr int kMaxSlots = 3072;
 
 // A session's id, from the kernel's source of secrets: a process that knows it can ask for a stream
@@ -32,21 +32,21 @@ inline constexpr int kMaxSlots = 3072;
 absl::StatusOr<std::string> NewSlotSession();
 
 std::string EncodeSlotHello(absl::string_view session);
-// The session. InvalidArgument names the field that is wrong.
+// Parses a SlotHello and returns its session. InvalidArgument names the field that is wrong.
 absl::StatusOr<std::string> ParseSlotHello(absl::string_view message);
 
 std::string EncodeSlotReturn(uint64_t slot);
 absl::StatusOr<uint64_t> ParseSlotReturn(absl::string_view message);
 
 struct SlotOffer {
-  // 0: no slot is offered, `bytes` is 0, and at least one is retired.
+  // 0: no slot is offered. Then `bytes` is 0, and at least one slot is retired.
   uint64_t slot = 0;
   int64_t bytes = 0;
   std::vector<uint64_t> retired;
 
   friend bool operator==(const SlotOffer&, const SlotOffer&) = default;
 };
-// REQUIRES: at most kMaxRetiredInOffer are retired.
+// REQUIRES: at most kMaxRetiredInOffer slots are retired.
 std::string EncodeSlotOffer(const SlotOffer& offer);
 absl::StatusOr<SlotOffer> ParseSlotOffer(absl::string_view message);
 

@@ -46,9 +46,8 @@ absl::Status CannotConnect(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
     case ECONNREFUSED:
-      return absl::UnavailableError(
-          absl::StrCat("nobody shares memory at '", path,
-                       "': the server was told not to, or cannot (its log says why at its start)"));
+      return absl::UnavailableError(absl::StrCat("nobody shares memory at '", path,
+                                                 "'; the server's log says why, at its start"));
     case EACCES:
       return absl::PermissionDeniedError(
           absl::StrCat("'", path, "' belongs to another user; run client and server as one user"));
@@ -91,7 +90,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   if (!S_ISSOCK(info.st_mode)) {
     return absl::AlreadyExistsError(
-        absl::StrCat("'", ForeignText(path), "' is there and is no socket; move it away"));
+        absl::StrCat("'", ForeignText(path), "' exists and is not a socket; move it away"));
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");

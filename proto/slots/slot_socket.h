@@ -18,19 +18,20 @@
 
 namespace systole {
 
-// The path of the socket of a server that listens on `address`.
-//   InvalidArgument  it is no "unix:PATH".
+// The socket path of a server that listens on `address`.
+//   InvalidArgument  `address` is not of the form "unix:PATH".
 absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
 
 // Removes the socket file at `path` if nobody listens on it. A killed process leaves such a file.
 // OK if nothing is there.
-//   Unavailable    somebody listens.
-//   AlreadyExists  something else than a socket has this name.
+//   Unavailable    a process listens there.
+//   AlreadyExists  `path` is something else than a socket.
 //   another code   the system cannot tell, or refuses to remove the file.
 absl::Status RemoveStaleSocket(const std::string& path);
 
 // The path of the slot socket of a server that listens on `address`: PATH.slots for "unix:PATH".
-//   InvalidArgument  it is no "unix:PATH", or the path is longer than a socket's can be.
+//   InvalidArgument  `address` is not of the form "unix:PATH", or the path is longer than a
+//                    socket's can be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
 // Whether a process of the user `own` shares memory with one of the user `peer`: yes if `peer` is
@@ -44,14 +45,14 @@ class SlotSocket {
   //   Unavailable       nobody listens there, or too many wait already.
   //   PermissionDenied  the server, or its socket, belongs to another user.
   static absl::StatusOr<SlotSocket> Connect(const std::string& path);
-  // Takes over a connected socket that does not wait (O_NONBLOCK).
+  // Takes over a connected, non-blocking socket (O_NONBLOCK).
   explicit SlotSocket(OwnedFd fd) : fd_(std::move(fd)) {}
 
-  // Sends `message` as one packet, with the descriptor `pass` if that is not negative (a duplicate
-  // arrives).
+  // Sends `message` as one packet. If `pass` is not negative, the peer gets a duplicate of this
+  // descriptor with it.
   //   Unavailable        the peer is gone.
-  //   ResourceExhausted  no room for it: the peer does not read, or too many descriptors are under
-  //                      way.
+  //   ResourceExhausted  no room for the packet: the peer does not read, or too many descriptors
+  //                      are under way.
   absl::Status Send(absl::string_view message, int pass = -1) const;
 
   struct Packet {
@@ -59,12 +60,12 @@ class SlotSocket {
     OwnedFd passed;
   };
   // The next packet, or nullopt if none has come yet.
-  //   Unavailable      the peer is gone and all it sent was taken.
-  //   InvalidArgument  the packet is too long, carries several descriptors, or one for which this
-  //                    process has no room.
+  //   Unavailable      the peer is gone and all its packets were received.
+  //   InvalidArgument  the packet is too long, carries several descriptors, or carries one for
+  //                    which this process has no room.
   absl::StatusOr<std::optional<Packet>> Receive() const;
 
-  // From now on every Send() of the peer fails.
+  // Makes every Send() of the peer fail from now on.
   void Shutdown() const;
 
   int fd() const { return fd_.get(); }
@@ -81,7 +82,7 @@ class SlotListener {
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
   SlotListener& operator=(SlotListener&&) = delete;
-  // Removes the file, unless another one has its name by now.
+  // Removes the socket file, unless another file has its name by now.
   ~SlotListener();
 
   // The next connection of a client that may share memory; nullopt if none waits. Hangs up on other

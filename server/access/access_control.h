@@ -1,4 +1,4 @@
-// The policy in force: that of the configuration, with the tokens of a file that may change.
+// The policy in force: the configuration's, with the tokens of a file that may change.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_CONTROL_H_
@@ -24,13 +24,14 @@
 
 namespace systole {
 
-// How long the token file must have held no token before that counts. A file that is rewritten in
-// place is empty for a moment, which must not turn everybody away and end all their feeds.
+// How long the token file must have been without tokens before its tokens are withdrawn. A file
+// that is rewritten in place is empty for a moment. That must not turn everybody away and end all
+// their feeds.
 inline constexpr absl::Duration kEmptyFileCountsAfter = absl::Seconds(5);
 
 class AccessControl {
  public:
-  // The time of day, by which tokens end.
+  // The time of day, which decides whether a token has expired.
   using WallClock = std::function<absl::Time()>;
 
   // Reads the token file, if the configuration names one. `datasets` as in AccessPolicy::Create.
@@ -42,9 +43,9 @@ class AccessControl {
   std::shared_ptr<const AccessPolicy> policy() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Time Now() const { return clock_(); }
 
-  // Reads the token file if it is not the one that was read last. If that fails, the tokens that
-  // were good stay good, and the error is returned: once for each file. One that holds no token any
-  // more takes effect kEmptyFileCountsAfter later. One thread at a time.
+  // Reads the token file if it has changed since it was read last. If that fails, the tokens read
+  // before stay good, and the error is returned, once for each change. A file that no longer holds
+  // a token takes effect kEmptyFileCountsAfter later. Only one thread may call this at a time.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -59,8 +60,8 @@ class AccessControl {
   const std::set<std::string> datasets_;
   const WallClock clock_;
   const MonotonicClock monotonic_;
-  // Reload()'s own: the file looked at last, whether it was good or not; whether tokens are good
-  // now; and since when the file has held none, while that does not count yet.
+  // Only Reload() uses these: the file that it looked at last, good or bad; whether any token is
+  // good now; and since when the file has been without tokens, until that counts.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

@@ -82,7 +82,7 @@ absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config
                                                   const std::set<std::string>& datasets,
                                                   TokenTable tokens) {
   if (config.identities().empty() && !config.has_anonymous()) {
-    return BadField("access", "nobody may anything; give identities, or leave the block out");
+    return BadField("access", "no identity has a permission. Add `identities`, or remove `access`");
   }
   AccessPolicy policy;
   policy.tokens_ = std::move(tokens);
@@ -98,21 +98,22 @@ absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config
     }
     if (policy.permissions_.contains(identity.name())) {
       return BadField(absl::StrCat(field, ".name"),
-                      absl::StrCat("'", identity.name(), "' is there twice; rename one"));
+                      absl::StrCat("'", identity.name(), "' appears twice; rename one"));
     }
     if (identity.token_names().empty() && identity.certificate_names().empty() &&
         identity.unix_users().empty()) {
-      return BadField(field, absl::StrCat("'", identity.name(),
-                                          "' cannot be recognised; give token_names, "
-                                          "certificate_names or unix_users"));
+      return BadField(
+          field,
+          absl::StrCat("'", identity.name(),
+                       "' has no credential; add token_names, certificate_names or unix_users"));
     }
     if (!identity.token_names().empty() && config.token_file().empty()) {
       return BadField(absl::StrCat(field, ".token_names"),
-                      "access.token_file is not given; name a file made by `systole token`");
+                      "access.token_file is missing; name a file made by `systole token`");
     }
     if (!identity.has_may()) {
       return BadField(absl::StrCat(field, ".may"),
-                      "is not given; say what the identity may, such as may { read: \"*\" }");
+                      "is missing; say what the identity may do, such as may { read: \"*\" }");
     }
     SYSTOLE_ASSIGN_OR_RETURN(policy.permissions_[identity.name()],
                              PermissionsOf(identity.may(), absl::StrCat(field, ".may"), datasets));
@@ -132,7 +133,8 @@ absl::StatusOr<AccessPolicy> AccessPolicy::Create(const v1::AccessConfig& config
     }
   }
   if (!config.token_file().empty() && policy.by_token_name_.empty()) {
-    return BadField("access.token_file", "no identity has token_names; give some, or leave it out");
+    return BadField("access.token_file",
+                    "no identity has token_names; add some, or remove token_file");
   }
   return policy;
 }
@@ -144,7 +146,8 @@ absl::StatusOr<Caller> AccessPolicy::Identify(const Credentials& credentials,
     const auto found = entry == nullptr ? by_token_name_.end() : by_token_name_.find(entry->name);
     if (found == by_token_name_.end()) {
       return absl::UnauthenticatedError(
-          "the token is unknown here or has ended; ask who runs this server for another");
+          "this server does not know the token, or it has expired; ask the server's operator for "
+          "another");
     }
     return Caller{.identity = found->second};
   }
@@ -192,9 +195,8 @@ bool AccessPolicy::MayListAny(const Caller& caller) const {
 
 absl::Status CredentialWanted() {
   return absl::UnauthenticatedError(
-      "this server wants to know who asks: give it a token (--token-file; on the wire it is the "
-      "metadata `authorization: Bearer TOKEN`), or a certificate whose name it knows "
-      "(--tls-certificate)");
+      "this server needs a credential: a token (--token-file; on the wire the metadata "
+      "`authorization: Bearer TOKEN`), or a certificate whose name it knows (--tls-certificate)");
 }
 
 }  // namespace systole

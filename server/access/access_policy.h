@@ -1,4 +1,4 @@
-// Who may what: a server's `access` block (systole/v1/config.proto) and the tokens that are good
+// Who may do what: a server's `access` block (systole/v1/config.proto) and the tokens that are good
 // now. Knows no gRPC and no clock.
 //
 // Thread-compatible; immutable once made.
@@ -22,38 +22,39 @@
 
 namespace systole {
 
-// What a call came with. Never a token's text.
+// The credentials of a call. Never a token's text.
 struct Credentials {
-  // Of the token, if one came with the call.
+  // The hash of the call's token, if it has one.
   std::optional<TokenHash> token;
-  // DNS and URI names of the client's certificate, if the connection proved that it is the
-  // client's.
+  // DNS and URI names of the client's certificate, if the connection proved that the client has its
+  // key.
   std::vector<std::string> certificate_names;
   // The user at the other end of a Unix socket, if one of unix_users().
   std::optional<uid_t> unix_user;
 };
 
 struct Caller {
-  std::string identity;  // Empty: nobody that is known.
+  std::string identity;  // Empty: anonymous.
 
   bool anonymous() const { return identity.empty(); }
 };
 
 class AccessPolicy {
  public:
-  // Checks `config`. `datasets` are all that the server was told to serve.
-  //   InvalidArgument  names the field, what was seen and what was wanted.
+  // Checks `config`. `datasets`: the names of all configured datasets.
+  //   InvalidArgument  an error in `config`; names the field, its value and what is allowed.
   static absl::StatusOr<AccessPolicy> Create(const v1::AccessConfig& config,
                                              const std::set<std::string>& datasets,
                                              TokenTable tokens);
 
-  // Who calls. A token decides, if there is one; else the certificate, if one of its names is
-  // known; else the user.
-  //   Unauthenticated  the token is unknown or has ended. It is never taken for no token at all.
+  // The caller with these credentials. If there is a token, it alone decides. Without one the
+  // certificate decides, if one of its names is known, and then the user.
+  //   Unauthenticated  the token is unknown or has expired. Such a caller is never taken for
+  //                    anonymous.
   absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;
 
   bool MayRead(const Caller& caller, absl::string_view dataset) const;
-  // Whoever may read a dataset may know of it.
+  // True also for callers that may read the dataset.
   bool MayList(const Caller& caller, absl::string_view dataset) const;
   bool MaySeeStatus(const Caller& caller) const;
   bool MayReflect(const Caller& caller) const;
@@ -61,7 +62,7 @@ class AccessPolicy {
   // Whether the caller may list at least one dataset.
   bool MayListAny(const Caller& caller) const;
 
-  // By whom an identity is recognised on a Unix socket.
+  // The users of this machine that stand for an identity on a Unix socket.
   std::set<uid_t> unix_users() const;
 
  private:
@@ -81,15 +82,15 @@ class AccessPolicy {
   const Permissions& Of(const Caller& caller) const;
 
   TokenTable tokens_;
-  // Identities by name; the anonymous have the empty one.
+  // By identity; the empty name is for anonymous callers.
   std::map<std::string, Permissions, std::less<>> permissions_;
-  // Identities by what they are recognised by.
+  // The identity that a token, certificate or user stands for.
   std::map<std::string, std::string, std::less<>> by_token_name_;
   std::map<std::string, std::string, std::less<>> by_certificate_name_;
   std::map<uid_t, std::string> by_unix_user_;
 };
 
-// What a caller is told that needs a credential and came without one.
+// The error for a caller without a credential that needs one.
 absl::Status CredentialWanted();
 
 }  // namespace systole

@@ -26,7 +26,7 @@ absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission) {
   if (caller.anonymous()) return CredentialWanted();
   return absl::PermissionDeniedError(absl::StrCat("identity '", caller.identity, "' may not call ",
-                                                  what, "; who runs the server can give it `",
+                                                  what, "; the server's operator can grant it `",
                                                   permission, ": true`"));
 }
 

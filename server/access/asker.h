@@ -1,4 +1,4 @@
-// Who makes a gRPC call, and what it may: its credentials against the policy in force.
+// The caller of a gRPC call and its permissions: its credentials, looked up in the policy in force.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_ACCESS_ASKER_H_
@@ -17,7 +17,7 @@
 namespace systole {
 
 struct Asker {
-  // As it was when the call came. Null: everybody may everything.
+  // The policy in force when the call came. Null: every caller has every permission.
   std::shared_ptr<const AccessPolicy> policy;
   Credentials credentials;
   Caller caller;
@@ -33,18 +33,18 @@ struct Asker {
   bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }
 };
 
-// `access` is null where everybody may everything: then credentials are not looked at.
+// `access` null: every caller has every permission, and credentials are not looked at.
 //   Unauthenticated  a credential that is not good.
 absl::StatusOr<Asker> WhoAsks(const AccessControl* access,
                               const grpc::CallbackServerContext& context);
 absl::StatusOr<Asker> WhoAsks(const AccessControl* access, Credentials credentials);
 
-// What a caller is told that may not do `what`, for which the config has `permission`:
-// Unauthenticated if it is anonymous, else PermissionDenied.
+// The error for a caller that may not do `what`, which takes the config's `permission`:
+// Unauthenticated if the caller is anonymous, PermissionDenied if not.
 absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission);
 
-// Empty if it is not known.
+// Empty if `asker` is an error or anonymous.
 std::string IdentityOf(const absl::StatusOr<Asker>& asker);
 
 }  // namespace systole

@@ -18,7 +18,8 @@ absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& con
     absl::string_view value(it->second.data(), it->second.size());
     if (credentials.token.has_value() || !absl::ConsumePrefix(&value, "Bearer ") || value.empty()) {
       return absl::UnauthenticatedError(
-          "the metadata `authorization` is not one `Bearer TOKEN`; send that, or nothing");
+          "the metadata `authorization` is not a single `Bearer TOKEN`; send that, or no "
+          "`authorization`");
     }
     credentials.token = HashOfToken(value);
   }

@@ -1,4 +1,4 @@
-// What a gRPC call came with, and whom its place is counted for.
+// The credentials of a gRPC call, and the machine that its place is counted for.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_
@@ -13,11 +13,11 @@
 
 namespace systole {
 
-//   Unauthenticated  `authorization` is there and is not one "Bearer TOKEN".
+//   Unauthenticated  there is an `authorization`, but not a single one of the form "Bearer TOKEN".
 absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context);
 
-// The peer's machine: its address without the port, which is another for each connection. `peer` is
-// as gRPC writes it: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711", "unix:/path".
+// The peer's machine: its address without the port, which differs between connections. `peer` is
+// written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711", "unix:/path".
 std::string HostOfPeer(absl::string_view peer);
 
 }  // namespace systole

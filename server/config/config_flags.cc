@@ -168,7 +168,7 @@ absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text) {
   struct stat file;
   if (flag.about->folder() &&
       (::stat(std::string(text).c_str(), &file) != 0 || !S_ISDIR(file.st_mode))) {
-    return Wanted(text, "a folder that is there");
+    return Wanted(text, "an existing folder");
   }
   return absl::OkStatus();
 }

@@ -22,10 +22,11 @@ namespace systole {
 // A row of the table.
 struct ConfigFlag {
   std::string name;   // "--drain-timeout"
-  std::string field;  // As a config file has it: "drain_timeout", "tls.certificate".
-  // Help, bounds and so on. Lives as long as the program.
+  std::string field;  // In a config file: "drain_timeout", "tls.certificate".
+  // Help, bounds, default and so on. Lives as long as the program.
   const v1::Flag* about = nullptr;
-  // Where the value stands: in the ServerConfig itself, or in its message `inside`.
+  // Where the value stands: `inside` is null for a field of ServerConfig itself, or the field of
+  // the message that holds `value`.
   const google::protobuf::FieldDescriptor* inside = nullptr;
   const google::protobuf::FieldDescriptor* value = nullptr;
 
@@ -33,11 +34,12 @@ struct ConfigFlag {
   bool is_switch() const {
     return value->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
   }
-  // Each value is one more; of all others the last one counts.
+  // A list may be given several times, and each value is added. Of any other flag the last value
+  // counts.
   bool is_list() const { return value->is_repeated(); }
 };
 
-// All of them, in the order of the .proto.
+// All flags, in the order of the .proto.
 const std::vector<ConfigFlag>& ConfigFlags();
 
 // OK if `text` is a value of `flag`. InvalidArgument with what was seen and what is wanted, but
@@ -47,14 +49,14 @@ absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
 // Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
 void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
 
-// What `flags` sets goes before what `config` says. Datasets are added, those of one name as one.
+// Sets in `config` what `flags` has. Datasets are added; those of the same name become one.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
 // `config` with the default of every field that it leaves out.
 //   InvalidArgument  a field is out of its bounds, or no such value; names the field.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
 
-// What fields of value TIME and SIZE say. REQUIRES: they are of a CompleteConfig().
+// The value of a TIME or SIZE field. REQUIRES: `text` is from a CompleteConfig().
 absl::Duration TimeOf(absl::string_view text);
 int64_t SizeOf(absl::string_view text);
 

@@ -4,13 +4,12 @@
 //                                        |                          |
 //                                        no: closed at once         ends: our own descriptor sees it
 //
-// It closes connections over TCP that send more than their calls account for, before gRPC has seen
-// what is too much (meter.h). On a Unix socket its mode decides who connects, and nothing is
-// counted.
+// It closes TCP connections that send more than their calls account for, before gRPC sees the
+// surplus (meter.h). On a Unix socket nothing is counted: the socket's mode decides who connects.
 //
-// It goes on when the process has no descriptor left: a spare one takes the connection in, to close
-// it. Whoever gets a connection must shut it down (shutdown(2), both ways) when done with it, as
-// gRPC does. Closing its descriptor alone does not show on ours.
+// When the process has no descriptor left, a spare one takes the new connection in, to close it.
+// The receiver of a connection must shut it down (shutdown(2), both ways) when done, as gRPC does.
+// The door does not notice when only the receiver's descriptor is closed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_DOOR_H_
@@ -42,7 +41,7 @@
 namespace systole {
 
 struct DoorOptions {
-  // Most connections at once; each costs two descriptors. A further one is closed at once.
+  // Most connections at once; each costs two descriptors. Further ones are closed at once.
   int64_t max_connections = 4096;
   // The same for one peer: an address, or on a Unix socket a user. Stops one machine from taking
   // every place.
@@ -50,23 +49,25 @@ struct DoorOptions {
   // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
   absl::Duration silence_timeout = absl::Minutes(3);
-  // Told of every connection over TCP. Those that have had no call for `call_timeout` are dropped
-  // by EndQuiet(), and calls that were served account for what came. Null: none is, and nothing is
-  // counted. On a Unix socket a call does not tell its connection, so none is there.
+  // Registers every TCP connection. EndQuiet() drops those that have had no call for
+  // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
+  // or counted. Unix connections are never in it, because a call does not tell which of them it
+  // belongs to.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
   // Whether connections speak TLS, which takes more memory.
   bool tls = false;
-  // What time earns a connection (allowance.h).
+  // For what a connection earns by time (allowance.h).
   MonotonicClock clock = SteadyClock();
-  // Told in a sentence of every connection that is turned away or sent too much, on the door's
-  // thread, or asked for nothing, on the caller's. `peer` is empty if it is not known. May be null.
+  // Called for every connection that is turned away or dropped, with a sentence that says why: on
+  // the door's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known. May be
+  // null.
   std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
 };
 
-// Since the door was opened, but for `open`.
+// Counts since the door was opened, except `open`.
 struct DoorCounters {
-  int64_t open = 0;  // Now.
+  int64_t open = 0;  // Connections open now.
   int64_t let_in = 0;
   int64_t over_total = 0;     // Turned away: max_connections.
   int64_t over_peer = 0;      // Turned away: max_connections_per_peer.
@@ -78,10 +79,10 @@ struct DoorCounters {
 
 class Door {
  public:
-  // Gets a descriptor of each connection, which it must close: non-blocking, and closed on exec;
-  // and on a Unix socket the peer's user, as the kernel knows it. Called on a thread of its own,
-  // one after the other: gRPC may read what has come before it returns. TLS must begin within it.
-  // Must not call the door.
+  // Gets a descriptor of each connection, non-blocking and close-on-exec, which it must close, and
+  // on a Unix socket the peer's user, as the kernel knows it. Called for one connection after the
+  // other, on a thread of its own, because gRPC may read what has come before it returns. TLS must
+  // begin within the call. Must not call the door.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
   // InvalidArgument if a cap is below 1; Internal if `options.calls` is set and reads are not seen
@@ -98,7 +99,7 @@ class Door {
   void StopListening() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends every connection that is open, whatever its owner and its peer are doing.
   void HangUp() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends those that have had no call for too long. To be called each second or so.
+  // Ends connections that have had no call for too long. To be called each second or so.
   void EndQuiet() ABSL_LOCKS_EXCLUDED(mu_);
 
   DoorCounters counters() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -108,8 +109,8 @@ class Door {
     OwnedFd own;
     std::string peer;
     std::string address;
-    std::shared_ptr<OpenCalls::Connection> calls;  // Null where calls do not tell it.
-    bool ended = false;                            // By the door itself.
+    std::shared_ptr<OpenCalls::Connection> calls;  // Null on a Unix socket.
+    bool ended = false;                            // The door itself has ended it.
   };
 
   Door(ListeningSockets listeners, DoorOptions options, HandOver hand_over, OwnedFd epoll,
@@ -119,14 +120,14 @@ class Door {
   void Handle(int fd, uint32_t events);
   void Accept(int listener);
   void LetIn(OwnedFd connection);
-  // Hands over those that wait and may come in.
+  // Hands over the waiting connections that may come in.
   void HandOverWaiting() ABSL_LOCKS_EXCLUDED(mu_);
   void HandOverOne(int own, std::optional<uid_t> user) ABSL_LOCKS_EXCLUDED(mu_);
   bool HasRoomFor(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes a connection in by the spare descriptor and closes it. False: there was no spare.
+  // Accepts a connection with the spare descriptor and closes it. False: there was no spare.
   bool TurnAway(int listener);
   void TellNoDescriptor(int error) ABSL_LOCKS_EXCLUDED(mu_);
-  // Those that the meter has closed.
+  // Ends the connections that the meter has closed.
   void DropExcess() ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(int own) ABSL_LOCKS_EXCLUDED(mu_);
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -145,15 +146,15 @@ class Door {
   OwnedFd spare_;
   bool paused_ = false;  // The listeners are not watched for a moment.
   const std::shared_ptr<Meter> meter_;
-  // Let in and not handed over yet (Meter::MayComeIn), of each peer the first in front.
+  // Accepted connections that are not handed over yet (Meter::MayComeIn), by peer, oldest first.
   std::map<std::string, std::deque<int>> waiting_;
-  std::string last_in_;  // Peers take turns.
+  std::string last_in_;  // The peer whose turn was last.
 
   mutable Mutex mu_;
   CondVar changed_;
   Listening listening_ ABSL_GUARDED_BY(mu_) = Listening::kYes;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Calls that are to be made.
+  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Calls of `hand_over_` to come.
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By `own`.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
   DoorCounters counters_ ABSL_GUARDED_BY(mu_);

@@ -13,10 +13,10 @@
 
 namespace systole {
 
-// Removes the file of a Unix socket when it goes.
+// Removes the file of a Unix socket when destroyed.
 class SocketFile {
  public:
-  // None.
+  // No file.
   SocketFile() = default;
   explicit SocketFile(std::string path) : path_(std::move(path)) {}
   SocketFile(SocketFile&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -30,21 +30,22 @@ class SocketFile {
   std::string path_;
 };
 
-// They listen, and never wait.
+// Non-blocking sockets that listen.
 struct ListeningSockets {
   std::vector<OwnedFd> fds;
-  SocketFile file;  // Of a Unix socket.
+  SocketFile file;  // Only of a Unix socket.
   int port = 0;     // The same for all; 0 for a Unix socket.
 };
 
-// Listens on every address that `host` stands for: a name, "127.0.0.1", or "[::1]". "0.0.0.0" is
-// every IPv4 address of the machine; "[::]" is every address, of both kinds. Port 0 means any free
-// one. An address of a kind that this machine lacks is left out if there are others.
-//   Unavailable  the port is taken on one of them, none is this machine's, or `host` is unknown.
+// Listens on every address of `host`: a name, "127.0.0.1", or "[::1]". "0.0.0.0" is every IPv4
+// address of the machine; "[::]" is every IPv4 and IPv6 address. Port 0: any free one. An address
+// of a kind that this machine lacks is left out if there are others.
+//   Unavailable  the port is taken on one of the addresses, none of them is this machine's, or
+//                `host` is unknown.
 absl::StatusOr<ListeningSockets> ListenOnTcp(const std::string& host, int port);
 
-// Makes the socket file `path`, which must not exist, and listens. Who may connect is decided by
-// the folder and the umask.
+// Makes the socket file `path`, which must not exist, and listens. The folder's mode and the umask
+// decide who may connect.
 //   InvalidArgument  the path is longer than a socket's can be.
 //   Unavailable      the file cannot be made.
 absl::StatusOr<ListeningSockets> ListenOnUnix(const std::string& path);

@@ -1,6 +1,5 @@
-// Counts what connections over TCP send as gRPC reads it, before gRPC has looked at it, and says
-// which are to be closed because it is too much (allowance.h). What is too much never comes to
-// gRPC.
+// Counts what TCP connections send when gRPC reads it, before gRPC has looked at it, and says which
+// connections to close because they sent too much (allowance.h). The surplus never reaches gRPC.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_METER_H_
@@ -31,27 +30,29 @@ class Meter : public std::enable_shared_from_this<Meter> {
  public:
   struct Excess {
     int fd = -1;
-    bool alone = false;  // By itself; else it cost most when all together cost too much.
-    std::string what;    // What it has sent.
+    // True: it sent too much by itself. False: it cost most when all together cost too much.
+    bool alone = false;
+    std::string what;  // What it has sent, for the log.
   };
 
-  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. `clock` says what time has
-  // earned. `tell` is called when there is an excess to be taken, on any thread, with the meter's
-  // lock held.
+  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. `clock` is for what connections
+  // earn by time. `tell` is called when TakeExcess() has something to return, on any thread, with
+  // the meter's lock held.
   Meter(int64_t connection_cost, MonotonicClock clock, std::function<void()> tell)
       : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
 
-  // Of the connection `fd`, to be called before gRPC gets it. Returns whom its reads are shown to.
+  // Begins to count the connection `fd`. Call it before gRPC gets the connection. Returns the
+  // observer that must see its reads.
   std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
                                     std::shared_ptr<OpenCalls::Connection> calls)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // It has ended: nothing more of it is admitted. Nothing happens if it is not known.
+  // The connection has ended: its reads fail from now on. Does nothing if `fd` is not known.
   void Remove(int fd) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Connections that are to be closed. Nothing more of them is admitted.
+  // The connections to close. Their reads fail already.
   std::vector<Excess> TakeExcess() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Allowances::MayComeIn().
+  // As Allowances::MayComeIn().
   bool MayComeIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -64,9 +65,9 @@ class Meter : public std::enable_shared_from_this<Meter> {
     Traffic traffic;
   };
 
-  // What was read next of a connection. False: it may go no further.
+  // Counts what was read of a connection. False: it must be closed.
   bool Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) ABSL_LOCKS_EXCLUDED(mu_);
-  // What it has done so far.
+  // Counts all that the connection has done so far.
   const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close(int64_t id, bool alone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -76,11 +77,11 @@ class Meter : public std::enable_shared_from_this<Meter> {
   const MonotonicClock clock_;
   const std::function<void()> tell_;
   Mutex mu_;
-  // Descriptors are used again, and what is shown of a connection may come after its end; so each
-  // has a number of its own.
+  // Each connection has a number, because descriptors are used again, and a read may be shown after
+  // the connection's end.
   int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<int64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
-  std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // Theirs, by descriptor.
+  std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // The numbers, by descriptor.
   Allowances allowances_ ABSL_GUARDED_BY(mu_);
   std::vector<Excess> excess_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,6 +1,7 @@
-// Which connections have calls, so that the door can drop those that never have one, and how many
-// were served, which pays for what came. gRPC hands a call over once its request is there. A
-// connection whose requests never end is busy to gRPC; here it has no call.
+// Counts the calls of each connection, so that the door can drop connections that never have one,
+// and the served calls, which account for what a connection sends. gRPC hands a call over when its
+// request is complete. So a connection whose requests never end, which gRPC takes for busy, has no
+// call here.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_OPEN_CALLS_H_
@@ -28,32 +29,32 @@ class OpenCalls {
     explicit Connection(MonotonicClock clock) : clock_(std::move(clock)), since_(clock_()) {}
 
     void Begin() ABSL_LOCKS_EXCLUDED(mu_);
-    // An open call is being answered, or its answer has gone: see CallCounter().
+    // An open call counts as served from now on: see CallCounter().
     void Serve() ABSL_LOCKS_EXCLUDED(mu_);
-    // `served`: Serve() was called for it.
+    // `served`: whether Serve() was called for this call.
     void End(bool served) ABSL_LOCKS_EXCLUDED(mu_);
     struct Counts {
       int64_t open = 0;
-      int64_t unserved = 0;  // Of those.
-      int64_t served = 0;    // Since the connection came.
+      int64_t unserved = 0;  // Open calls for which Serve() was not called.
+      int64_t served = 0;    // All since the connection came.
     };
     Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
-    // For how long there has been no call; zero while there is one.
+    // How long there has been no open call; zero while there is one.
     absl::Duration Quiet() const ABSL_LOCKS_EXCLUDED(mu_);
 
    private:
     const MonotonicClock clock_;
     mutable Mutex mu_;
     Counts counts_ ABSL_GUARDED_BY(mu_);
-    absl::Duration since_ ABSL_GUARDED_BY(mu_);  // When there was none left.
+    absl::Duration since_ ABSL_GUARDED_BY(mu_);  // When the last open call ended.
   };
 
   explicit OpenCalls(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // A connection of `peer` has come: "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT", as calls
-  // have it (ServerContextBase::peer()).
+  // Adds a new connection. `peer` is written as in calls (ServerContextBase::peer()):
+  // "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT".
   std::shared_ptr<Connection> Add(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // It has gone. Another one of the same peer, which came since, stays.
+  // Removes a connection that has ended. A newer one of the same peer stays.
   void Remove(const std::string& peer, const std::shared_ptr<Connection>& connection)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Null if there is none.
@@ -66,8 +67,9 @@ class OpenCalls {
 };
 
 // For ServerBuilder: tells `calls` when each call begins, is served, and ends. A stream is served
-// when its answer begins; another call when its answer has gone, unless that tells of a request
-// that anybody can send: one without a good credential, of no method, or that cannot be read.
+// when its answer begins. Any other call is served when its answer has gone, unless the answer is
+// an error that anybody can cause: no good credential, an unknown method, or a request that cannot
+// be read.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallCounter(
     std::shared_ptr<OpenCalls> calls);
 

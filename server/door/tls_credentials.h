@@ -1,6 +1,7 @@
-// gRPC's server credentials over TlsFiles: TLS 1.2 and 1.3, files looked at with every connection.
+// gRPC's server credentials made from TlsFiles: TLS 1.2 and 1.3. The files are checked for changes
+// with every connection.
 //
-// Not over FileWatcherCertificateProvider: that one takes a key and a certificate that do not
+// gRPC's FileWatcherCertificateProvider is not used: it accepts a key and a certificate that do not
 // belong together, and the server then refuses every client.
 //
 // Thread-safe.
@@ -17,13 +18,13 @@
 
 namespace systole {
 
-// Running connections keep what they began with. Keep what is returned until the server that uses
-// it is destroyed.
+// Open connections keep the certificate that they began with. The result must outlive the server
+// that uses it.
 std::shared_ptr<grpc::ServerCredentials> TlsCredentialsOver(std::unique_ptr<TlsFiles> files);
 
-// The names that the client of a call has proved by its certificate: its subject alternative names
-// (DNS names, addresses, URIs). Its common name is not among
-// them. Empty without a verified certificate. `context` is ServerContextBase::auth_context().
+// The subject alternative names (DNS names, addresses, URIs) of the certificate by which the client
+// of a call was verified. Its common name is not among them. Empty without a verified certificate.
+// `context` is ServerContextBase::auth_context().
 std::vector<std::string> AuthenticatedNames(const grpc::AuthContext& context);
 
 }  // namespace systole

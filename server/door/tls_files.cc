@@ -47,7 +47,7 @@ absl::StatusOr<std::string> ReadFile(const char* flag, const std::string& path, 
   }
   if (secret && (info.st_mode & 077) != 0) {
     return Bad(flag, path,
-               absl::StrCat("others can read the key; run: chmod 600 ", ForeignName(path)));
+               absl::StrCat("other users can read the key; run: chmod 600 ", ForeignName(path)));
   }
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) {
     return Bad(flag, path, absl::StrCat("want a file of at most ", kMaxFileBytes, " bytes"));
@@ -78,7 +78,7 @@ int NoPassword(char*, int, int, void*) { return 0; }
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options) {
   if (options.certificate.empty() || options.key.empty()) {
     return absl::InvalidArgumentError(
-        "TLS wants both --tls-certificate and --tls-key; deploy/make_certificates.sh makes them");
+        "TLS needs both --tls-certificate and --tls-key; deploy/make_certificates.sh makes them");
   }
   TlsMaterial material;
   SYSTOLE_ASSIGN_OR_RETURN(material.certificate,

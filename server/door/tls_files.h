@@ -1,5 +1,5 @@
-// The files of a server's TLS: its certificate and key, and whom it trusts. They are checked before
-// they are used, at the start and whenever one of them has changed.
+// The files of a server's TLS: its certificate, its key, and the CA of its clients. They are
+// checked before they are used, at the start and whenever one of them has changed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_TLS_FILES_H_
@@ -26,9 +26,9 @@ namespace systole {
 
 // Paths of PEM files. All empty: no TLS.
 struct TlsOptions {
-  std::string certificate;  // The server's, then those that lead from it to a CA.
-  std::string key;          // For this user's eyes alone: mode 0600 or less.
-  // Clients must show a certificate of one of these CAs. Empty: clients show none.
+  std::string certificate;  // The server's certificate, then the chain to its CA.
+  std::string key;          // Readable for this user alone: mode 0600 or less.
+  // Clients must show a certificate of one of these CAs. Empty: they need none.
   std::string client_ca;
 
   bool on() const { return !certificate.empty() || !key.empty() || !client_ca.empty(); }
@@ -42,23 +42,24 @@ struct TlsMaterial {
 };
 
 // Reads the files and checks them.
-//   InvalidArgument   certificate or key is not named; one of them is not PEM, or has a password;
-//                     they do not belong together; the key can be read by others.
+//   InvalidArgument   certificate or key is not named; one of the two is not PEM, or has a
+//                     password; they do not belong together; other users can read the key.
 //   NotFound, ..      a file cannot be read.
 // Every message names the file and the remedy.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
 
 class TlsFiles {
  public:
-  // `tell` gets a sentence, and whether it is good news, when files were taken anew or refused. May
-  // be null. Called on the thread that calls TakeChange(). Errors of ReadTlsFiles().
+  // `tell` is called when changed files were read (`good`) or refused, with a sentence that says
+  // so, on the thread that calls TakeChange(). May be null. Errors of ReadTlsFiles().
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);
 
   bool verifies_clients() const { return !options_.client_ca.empty(); }
 
-  // What the files hold, the first time; then only if they have changed and are good. Files that
-  // are not are told of once, and nothing is returned: what was taken last stays.
+  // The first call returns what the files hold. Later calls return it only if the files have
+  // changed and are good. Changed files with an error are reported to `tell` once and not returned:
+  // the caller keeps the last good ones.
   std::optional<TlsMaterial> TakeChange() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,5 +1,5 @@
 // gRPC's server credentials for the connections of one user on a Unix socket: plain text, and every
-// call can tell whose it is. gRPC 1.51 itself tells a call nothing of the peer's user.
+// call knows the user. gRPC 1.51 itself does not tell a call its peer's user.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_DOOR_USER_CREDENTIALS_H_
@@ -15,10 +15,10 @@
 
 namespace systole {
 
-// For connections on a Unix socket whose peer is `user`; the caller has asked the kernel.
+// For connections on a Unix socket whose peer is `user`, as the kernel told the caller.
 std::shared_ptr<grpc::ServerCredentials> CredentialsOfUser(uid_t user);
 
-// The user with whose credentials the connection of a call was let in; nullopt for all others.
+// The `user` of the CredentialsOfUser() that a call's connection uses; nullopt if it uses others.
 // `context` is ServerContextBase::auth_context().
 std::optional<uid_t> UserOf(const grpc::AuthContext& context);
 

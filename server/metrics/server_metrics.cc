@@ -78,7 +78,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"stalled", Ended<Trouble::kStalled>,
                   "its client took nothing for `--stalled-stream-timeout`"},
                  {"not_permitted", Ended<Trouble::kNotPermitted, Trouble::kUnauthenticated>,
-                  "its token or permission went"},
+                  "its token or permission was withdrawn"},
                  // By its code an error of a stream may look like that of a request.
                  {"failed", Ended<Trouble::kFailed, Trouble::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},
@@ -89,7 +89,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .parts = {{"unauthenticated", Refused<Trouble::kUnauthenticated>,
                   "a credential is missing or not good"},
                  {"not_permitted", Refused<Trouble::kNotPermitted>,
-                  "the caller may not, whether or not there is such a dataset"},
+                  "the caller lacks the permission; says nothing on whether the dataset exists"},
                  {"no_place", Refused<Trouble::kNoPlace>, "no place for another stream"},
                  {"bad_request", Refused<Trouble::kBadRequest>, "it cannot be served as it is"},
                  {"draining", Refused<Trouble::kDraining>, "the server drains"},
@@ -117,7 +117,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .read = Service<&Counters::shared_payload_bytes>},
       {.name = "masked_examples",
        .kind = kCounter,
-       .help = "Places masked in feeds, of all datasets.",
+       .help = "Examples masked in feeds, of all datasets.",
        .read = ReadField<&ServerNumbers::masked_examples>},
       {.name = "open_connections",
        .kind = kGauge,
@@ -144,7 +144,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"sent_too_much", AtDoor<&DoorCounters::sent_too_much>,
                   "sent more than its calls account for"},
                  {"cost_most", AtDoor<&DoorCounters::cost_most>,
-                  "cost most when all together cost too much"}}},
+                  "cost most when all connections together cost too much"}}},
       {.name = "memory_budget_bytes",
        .kind = kGauge,
        .help = "The most that slices take: three quarters of `--memory-budget`.",
@@ -155,13 +155,13 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .read = Engine<&Stats::memory_used_bytes>},
       {.name = "resident_bytes",
        .kind = kGauge,
-       .help = "Memory of the process that is resident and its own, without the program and mapped "
-               "pages of shards. 0: the kernel does not tell.",
+       .help = "Resident memory of the process, without mapped pages of the program and of shards. "
+               "0: not known.",
        .read = [](const ServerNumbers&) { return static_cast<double>(OwnResidentBytes()); }},
       {.name = "threads",
        .kind = kGauge,
-       .help = "Threads that may work at a time now: `--threads`, and more where they wait for "
-               "storage.",
+       .help =
+           "Threads that may work at once now: `--threads`, and more while some wait for storage.",
        .read = Engine<&Stats::threads>},
       {.name = "threads_stuck",
        .kind = kGauge,

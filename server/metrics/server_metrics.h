@@ -1,5 +1,5 @@
-// The metrics of a server, a line each. ServerStatus, and so `systole status`, and the table in
-// README.md have them all.
+// The table of a server's metrics. ServerStatus, `systole status` and the table in README.md show
+// all of them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_METRICS_SERVER_METRICS_H_
@@ -20,7 +20,7 @@ namespace systole {
 // For PrometheusName().
 inline constexpr absl::string_view kServerMetricPrefix = "systole_server_";
 
-// Where a server's numbers are: taken all at one time, but for those of the service.
+// Where a server's numbers are. All but `service` are read at the same moment.
 struct ServerNumbers {
   const ServiceCounters& service;
   StepEngine::Stats engine;
@@ -29,7 +29,7 @@ struct ServerNumbers {
   int64_t masked_examples = 0;  // Of all datasets.
 };
 
-// The metrics of the server itself. What its cache keeps is core/cache's.
+// The metrics of the server itself. Those of its cache are in core/cache.
 std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
 // All of a server's metrics, its cache's among them. Also asks the kernel about this process.

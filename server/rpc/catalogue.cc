@@ -49,7 +49,7 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
                                           const ShardOptions& options) {
   if (config.datasets().empty()) {
     return absl::InvalidArgumentError(
-        "no dataset to serve; say --dataset NAME=GLOB or name some in --config");
+        "no dataset to serve; give --dataset NAME=GLOB, or `datasets` in the file of --config");
   }
   Catalogue catalogue;
   for (const v1::DatasetConfig& entry : config.datasets()) {

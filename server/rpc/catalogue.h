@@ -20,9 +20,9 @@ namespace systole {
 
 // Why a dataset is not served.
 struct Refusal {
-  // For the person who runs the server: names patterns as they are configured.
+  // For the log: names patterns as they are configured.
   absl::Status status;
-  // For a client, who must not learn folders: names files by their base names.
+  // For clients, which must not learn folders: names files by their base names.
   std::string reason;
 };
 
@@ -37,11 +37,11 @@ class Catalogue {
   // OK if at least one dataset is served. Otherwise the error of the first refused one, by name.
   absl::Status CheckServes() const;
 
-  // Which datasets somebody may know of.
+  // Whether a caller may know of the dataset `name`.
   using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
 
-  // Datasets for which `is_permitted` is false are not there, whatever is asked for.
-  //   NotFound            no dataset has this name; lists some of the names there are.
+  // Datasets for which `is_permitted` is false are treated as absent.
+  //   NotFound            no dataset has this name; lists some of the names that exist.
   //   FailedPrecondition  the dataset was refused; says why.
   absl::StatusOr<std::shared_ptr<const Dataset>> Find(
       absl::string_view name,

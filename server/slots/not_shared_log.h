@@ -1,4 +1,5 @@
-// Tells the log why slices were sent to clients of this machine and not shared, each reason once.
+// Logs why slices were sent to clients of this machine although they could have been shared, each
+// reason once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SLOTS_NOT_SHARED_LOG_H_

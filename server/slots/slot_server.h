@@ -29,13 +29,13 @@ namespace systole {
 // descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// Most clients that have connected and not yet asked for a stream. More than may ask at one moment.
-// Beyond this number the client that has waited longest is hung up on.
+// Most clients that have connected and not yet asked for a stream, more than ever ask at one
+// moment. Beyond this number the server hangs up on the client that has waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
-  // Most sessions at once: each costs a descriptor and what its client holds. Further clients get
-  // bytes.
+  // Most sessions at once: each costs a descriptor and the memory that its client holds. Clients
+  // beyond that get their slices as bytes.
   int max_sessions = 256;
   // See SlotAccount.
   int64_t max_lent_bytes = int64_t{1} << 29;
@@ -52,9 +52,9 @@ class SlotServer {
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session whose client has said hello as `session` and now asks for a stream. Each is given
-  // once. A second request, a wrong guess, or a client for which there is no room gets none. Never
-  // waits, because the client has connected before it asked.
+  // The session of the client that said hello as `session` and now asks for a stream. A session is
+  // returned once. A second request, a wrong guess, or a client for which there is no room gets
+  // none. Never waits, because the client has connected before it asked.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes in clients that have connected, as Claim() does, and forgets those that have gone. For
@@ -87,7 +87,7 @@ class SlotServer {
   Mutex mu_;
   const SlotListener listener_;
   std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
-  // Given to streams; some may be over.
+  // Sessions that Claim() has returned; some may be over.
   std::list<std::weak_ptr<SlotSession>> claimed_ ABSL_GUARDED_BY(mu_);
   // Last: its handlers hold sessions, and use what is above.
   std::unique_ptr<DescriptorPoller> poller_;

@@ -1,5 +1,5 @@
-// The connection over which one client shares memory with this server. Slots are lent to the
-// client. They come back by its messages, and all at once when the connection ends.
+// The connection over which this server shares memory with one client. The server lends slots. The
+// client returns them by messages, and all come back when the connection ends.
 //
 //   memory of the pool --Lend()--> the client's --SlotReturn--> of the pool again
 //                                       \_____ the connection ends _____/
@@ -26,10 +26,10 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // Bound on what clients hold at a time, in bytes. A client that gives nothing back holds its part
+  // Most bytes that all clients hold at a time. A client that gives nothing back holds its part
   // until HangUpIfStalled(), but cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
-  // For stalls.
+  // Measures stalls.
   MonotonicClock clock = SteadyClock();
   std::atomic<int64_t> lent_bytes = 0;
   std::atomic<int64_t> sessions = 0;
@@ -44,8 +44,8 @@ class SlotSession {
   SlotSession& operator=(const SlotSession&) = delete;
 
   // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
-  // has given the memory back or is gone, and drops it without a lock. NO_REASON if it is lent. Any
-  // other value: the client cannot have it, so its bytes must be sent. REQUIRES: it is not lent
+  // has given the memory back or is gone, and drops it without a lock. NO_REASON if the memory is
+  // lent. Any other value: it is not, and its bytes must be sent. REQUIRES: the memory is not lent
   // already.
   v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
@@ -68,8 +68,8 @@ class SlotSession {
     std::shared_ptr<const void> owner;
     int64_t bytes = 0;
   };
-  // Tells the client what it must know before it hears of the slice: the memory's descriptor, if it
-  // does not have that yet, and what it may unmap. NO_REASON if it has the memory.
+  // Sends the client the memory's descriptor, if it does not have that yet, and the slots that it
+  // may unmap. NO_REASON if the client has the memory now.
   v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
@@ -82,7 +82,7 @@ class SlotSession {
   bool hung_up_on_stall_ ABSL_GUARDED_BY(mu_) = false;
   // When the client last gave a slot back or, if that is later, got one while it held none.
   absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
-  // By the slot's number.
+  // What is lent, by the slot's number.
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
   // What the client has mapped. The pool may have freed some of it since.
   std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
@@ -91,7 +91,7 @@ class SlotSession {
 // How a stream's slices are shared: through `session`, or not at all if that is null.
 struct StreamSlots {
   std::shared_ptr<SlotSession> session;
-  // Why not, if the client asked for it.
+  // Why slices are not shared, if the client asked for sharing.
   v1::NotShared not_shared = v1::NO_REASON;
 };
 

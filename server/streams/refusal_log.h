@@ -1,4 +1,4 @@
-// What the log and the counters are told of requests that are refused.
+// Logs and counts requests that are refused.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_REFUSAL_LOG_H_
@@ -16,8 +16,7 @@ class RefusalLog {
   // Both must outlive it.
   RefusalLog(EventLog& events, TroubleCounters& refused) : events_(events), refused_(refused) {}
 
-  // `status` is the error that the call of `method` ends with. Of `about` the client is looked up
-  // here.
+  // `status` is the error that the call of `method` ends with. Fills in the client of `about`.
   void Add(const grpc::CallbackServerContext& context, const char* method,
            const absl::Status& status, LogFields about);
 

@@ -1,14 +1,13 @@
-// The streams that have a place on this server, by the peer that each is served to: shares the
-// places out, and ends streams from outside.
+// The streams that have a place on this server. Shares the places between peers, and ends streams
+// from outside.
 //
-// How places are shared: while one is free, whoever asks has it. When all are taken, a peer that
-// has at least two fewer than the peer with the most gets the newest of that peer's places, whose
-// stream ends. So
-//   * a newcomer is refused only if nobody has two places: a peer cannot keep others out.
+// While a place is free, any peer gets it. When all are taken, a peer with at least two fewer
+// places than the peer with the most gets that peer's newest place, and the stream there ends. So
+//   * a newcomer is refused only if no peer has two places: a peer cannot keep others out.
 //   * a peer that has fewer than max_streams / peers (itself among them) always gets another: the
 //     other peers have more than that on average, so one has at least two more than it.
-//   * nothing goes to and fro: each such exchange makes the sum of the squares of what peers have
-//     smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2.
+//   * places do not go to and fro: each exchange makes the sum of the squares of the peers' numbers
+//     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2.
 //   * a peer that is alone has all of them.
 //
 // Thread-safe.
@@ -32,10 +31,10 @@
 namespace systole {
 
 struct RunningStream {
-  // Whose place it takes: an identity, or a machine.
+  // The peer that the place counts for: an identity, or a machine.
   std::string peer;
   Credentials credentials;
-  // All that it reads: a mixture has several.
+  // The datasets that it reads; several in a mixture.
   std::vector<std::string> datasets;
   std::shared_ptr<StreamHandle> handle;
 };
@@ -44,10 +43,10 @@ class RunningStreams {
  public:
   explicit RunningStreams(int max_streams) : max_streams_(max_streams) {}
 
-  // Takes a place. False: there is none for this peer. May end another peer's stream, with
-  // Unavailable.
+  // Takes a place for the stream. False: there is none for its peer. May end another peer's stream,
+  // with Unavailable.
   bool Add(RunningStream stream) ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives the stream's place back. Nothing happens if it has none any more.
+  // Gives the stream's place back, if it still has one.
   void Remove(const StreamHandle& handle) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends the streams whose client has taken nothing for `timeout`, with Unavailable.
@@ -60,7 +59,7 @@ class RunningStreams {
  private:
   const int max_streams_;
   Mutex mu_;
-  // In the order in which they came.
+  // Oldest first.
   std::list<RunningStream> streams_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// A number for each cause.
+// A counter for each cause.
 class TroubleCounters {
  public:
   void Count(Trouble trouble) { ++counts_[static_cast<size_t>(trouble)]; }

@@ -1,12 +1,12 @@
 // Sends the slices of one StepStream: as chunks that refer to their memory or, if the client shares
-// memory, as messages that say where they lie. One write is outstanding at a time. With HTTP/2's
-// windows, or the stream's own (StreamMemory), that is the backpressure.
+// memory, as messages that name the shared slot. One write is outstanding at a time. This and
+// HTTP/2's windows, or the stream's own window (StreamMemory), are the backpressure.
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
-// Apart from the call's metadata, exactly one thing is pending at any moment: a Next() or a write.
-// The thread that completes it goes on, so no lock is needed. A cancelled call cancels the stream,
-// which completes the pending Next().
+// Apart from the call's metadata, exactly one operation is pending at any moment: a Next() or a
+// write. The thread that completes it starts the next one, so no lock is needed. A cancelled call
+// cancels the stream, which completes the pending Next().
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
@@ -36,10 +36,10 @@ namespace systole {
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send. Slices in sealed memory go through the session of `slots`, as far as it takes
-  // them. Others go as bytes, with the reason. `running`, `counters` and `not_shared` must outlive
-  // the call. The stream is in `running` and counted in active_streams already; it is taken out of
-  // both, and `log` told, when it is over.
+  // Begins to send. Slices in sealed memory are lent through the session of `slots`, as far as it
+  // takes them. All others go as bytes, with the reason. `running`, `counters` and `not_shared`
+  // must outlive the call. The caller has added the stream to `running` and active_streams; at its
+  // end it is taken out of both and logged.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
@@ -54,14 +54,15 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
              std::shared_ptr<StreamHandle> handle, RunningStreams& running,
              ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
 
-  // Begins to write message_. The stream counts as stalled from now on, until it is written.
+  // Begins to write message_. The stream counts as stalled until it is written.
   void Write(grpc::WriteOptions options = {});
   void AskForSlice();
   void OnSlice(StepStream::Result result);
-  // Lends the slice to the client. NO_REASON if that is done, or if the client did not ask for it.
+  // Lends the slice to the client. NO_REASON if it is lent, or if the client did not ask for
+  // sharing.
   v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();
-  // Ends the call. `why` is for the log; empty: what the status says.
+  // Ends the call. `why` is for the log; empty: the status's message.
   void End(const absl::Status& given, absl::string_view why = "");
 
   const std::unique_ptr<StepStream> stream_;
@@ -80,7 +81,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   SliceChunks chunks_;  // Of the slice being sent.
   int core_ = 0;        // Its core.
   bool notice_sent_ = false;
-  // Of the write under way: gRPC reads it until OnWriteDone.
+  // The message under way: gRPC reads it until OnWriteDone.
   grpc::ByteBuffer message_;
 };
 

@@ -1,5 +1,5 @@
-// A running stream as threads see it that do not serve it: whether its client takes what it is
-// sent, and how to end it.
+// A running stream, for threads that do not serve it: says whether its client takes what is sent,
+// and ends it.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_
@@ -21,28 +21,28 @@ namespace systole {
 
 class StreamHandle {
  public:
-  // Keeps `call` alive. `clock` is the one that stalls are measured by.
+  // Keeps `call` alive. `clock` measures stalls.
   StreamHandle(grpc_call* call, MonotonicClock clock);
   ~StreamHandle();
   StreamHandle(const StreamHandle&) = delete;
   StreamHandle& operator=(const StreamHandle&) = delete;
 
-  // Told by the stream: its client has something to take from now on, or has taken it.
+  // Called by the stream: its client has something to take from now on, or has taken it.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
   void Taken() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Told once, if its client holds slices in shared memory.
+  // Called once by a stream whose client gets slices in shared memory.
   void SharesThrough(std::shared_ptr<SlotSession> session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How long the client has had something to take and has not, or has held slots and given none
-  // back; zero if it has nothing.
+  // How long the client has had something to take and has not taken it, or has held slots and given
+  // none back; zero if neither.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the call with `status`, at once: what gRPC still holds of it is dropped, so it needs no
-  // client that reads. The first call counts. May run the stream's callbacks, so no lock of theirs
-  // may be held.
+  // Ends the call with `status`, at once: gRPC drops what it still holds, so the client need not
+  // read. Only the first Stop() counts. May run the stream's callbacks, so the caller must hold no
+  // lock that they take.
   void Stop(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  // What it was stopped with, or OK.
+  // The status of the first Stop(), or OK.
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,4 +1,4 @@
-// What the log is told of one stream: that it opened, and how it ended. Nothing in between.
+// Logs that a stream opened, and how it ended. Nothing in between.
 //
 // Single-thread.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_LOG_H_
@@ -19,15 +19,15 @@ namespace systole {
 
 class StreamLog {
  public:
-  // Tells that a stream of `plan` has opened. Of `about` the client and its identity are looked at.
-  // `events` must outlive it.
+  // Logs that a stream of `plan` has opened. Uses the client and the identity of `about`. `events`
+  // must outlive this.
   StreamLog(EventLog& events, int64_t stream, LogFields about, const FeedPlan& plan,
             const StepRange& range, MonotonicClock clock = SteadyClock());
 
   void CountBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
   void CountStep();
 
-  // Tells how it ended: `why` in words. Call once.
+  // Logs how the stream ended; `why` in words. Call once.
   void End(LogLevel level, absl::string_view why);
 
  private:

@@ -1,5 +1,5 @@
-// Why a request is refused or a stream ends, as a cause that can be counted: a status code says too
-// little, since several causes share one.
+// Why a request is refused or a stream ends, as a cause that can be counted. Several causes share a
+// status code, so the code alone says too little.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_STREAMS_TROUBLE_H_
@@ -25,11 +25,12 @@ enum class Trouble {
 };
 inline constexpr size_t kNumTroubles = 10;
 
-// `status` with its cause. The mark stays in this process: a client gets code and message.
+// `status`, marked with its cause. The mark stays in this process: a client gets code and message
+// only.
 // REQUIRES: !status.ok().
 absl::Status MarkedAs(Trouble trouble, absl::Status status);
 
-// As marked, else by the code. OK is kNone.
+// The marked cause; without a mark, the code decides. OK is kNone.
 Trouble TroubleOf(const absl::Status& status);
 
 }  // namespace systole

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Breaks servers, networks, storage and peers on purpose and holds every feed against the undisturbed
-# run. Builds what it needs. What each scenario does: tests/chaos/README.md.
+# Breaks servers, networks, storage and peers on purpose, and compares every feed with the
+# undisturbed run. Builds what it needs. tests/chaos/README.md says what each scenario does.
 #
 #   tests/chaos/run.sh                   everything but the soak, under 10 minutes; as root
 #   tests/chaos/run.sh --quick           a part of it, under 3 minutes, the same each time; without
 #                                        `partition`
-#   tests/chaos/run.sh --soak [SECONDS]  faults at random for so long (600): memory must not grow
-#   tests/chaos/run.sh --seed N [..]     repeats what a failure named
+#   tests/chaos/run.sh --soak [SECONDS]  random faults for this time (600): memory must not grow
+#   tests/chaos/run.sh --seed N [..]     repeats a failure, which names its seed
 #   tests/chaos/run.sh [..] SCENARIO..   only these: peers, security, storage, network, servers,
 #                                        overload, costly, strangers, partition
 #
@@ -26,7 +26,7 @@ while [[ $# -gt 0 ]]; do
       fi
       ;;
     --seed)
-      export SYSTOLE_CHAOS_SEED=${2:?--seed wants a number}
+      export SYSTOLE_CHAOS_SEED=${2:?--seed needs a number}
       shift
       ;;
     peers | security | storage | network | servers | overload | costly | strangers | partition) scenarios+=("$1") ;;
@@ -44,7 +44,7 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly preset=${SYSTOLE_CHAOS_PRESET:-release}
 export SYSTOLE_CHAOS=$amount
-# What runs with all tests depends on no luck.
+# The part that runs with all tests does not depend on luck.
 [[ $amount == full ]] || : "${SYSTOLE_CHAOS_SEED:=1}"
 export SYSTOLE_CHAOS_SEED=${SYSTOLE_CHAOS_SEED:-$((RANDOM << 15 | RANDOM))}
 # As tests/CMakeLists.txt has it: a sanitizer's report is told from what our programs return.

@@ -187,7 +187,7 @@ TEST_F(SecurityTest, APermissionThatIsTakenAwayEndsItsFeedAndNoOther) {
   std::filesystem::rename(draft, folder_ / "tokens");
   const Finished finished = ends.Wait();
   EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("the token is unknown here or has ended"));
+  EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
   ExpectUndisturbed(*goes_on, steps);
   // Drawn anew, it is let in again, once the server has looked at the file.
   NewToken("first");

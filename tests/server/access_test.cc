@@ -240,7 +240,7 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
   server_->Tick();
   // At the server the stream is over although nobody reads.
   EXPECT_TRUE(WaitUntil([&] { return Log().find("ended") != std::string::npos; }));
-  EXPECT_THAT(Log(), HasSubstr("the token is unknown here"));
+  EXPECT_THAT(Log(), HasSubstr("this server does not know the token"));
   const grpc::Status status = ended->End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << status.error_message();
   EXPECT_TRUE(stays->ReadOne());

@@ -70,7 +70,7 @@ TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
   const v1::ServerStatusResponse status = StatusOf(**unfit);
   EXPECT_THAT(status.jpeg_fallback(), HasSubstr("gives other pixels for a 4:4:4 test image"));
   EXPECT_THAT((*unfit)->process().err(),
-              AllOf(HasSubstr("libjpeg decodes JPEGs alone, at about half the speed"),
+              AllOf(HasSubstr("JPEGs are decoded by libjpeg alone, at about half the speed"),
                     HasSubstr(status.jpeg_fallback())));
   EXPECT_EQ(StatusOf(**ordinary).jpeg_fallback(), "");
   EXPECT_THAT((*ordinary)->process().err(), Not(HasSubstr("libjpeg")));

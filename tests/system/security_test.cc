@@ -286,7 +286,7 @@ TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
             0);
   const Finished finished = feed.Wait();
   EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("the token is unknown here or has ended"));
+  EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
 }
 
 TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
@@ -308,7 +308,7 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
   EXPECT_THAT(finished.err, HasSubstr("chmod 600"));
   // Half of what TLS takes.
   finished = run({"--server", "127.0.0.1:1", "--tls-ca", token});
-  EXPECT_THAT(finished.err, HasSubstr("say --tls as well"));
+  EXPECT_THAT(finished.err, HasSubstr("add --tls"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-key", token});
   EXPECT_THAT(finished.err, HasSubstr("go together"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-ca", spec_});

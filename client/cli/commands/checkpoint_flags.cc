@@ -48,8 +48,8 @@ absl::StatusOr<int64_t> ResumedRun::StepsLeft(int64_t epochs) const {
   const int64_t most = std::numeric_limits<int64_t>::max() / per_epoch;
   if (epochs > taken / per_epoch) return std::min(epochs, most) * per_epoch - taken;
   return absl::InvalidArgumentError(
-      absl::StrCat(file, " has ended ", taken / per_epoch, " epochs, nothing is left of --epochs ",
-                   epochs, "; give --epochs ", taken / per_epoch + 1, " or more"));
+      absl::StrCat(file, " has finished ", taken / per_epoch, " epochs, so --epochs ", epochs,
+                   " leaves none to train; give --epochs ", taken / per_epoch + 1, " or more"));
 }
 
 absl::Status ResumedRun::Restore(emulator::Trainer& trainer) const {
@@ -79,8 +79,8 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   }
   if (!initial_.empty() && !resume_.empty()) {
     return absl::InvalidArgumentError(
-        "--initial-checkpoint saves the weights before step 0, which a run that goes on from "
-        "--resume is past; leave one of the two out");
+        "--initial-checkpoint saves the weights before step 0, and a run with --resume begins "
+        "later; leave one of the two out");
   }
   for (const std::string& written : {initial_, file_}) {
     if (!written.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(written));
@@ -89,8 +89,9 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   SYSTOLE_ASSIGN_OR_RETURN(emulator::Checkpoint checkpoint, ReadFile(resume_));
   const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(checkpoint.feed_token);
   if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
-    return In(resume_, absl::DataLossError("no consistent checkpoint: its feed's token cannot be, "
-                                           "or stands at another step than its trainer"));
+    return In(resume_,
+              absl::DataLossError("the checkpoint is inconsistent: its feed's token is not "
+                                  "valid, or stands at another step than its trainer"));
   }
   return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};
 }

@@ -25,7 +25,7 @@ struct ResumedRun {
   ResumeToken token;  // Its next_step is the number of steps the trainer has taken.
   std::string file;   // For messages.
 
-  // The steps that are left of `epochs` epochs. InvalidArgument if none is.
+  // The steps that are left of `epochs` epochs. InvalidArgument if none are left.
   absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
   // emulator::RestoreTrainer(), with the file's name in front of its errors.
   absl::Status Restore(emulator::Trainer& trainer) const;
@@ -37,13 +37,13 @@ class CheckpointFlags {
  public:
   void Declare(OptionList& options);
 
-  // What --resume names; nullopt without it.
+  // The run of --resume; nullopt without it.
   //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0,
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // and the errors of opening a file to read, or of creating the files to be written: better now
-  // than after an epoch. All but errors in the options name the file.
+  // and the errors of opening the file to read, and of creating the files to write, which are tried
+  // now and not only after an epoch. Errors of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
@@ -55,8 +55,9 @@ class CheckpointFlags {
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // The same for --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
-  // Cancelled: the run was stopped after `steps` steps in all. Says from which checkpoint it goes
-  // on, or how to get one. `saved_steps`: the steps in the last checkpoint saved, if any.
+  // The Cancelled error of a run that was stopped after `steps` steps in all. Says from which
+  // checkpoint to go on, or how to get one. `saved_steps`: the steps in the last checkpoint saved,
+  // if any.
   absl::Status Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
                            const std::optional<ResumedRun>& resumed) const;
 

@@ -45,14 +45,15 @@ class CompileCommand final : public Command {
                      "A chip that comes with systole (v2, v3, v4, v5e, v5p, v6e), or a textproto");
     options.Required("--batch-per-core", "B", &options_.per_core_batch,
                      "Examples a core takes in a step");
-    options.Optional("--slice", "NAME", &options_.slice,
-                     "How many chips, such as v3-8; absent: the chip's first slice");
+    options.Optional(
+        "--slice", "NAME", &options_.slice,
+        "The slice, which says how many chips, such as v3-8. Default: the chip's first slice");
     options.Optional("--dataflow", "NAME", &dataflow_,
                      "ws-db, or scalesim-os, scalesim-ws, scalesim-is for chips of one matrix unit "
                      "a core");
     options.Optional("--overlap", "X", &options_.overlap,
                      "Share of the shorter of matrix and memory time that hides behind the longer, "
-                     "0 to 1; absent: the chip's");
+                     "0 to 1. Default: the chip's");
     options.Optional(
         "--layout", "NAME", &layout_,
         "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");

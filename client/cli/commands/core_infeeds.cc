@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<CoreInfeeds>> CoreInfeeds::Create(std::unique_ptr
     if (tensor.batch_axis == 0 && !tensor.is_tiled()) continue;
     return absl::InvalidArgumentError(absl::StrCat("output '", tensor.spec.name, "' has layout ",
                                                    tensor.is_tiled() ? "HWCN_TILED" : "HWCN",
-                                                   ", the emulated trainer wants NHWC"));
+                                                   ", the emulated trainer needs NHWC"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreQueues> queues,
                            CoreQueues::Create(std::move(client), kQueueSteps));

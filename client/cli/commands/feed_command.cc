@@ -122,8 +122,9 @@ class FeedCommand final : public Command {
     flags_.Declare(options);
     options.Required("--spec", "FILE", &spec_, "The feed spec: textproto, or JSON if named .json");
     options.Optional("--first-step", "K", &first_step_, "The first step wanted");
-    options.Optional("--resume", "TOKEN", &resume_,
-                     "Go on where this token was printed, instead of --first-step");
+    options.Optional(
+        "--resume", "TOKEN", &resume_,
+        "Go on from this token, which an earlier run printed; instead of --first-step");
     options.Optional("--steps", "N", &steps_,
                      "Steps wanted; 0 = to the end of the feed. Default: one epoch");
     options.Optional("--cores", "A:B", &cores_, "Only cores A .. B-1. Default: all");
@@ -147,7 +148,7 @@ class FeedCommand final : public Command {
     }
     if (console.json && printing != StepPrinting::kNothing) {
       return absl::InvalidArgumentError(
-          "--json does not go with --digest or --print: each wants stdout for itself");
+          "--json does not go with --digest or --print: each needs stdout for itself");
     }
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, LoadSpec(spec_));
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
@@ -189,7 +190,7 @@ class FeedCommand final : public Command {
   absl::StatusOr<StepPrinting> Printing() const {
     if (!digest_.empty() && !print_.empty()) {
       return absl::InvalidArgumentError(
-          "--digest does not go with --print: each wants stdout for itself");
+          "--digest does not go with --print: each needs stdout for itself");
     }
     if (!print_.empty()) return StepPrinting::kValues;
     if (digest_.empty()) return StepPrinting::kNothing;

@@ -55,9 +55,8 @@ void FeedFlags::DeclareRest(OptionList& options) {
   for (const FeedOption& option : FeedOptionTable()) DeclareFeedOption(option, feed_, options);
   options.Optional(
       "--log-format", "FORMAT", &log_format_,
-      "How stderr tells of servers that are lost, late steps and masked examples: "
-      "text, json (each line an object with time, level, cause, message, feed, server, "
-      "dataset, step) or none");
+      "Log format on stderr, for lost servers, late steps and masked examples: text, json (each "
+      "line an object with time, level, cause, message, feed, server, dataset, step) or none");
 }
 
 absl::StatusOr<FeedClientOptions> FeedFlags::ToOptions(const Console& console) const {

@@ -71,10 +71,9 @@ class GemmCommand final : public Command {
   void Declare(OptionList& options) override {
     options.Required("--array", "RxC", &array_, "Rows and columns of the array, such as 128x128");
     options.Required("--mkn", "M,K,N", &mkn_, "The product [M,K] * [K,N]");
-    options.Required(
-        "--dataflow", "NAME", &dataflow_,
-        "ws-db (weight-stationary, the next weights load meanwhile, as a TPU), or what "
-        "SCALE-Sim prints: scalesim-os, scalesim-ws, scalesim-is");
+    options.Required("--dataflow", "NAME", &dataflow_,
+                     "ws-db (weight-stationary, the next weights load meanwhile, as in a TPU), or "
+                     "SCALE-Sim's cycles: scalesim-os, scalesim-ws, scalesim-is");
     options.Optional("--units", "N", &units_,
                      "Matrix units that share the product, by rows or by tiles, whichever takes "
                      "fewer cycles (ws-db)");

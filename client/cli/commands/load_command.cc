@@ -48,12 +48,13 @@ class LoadCommand final : public Command {
                      "The feed spec, taken without end; each trainer adds its number to the seed");
     options.Optional(
         "--trainers", "N", &trainers_,
-        "The most trainers tried: 1, 2, 4 .. N, then between the last that were fed and "
-        "the first that were not. Each needs memory for two steps at least");
+        "Most trainers to try: 1, 2, 4 .. N, then numbers between the last that was fed and the "
+        "first that was not. Each trainer needs memory for at least two steps");
     timing_.Declare(options);
     options.Optional("--duration", &duration_, "How long each number of trainers runs");
-    options.Flag("--ramp", &ramp_,
-                 "Run 1, 2, 4 .. N trainers, fed or not, to see what waits and servers do");
+    options.Flag(
+        "--ramp", &ramp_,
+        "Run 1, 2, 4 .. N trainers, fed or not, to see how waits and the servers' load grow");
     report_.Declare(options);
   }
 

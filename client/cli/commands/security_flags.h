@@ -1,4 +1,4 @@
-// The options of all commands that talk to servers: how to reach them safely, and who asks.
+// The options of all commands that talk to servers: TLS, certificates, a token.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_SECURITY_FLAGS_H_
@@ -18,7 +18,7 @@ class SecurityFlags {
   const ServerSecurity& security() const { return feed_.security; }
 
  private:
-  FeedClientOptions feed_;  // Only its `security`.
+  FeedClientOptions feed_;  // Only its `security` is used.
 };
 
 // Declares the flag of one row, for the field in `feed`.

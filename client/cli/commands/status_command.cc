@@ -107,7 +107,7 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
     PrintDamagedRecords(dataset.damaged_records(), out);
   }
   if (!status.jpeg_fallback().empty()) {
-    out << "  note: libjpeg decodes JPEGs alone, at about half the speed: "
+    out << "  note: JPEGs are decoded by libjpeg alone, at about half the speed: "
         << status.jpeg_fallback() << "\n";
   }
 }

@@ -82,8 +82,9 @@ void TimingFlags::Declare(OptionList& options) {
                    "The chip, if the slice's name does not begin with it");
   options.Optional("--image-output", "NAME", &image_output_,
                    "The output the model takes; it must fit the model's input");
-  options.Optional("--step-time-us", "X", &step_time_us_,
-                   "The time of a step, instead of --model and --slice; transfers then cost none");
+  options.Optional(
+      "--step-time-us", "X", &step_time_us_,
+      "The time of a step, instead of --model and --slice; transfers then take no time");
   options.Optional("--rate", "X", &rate_,
                    "Steps a second, instead of --step-time-us: what a trainer asks for");
   options.Optional("--queue-depth", "D", &queue_depth_,

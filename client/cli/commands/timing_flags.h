@@ -63,9 +63,9 @@ class TimingFlags {
   //   NotFound         no such model, chip or slice.
   absl::StatusOr<TimedSteps> Load() const;
 
-  // InvalidArgument if an option that says what a step takes was given: recording times no step.
+  // InvalidArgument if an option for the time of a step was given: a recording needs none.
   absl::Status CheckRecordsOnly() const;
-  // InvalidArgument unless it is 1 to 65536.
+  // --queue-depth. InvalidArgument unless it is 1 to 65536.
   absl::StatusOr<int64_t> QueueDepth() const;
 
  private:

@@ -27,12 +27,12 @@ class TokenCommand final : public Command {
 
   void Declare(OptionList& options) override {
     options.Required("--name", "NAME", &name_,
-                     "Whose token it is, as the server's config calls it; several tokens of one "
-                     "name are all good, so one can be replaced while both work");
+                     "The token's name in the server's config (`token_names`). Several tokens may "
+                     "have the same name, so that one can be replaced while both are valid");
     options.Required("--file", "FILE", &file_,
-                     "The server's token file; made, with mode 600, if it is not there");
+                     "The server's token file; created, with mode 600, if it does not exist");
     options.Optional("--expires", "YYYY-MM-DD", &expires_,
-                     "The last day on which the token is good, UTC. Default: it does not end");
+                     "The last day on which the token is valid, UTC. Default: it never expires");
   }
 
   absl::Status Run(const Console& console) override {

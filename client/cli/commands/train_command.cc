@@ -120,7 +120,7 @@ class TrainCommand final : public Command {
     if (spec.epochs() > 0 && spec.epochs() < epochs_) {
       return absl::InvalidArgumentError(
           absl::StrCat(spec_, " has epochs: ", spec.epochs(), ", but --epochs ", epochs_,
-                       " wants more; write epochs: 0 (without end) into the spec"));
+                       " needs more; write epochs: 0 (without end) into the spec"));
     }
     return spec;
   }

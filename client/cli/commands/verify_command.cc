@@ -46,7 +46,8 @@ std::string FoundText(const VerifyReport& report, size_t differences) {
                                  report.records, " records are damaged"));
   }
   if (report.stretches > 0) {
-    found.push_back("a stretch without a readable header counts as one and may have been many");
+    found.push_back(
+        "a stretch without a readable header counts as one record and may have been many");
   }
   if (differences > 0) found.push_back(ShardDifferencesText(differences));
   return absl::StrJoin(found, "; ");
@@ -54,11 +55,11 @@ std::string FoundText(const VerifyReport& report, size_t differences) {
 
 // What the checks did not reach; empty if there is no such thing.
 std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
-  if (framing_only) return "payloads were not looked into: --framing-only\n";
+  if (framing_only) return "payloads were not checked: --framing-only\n";
   std::string text;
   for (const auto& [kind, values] : report.not_decoded) {
     absl::StrAppend(
-        &text, text.empty() ? "whole by their checksums; not decoded, as only JPEGs are: " : ", ",
+        &text, text.empty() ? "checksums match, but only JPEGs are decoded; not decoded: " : ", ",
         values, " ", kind);
   }
   return text.empty() ? "" : text + "\n";

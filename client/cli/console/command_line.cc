@@ -128,7 +128,7 @@ class Cli11Options final : public OptionList {
     option->check([field](const std::string& text) -> std::string {
       T ignored{};
       if (ParseValue(text, &ignored)) return "";
-      return absl::StrCat("wants ", Wanted(field), ", got '", text, "'");
+      return absl::StrCat("needs ", Wanted(field), ", got '", text, "'");
     });
     return option;
   }

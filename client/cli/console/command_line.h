@@ -29,7 +29,7 @@ class OptionList {
  public:
   virtual ~OptionList() = default;
 
-  // Given, it turns the field into the opposite of its default.
+  // If given, it turns the field into the opposite of its default.
   virtual void Flag(const std::string& name, bool* field, const std::string& help) = 0;
   // A flag that may carry a value: `--digest` stores `bare`, `--digest=example` stores "example".
   virtual void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
@@ -78,7 +78,7 @@ struct Console {
   // How wide the terminal is now, in columns; null: 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.
-  // Takes a line of a log, for the same reader as `err`, from any thread. May be null.
+  // Takes a line of a log, for the reader of `err`, from any thread. May be null.
   std::function<void(const std::string& line)> log;
 
   int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
@@ -98,8 +98,8 @@ class Command {
 };
 
 // Parses `args` (without the program's name), runs the command they name, and returns the exit
-// code. That is the code of the command's status; or, as in shells, 128 + signal if the status is
-// Cancelled because `console.interrupt` was requested. `console.json` is set from the command line,
+// code. That is the code of the command's status or, as in shells, 128 + signal if the status is
+// Cancelled because of `console.interrupt`. `console.json` is set from the command line,
 // `console.version` from `version`.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,

@@ -47,7 +47,7 @@ class Interrupt {
 // must not wait. The command must then end by itself. Only one scope at a time.
 class InterruptScope {
  public:
-  // `interrupt` may be null: then there are no requests. If it was requested before, the
+  // `interrupt` may be null: then there are no requests. If there was a request before, the
   // constructor calls `on_request`.
   InterruptScope(Interrupt* interrupt, std::function<void()> on_request);
   ~InterruptScope();

@@ -60,8 +60,8 @@ struct ProgressBarOptions {
 
 class ProgressBar {
  public:
-  // Draws to `console.err` if that is a terminal (a bar in a log file is noise); else does nothing
-  // at all. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
+  // Draws to `console.err` if that is a terminal (a bar in a log file is noise); otherwise does
+  // nothing. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
   // none.
   ProgressBar(const Console& console, ProgressBarOptions options);
   // Takes the bar off the screen.

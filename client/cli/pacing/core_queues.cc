@@ -10,7 +10,7 @@ namespace systole {
 absl::StatusOr<std::unique_ptr<CoreQueues>> CoreQueues::Create(std::unique_ptr<FeedClient> client,
                                                                int64_t queue_steps) {
   if (client->core_begin() != 0) {
-    return absl::InvalidArgumentError("a slice needs the feed of all its cores");
+    return absl::InvalidArgumentError("the feed does not give all cores of the slice");
   }
   if (queue_steps < 1) {
     return absl::InvalidArgumentError(

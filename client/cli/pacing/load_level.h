@@ -47,10 +47,10 @@ struct LoadLevel {
   int server_cpus = 0;
   // Resident memory of all servers together at the window's end; nullopt as for the time.
   std::optional<int64_t> server_resident_bytes;
-  // What the trainers asked again, or of another server, from their first steps on.
+  // How often trainers asked again, or asked another server, from their first steps on.
   int64_t retries = 0;
 
-  // The lowest of the trainers' AU, and of their AU by the wall clock.
+  // The lowest AU of a trainer, and the lowest by the wall clock.
   double lowest_au() const;
   double lowest_wall_au() const;
   // Every trainer's AU is at least 90 %, counting the emulator's own lost time. Trainers that this
@@ -78,7 +78,7 @@ struct LoadLevel {
 
 // Runs `trainers` trainers. `on_time` gets how much of the duration has passed; may be null. An
 // error of any trainer ends the level.
-//   Unavailable  a trainer's feed came to an end, so what it did until then shows no rate.
+//   Unavailable  a trainer's feed came to an end, so its steps show no rate.
 absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);
 
@@ -87,8 +87,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 // searches the gap below it by halving. Returns the first error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
-// The same numbers, 1, 2, 4, .. and `most`, all of them. Returns the largest before the first one
-// for which `is_fed` returns false; 0 if there is none. Returns the first error.
+// Tries all of 1, 2, 4, .. and `most`. Returns the largest before the first one for which `is_fed`
+// returns false; 0 if there is none. Returns the first error.
 absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

@@ -57,7 +57,7 @@ std::string StopText(const LoadReport& report) {
   }
   const bool here = starved->lowest_au() >= emulator::kHighAu;
   return absl::StrFormat(
-      "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers ask for more. "
+      "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers would ask for more. "
       "--ramp runs 1, 2, 4 .. %d all the same\n",
       starved->trainers.size(), starved->trainers.size() == 1 ? "trainer was" : "trainers were",
       100 * std::min(starved->lowest_au(), starved->lowest_wall_au()),
@@ -140,7 +140,7 @@ std::string LoadReport::ToText() const {
                           *headline.server_cpus_busy(), headline.trainers.size(),
                           headline.trainers.size() == 1 ? "trainer" : "trainers");
   } else {
-    text += "cores fed per server CPU not known: a server does not tell its processor time\n";
+    text += "cores fed per server CPU not known: a server does not report its processor time\n";
   }
   for (const std::string& note : notes) absl::StrAppend(&text, "note: ", note, "\n");
   return text;

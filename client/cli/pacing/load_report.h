@@ -20,8 +20,8 @@
 namespace systole {
 
 struct LoadReport {
-  int most_trainers = 0;              // The largest number that may be tried.
-  bool ramp = false;                  // All numbers up to it were, fed or not.
+  int most_trainers = 0;              // The largest number to try.
+  bool ramp = false;                  // All numbers up to it were tried, fed or not.
   int largest_fed = 0;                // With every trainer's AU at 90 % or more; 0: not even one.
   std::vector<LoadLevel> levels;      // In the order they ran; at least one.
   MissingTally missing;               // Over all levels.
@@ -35,7 +35,7 @@ struct LoadReport {
 };
 
 // A note, if clearly more steps arrived than the trainers take: clients fill their windows at
-// first, and in a short time that is much of what arrives. Else empty.
+// first, and in a short run that is much of what arrives. Empty otherwise.
 std::string WindowsText(const LoadLevel& level);
 
 // For emulator::ToJson and ToHtml.

@@ -38,8 +38,7 @@ RgbImage Halve(const RgbImage& image) {
 
 absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px) {
   if (short_px < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the short side is to have ", short_px, " pixels, want at least 1"));
+    return absl::InvalidArgumentError(absl::StrCat("short_px is ", short_px, ", want at least 1"));
   }
   // The aspect is that of the image as it came, not of what halving made of it.
   const int64_t whole_short = std::min(image.width, image.height);

@@ -16,8 +16,8 @@ namespace systole {
 // Whether `bytes` begin as every JPEG does (FF D8).
 bool LooksLikeJpeg(absl::string_view bytes);
 
-// What bytes that are not a JPEG look like, by how they begin: "PNG", "GIF", "WebP", "BMP", "TIFF",
-// "gzip", "text" if all of them can be printed, else "other bytes".
+// The kind of bytes that are not a JPEG, from their first ones: "PNG", "GIF", "WebP", "BMP",
+// "TIFF", "gzip", "text" if all of them can be printed, else "other bytes".
 absl::string_view KindOfBytes(absl::string_view bytes);
 
 class JpegCheck {

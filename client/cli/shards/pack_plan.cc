@@ -67,7 +67,7 @@ absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels,
   if (options.validation > 0 && num_validation == 0) {
     return absl::InvalidArgumentError(absl::StrCat("--validation ", options.validation, " of ",
                                                    labels.size(),
-                                                   " images is not even one of any class"));
+                                                   " images takes no image of any class"));
   }
   PackPlan plan;
   plan.train = Deal(train, options.shards, options.seed, kOrderTrain);

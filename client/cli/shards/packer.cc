@@ -182,7 +182,7 @@ absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<Shar
     if (of_prefix && absl::EndsWith(name, ".tfrecord") && ours.find(name) == ours.end()) {
       return absl::AlreadyExistsError(
           absl::StrCat(entry->path().string(),
-                       " is there from another packing and would be taken for a part of this one; "
+                       " is left from another packing and would be taken for a part of this one; "
                        "remove it or choose another prefix"));
     }
   }

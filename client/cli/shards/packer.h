@@ -36,7 +36,7 @@ struct PackOptions {
   std::optional<int64_t> quality;
   // Stores pixels instead of JPEGs. Not together with `quality`.
   bool raw = false;
-  // Of each shard as a whole.
+  // How each shard is compressed, as a whole.
   Compression compression = Compression::kNone;
   // Leaves out files that are not whole JPEGs, and lists them. Otherwise they are an error.
   bool skip_bad = false;
@@ -58,7 +58,7 @@ struct PackReport {
   std::vector<SkippedFile> skipped;
 };
 
-// Told how far packing is.
+// Called as packing goes on.
 struct PackObserver {
   // A pass over `files` files begins: "checking", then "packing".
   std::function<void(absl::string_view pass, int64_t files)> begins;

@@ -1,4 +1,4 @@
-// Shards that are not what a manifest beside them says, as `inspect` and `verify` show them.
+// Shards that differ from the manifest beside them, as `inspect` and `verify` show them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_SHARD_DIFFERENCES_H_

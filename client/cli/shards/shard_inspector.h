@@ -51,7 +51,7 @@ struct InspectReport {
   uint64_t bytes = 0;
   int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
   int64_t no_example = 0;    // Of these, those that cannot be read as features.
-  std::string example_name;  // What these should be: "tf.train.Example".
+  std::string example_name;  // The kind of record expected: "tf.train.Example".
   int64_t unreadable = 0;    // Of these, those that failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
@@ -73,8 +73,8 @@ struct RecordDetail {
   int64_t record_in_shard = 0;
   uint64_t offset = 0;  // In the shard, in bytes.
   uint64_t payload_bytes = 0;
-  std::string example_name;             // What the payload should be: "tf.train.Example".
-  std::string no_example;               // Why it is none; empty if it is one.
+  std::string example_name;             // The kind of record expected: "tf.train.Example".
+  std::string no_example;               // Why the payload is not one; empty if it is.
   std::vector<FeatureDetail> features;  // By name.
 };
 

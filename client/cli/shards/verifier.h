@@ -1,5 +1,5 @@
 // Checks shards from end to end, for `systole verify`: that every record is whole, as far as its
-// format can tell (TFRecord: framing and both CRCs), and holds features, and that everything that
+// format can tell (TFRecord: framing and both CRCs), and holds features, and that every value that
 // looks like a JPEG decodes. Index files are not used.
 //
 // Thread-safe: no state.
@@ -36,8 +36,8 @@ struct VerifyReport {
   int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
-  // Bytes values whose content was not checked, because they are no JPEGs, counted by what they
-  // look like (KindOfBytes). Nobody knows whether they are whole. Empty with `framing_only`.
+  // Bytes values whose content was not checked, because they are not JPEGs, counted by their kind
+  // (KindOfBytes). They may be damaged. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
   // Of these, stretches without a readable header. Each may have been several records.

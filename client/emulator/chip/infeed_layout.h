@@ -33,7 +33,7 @@ struct InfeedBytes {
   double padded = 0;
 };
 
-// Of `batch` examples of shape `example`, which may have any rank. Exact up to 2^53.
+// The bytes of `batch` examples of shape `example`, which may have any rank. Exact up to 2^53.
 // REQUIRES: every size >= 1.
 InfeedBytes CountInfeedBytes(absl::Span<const int64_t> example, int64_t batch,
                              int64_t element_bytes, InfeedLayout layout);

@@ -33,7 +33,7 @@ absl::string_view OpKindName(OpKind kind);
 struct Op {
   OpKind kind = OpKind::kVector;
   std::string name;    // "conv1 forward".
-  int64_t layer = -1;  // Index into Program::layers; -1: of the whole step.
+  int64_t layer = -1;  // Index into Program::layers; -1: belongs to the whole step.
 
   // kGemm. `repeats` products of this shape, one after another: heads of an attention.
   GemmShape gemm;
@@ -134,13 +134,13 @@ struct Program {
   double peak_flops = 0;
   double memory_bytes_per_s = 0;
   double ridge_flops_per_byte = 0;
-  // What the step keeps in memory, roughly: parameters, gradients, the optimizer's numbers,
-  // activations for the backward pass, two infeed buffers; and the memory that there is.
+  // The memory that a step needs, roughly: parameters, gradients, the optimizer's numbers,
+  // activations for the backward pass, two infeed buffers. And the memory of a core.
   double needed_memory_bytes = 0;
   double memory_bytes = 0;
 
   int64_t global_batch() const { return cores * per_core_batch; }
-  // Of the whole slice, if the feed keeps up.
+  // Examples a second of the whole slice, if the feed keeps up.
   double examples_per_s() const { return static_cast<double>(global_batch()) / step.seconds; }
   // What a feed must deliver to the whole slice: useful bytes of the input tensor.
   double feed_bytes_per_s() const {

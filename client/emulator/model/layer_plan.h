@@ -61,7 +61,7 @@ struct LayerPlan {
   float drop_rate = 0;            // kDropout.
   int64_t heads = 0;              // kAttention.
 
-  // Where the layer's numbers lie in a replica's parameters: weights (norms: scales), then biases
+  // Where the layer's numbers are in a replica's parameters: weights (norms: scales), then biases
   // (norms: shifts).
   int64_t weights_at = 0, weights = 0;
   int64_t biases_at = 0, biases = 0;

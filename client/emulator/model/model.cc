@@ -179,13 +179,13 @@ absl::Status SetLoss(const v1::Loss& loss, const Shape& logits, Model& model) {
   if (logits.height != 1 || logits.width != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the last layer's output is ", logits.DebugString(),
-        ", but softmax_cross_entropy wants [1,1,classes]; put average_pool { global: true } or "
+        ", but softmax_cross_entropy needs [1,1,classes]; put average_pool { global: true } or "
         "flatten {} before the last dense layer"));
   }
   if (logits.channels < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("the last layer's output is ", logits.DebugString(),
-                     ", but softmax_cross_entropy wants 2 classes or more"));
+                     ", but softmax_cross_entropy needs 2 classes or more"));
   }
   model.classes = logits.channels;
   return absl::OkStatus();

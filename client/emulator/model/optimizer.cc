@@ -20,10 +20,10 @@ absl::Status CheckSchedule(const v1::Optimizer& o) {
   }
   if (o.decay_steps() == 0) {
     if (o.schedule() == v1::COSINE) {
-      return absl::InvalidArgumentError("optimizer.schedule COSINE wants decay_steps beside it");
+      return absl::InvalidArgumentError("optimizer.schedule COSINE needs decay_steps beside it");
     }
     if (o.final_learning_rate() == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError("optimizer.final_learning_rate wants decay_steps beside it");
+    return absl::InvalidArgumentError("optimizer.final_learning_rate needs decay_steps beside it");
   }
   SYSTOLE_RETURN_IF_ERROR(
       CheckRange("optimizer.decay_steps", o.decay_steps(), o.warmup_steps() + 1, kMostSteps));

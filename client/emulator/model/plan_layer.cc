@@ -131,7 +131,7 @@ absl::Status Plan(const v1::Attention& attention, LayerPlan& plan) {
   const int64_t channels = plan.input.channels / 3;
   if (plan.input.width != 1 || plan.input.channels % 3 != 0) {
     return absl::InvalidArgumentError(
-        "attention wants [positions, 1, 3 * d]: queries, keys and values along the channels, from "
+        "attention needs [positions, 1, 3 * d]: queries, keys and values along the channels, from "
         "a dense layer of 3 * d units");
   }
   SYSTOLE_RETURN_IF_ERROR(CheckRange("heads", attention.heads(), 1, channels));
@@ -157,7 +157,7 @@ absl::Status CheckInputs(const v1::Layer& layer, absl::Span<const Shape> inputs)
   }
   for (const Shape& shape : inputs) {
     if (shape == inputs[0]) continue;
-    return absl::InvalidArgumentError("add wants inputs of one shape");
+    return absl::InvalidArgumentError("add needs inputs of the same shape");
   }
   return absl::OkStatus();
 }
@@ -194,7 +194,7 @@ absl::Status PlanKind(const v1::Layer& layer, LayerPlan& plan) {
     case v1::Layer::KIND_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("it has no kind, such as relu {}");
+  return absl::InvalidArgumentError("it has no kind; add one, such as relu {}");
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ class Axis {
   static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
   // The same without widening: the outermost ticks may lie inside.
   static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);
-  // Spans whole decades around [from, to]; ticks at powers of ten. What is not above 0 spans
-  // [1, 10].
+  // Spans whole decades around [from, to]; ticks at powers of ten. A range that is not above 0
+  // becomes [1, 10].
   static Axis Log(double from, double to, Unit unit);
 
   // Lays the axis from pixel `begin` (its smallest value) to pixel `end`.

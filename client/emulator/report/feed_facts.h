@@ -1,4 +1,4 @@
-// What a report says about the feed.
+// The facts about the feed in a report.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_FEED_FACTS_H_

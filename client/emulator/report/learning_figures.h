@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// Empty for a run without values or without a step. The rate is shown only if it changes.
+// Empty for a run without values or without a step. The learning rate is shown only if it changes.
 std::vector<Figure> LearningFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -12,7 +12,7 @@
 
 namespace systole::emulator {
 
-// Empty without a level. The processors are left out if no level knows them.
+// Empty without a level. The processors' figure is left out if no level has them.
 std::vector<Figure> LoadFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -120,7 +120,7 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
 @media print { body { background: none; } .card, figure, .sheet { break-inside: avoid; } }
 )css";
 
-// Shows the text of what the pointer is over.
+// Shows the tooltip of the mark under the pointer.
 inline constexpr char kPageScript[] = R"js(
 (() => {
   const tip = document.getElementById('tip');

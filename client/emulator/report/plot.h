@@ -17,24 +17,24 @@ namespace systole::emulator {
 
 class Plot {
  public:
-  // The narrow one's id is `options.id` and "-narrow".
+  // The id of the narrow plot is `options.id` + "-narrow".
   Plot(const PlotOptions& options, const Axis& x, const Axis& y);
 
   // A line through the points, broken at points that are not finite. A lone point is a dot.
   void Line(absl::string_view series, absl::Span<const Point> points);
-  // A band between lower and upper, which have the same x. Points that are not finite: as above.
+  // A band between lower and upper, which have the same x. Broken at points that are not finite.
   void Band(absl::string_view series, absl::Span<const Point> lower, absl::Span<const Point> upper);
-  // From (left, bottom) to (right, top), at least a hair wide.
+  // A bar from (left, bottom) to (right, top), never too narrow to see.
   void Bar(absl::string_view series, double left, double right, double bottom, double top);
   void Dot(absl::string_view series, Point at, int shape = 0);
   // A thin line, such as an epoch's end.
   void Rule(Point from, Point to);
   void Note(Point at, absl::string_view text);  // Right-aligned, above the point.
-  // The tooltip between two x, or near a point. \n separates its lines.
+  // A tooltip for the range between two x, or near a point. \n separates its lines.
   void Tip(double left, double right, absl::string_view text);
   void TipAt(Point at, absl::string_view text);
 
-  // Both sizes.
+  // Both plots, wide and narrow.
   std::string ToSvg() const;
 
  private:

@@ -23,7 +23,7 @@ struct Point {
 
 struct PlotOptions {
   std::string id;           // Of the SVG element; unique on the page.
-  std::string title;        // For readers who cannot see it: what the plot is ..
+  std::string title;        // For screen readers: what the plot is ..
   std::string description;  // .. and what there is to see.
   std::string x_label;
   double width = 560;  // In pixels of its own; the page scales it.

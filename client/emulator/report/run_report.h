@@ -47,7 +47,7 @@ struct Fact {
 // place of its first one. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
-// What one core did over the whole run, its first step left out.
+// The times of one core over the whole run, without its first step.
 struct CoreTimes {
   absl::Duration infeed_stall;
   absl::Duration barrier;
@@ -86,7 +86,7 @@ struct LevelReport {
   double cores_worth = 0;  // Cores that could have taken these examples.
   double cores_busy = 0;   // Cores that computed, on average.
   int64_t retries = 0;
-  // Of all servers together.
+  // Sums over all servers.
   double server_cpu_seconds = 0;
   double server_cpus_busy = 0;
   int64_t server_cpus = 0;
@@ -113,7 +113,7 @@ struct RunReport {
   std::vector<CoreTimes> cores;
   std::optional<Roofline> roofline;
   std::vector<LevelReport> levels;      // In the order they ran.
-  std::vector<int64_t> masked_records;  // Of a load test: those whose places were masked.
+  std::vector<int64_t> masked_records;  // Of a load test: records whose places were masked.
   std::vector<std::string> notes;       // What to know when reading the numbers; a sentence each.
 
   bool has_barrier() const { return mode != RunMode::kFunctional; }

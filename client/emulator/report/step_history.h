@@ -1,6 +1,6 @@
-// What every step of a run did, in bounded memory. A row is one step at first. When the rows are
-// full, neighbours are merged in pairs, and from then on a row covers twice as many steps. Sums,
-// smallest and largest values survive this: no spike is lost, only its exact step.
+// A history of a run's steps in bounded memory. A row is one step at first. When the rows are full,
+// neighbours are merged in pairs, and from then on a row covers twice as many steps. Sums, smallest
+// and largest values survive this: no spike is lost, only its exact step.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_
@@ -27,7 +27,7 @@ struct StepEntry {
   double learning_rate = 0;
 };
 
-// Over the finite values only. If there is none, all three are not a number.
+// Of the finite values only. Without any, all three are NaN.
 struct Spread {
   double mean = 0;
   double min = 0;

@@ -22,7 +22,7 @@ namespace systole::emulator {
 // add up to the whole step.
 StepEntry EntryOf(const StepRecord& record);
 
-// What ran: cores, their step, their slice.
+// The facts on what ran: cores, their step, their slice.
 std::vector<Fact> FactsOf(const TimedCores& cores);
 // "<key>.p50" .. "<key>.max", labelled "<label>, p50".
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
@@ -34,8 +34,8 @@ Verdict VerdictOf(const Utilisation& used);
 // A compiled model's layers under its chip's roof.
 Roofline RooflineOf(const Program& program);
 
-// A paced run's report if `timing` has the emulator's overhead, else a replayed one's. `steps` are
-// those that count: all but the first.
+// The report of a paced run if `timing` has the emulator's overhead, and of a replay if not.
+// `steps`: all but the first.
 RunReport ReportOf(const TimingReport& timing, const StepHistory& steps);
 
 }  // namespace systole::emulator

@@ -17,9 +17,9 @@ absl::Status Read(absl::Span<const ShippedFile> shipped, absl::string_view what,
   const auto append_name = [](std::string* out, const ShippedFile& file) {
     absl::StrAppend(out, file.name);
   };
-  return absl::NotFoundError(
-      absl::StrCat("there is no ", what, " '", name_or_file, "': neither one that comes with ",
-                   "systole (", absl::StrJoin(shipped, ", ", append_name), ") nor such a file"));
+  return absl::NotFoundError(absl::StrCat(
+      "there is no ", what, " '", name_or_file, "': it is neither one that comes with ",
+      "systole (", absl::StrJoin(shipped, ", ", append_name), ") nor a file"));
 }
 
 }  // namespace

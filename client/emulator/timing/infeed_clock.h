@@ -35,12 +35,12 @@ struct InfeedOptions {
   int num_cores = 1;
   // Cores that share a PCIe link; the last chip may have fewer.
   int cores_per_chip = 1;
-  // Steps that wait in front of a core, without the one it works on: 1 .. 65536. A larger number
+  // Steps that can wait in front of a core, beside the one it works on: 1 .. 65536. A larger number
   // hides longer hiccups.
   int64_t queue_depth = 2;
-  // Of the chip, all-reduce included; > 0 and at most an hour.
+  // The chip's step time, all-reduce included; > 0 and at most an hour.
   absl::Duration step_time;
-  // For one core's slice over a PCIe link that nothing else uses; >= 0 and at most an hour.
+  // The time of one core's slice over a PCIe link that nothing else uses; >= 0 and at most an hour.
   absl::Duration transfer_time;
 };
 

@@ -36,7 +36,7 @@ struct PacedOptions {
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
-  // After every step, with the virtual time since the first one started. May be null.
+  // Called after every step, with the virtual time since the first one started. May be null.
   std::function<void(const StepRecord& record, absl::Duration elapsed)> on_step;
 };
 

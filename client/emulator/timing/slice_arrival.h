@@ -1,5 +1,5 @@
-// When the cores' slices of a step arrived: pacing and recording take this from a feed. The feed is
-// a function, so this code needs no queues and no network.
+// The arrival times of a step's slices, which pacing and recording take from a feed. The feed is a
+// function, so this code needs no queues and no network.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_SLICE_ARRIVAL_H_

@@ -26,7 +26,7 @@ struct TimedCores {
   int64_t slice_bytes = 0;
   int64_t padded_slice_bytes = 0;
 
-  // What one core takes, if it never waits.
+  // Examples a second that one core takes if it never waits.
   double core_examples_per_s() const {
     return static_cast<double>(per_core_batch) / absl::ToDoubleSeconds(infeed.step_time);
   }
@@ -38,7 +38,7 @@ struct TimingReport {
   // Set for a paced run, absent for a replay.
   std::optional<PacingOverhead> overhead;
   std::optional<double> wall_au;
-  // What to know when reading the numbers; a sentence each.
+  // Remarks that qualify the numbers; a sentence each.
   std::vector<std::string> notes;
 
   std::string ToText() const;

@@ -60,8 +60,8 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
-  // The run has ended after the cores had waited for `wait`. This does not count before the first
-  // step has come.
+  // The run ended while the cores were waiting, after `wait`. Not counted before the first step has
+  // come.
   void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 

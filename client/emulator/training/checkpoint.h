@@ -1,6 +1,6 @@
-// A saved training run, as a value: its report so far, and all that its next step depends on beside
-// model text, options and feed. A run that is saved, ended and resumed computes the same bits as a
-// run without the break. checkpoint_file.h describes the file.
+// A saved training run, as a value: its report so far, and all that its next step depends on
+// besides model text, options and feed. A run that is saved, ended and resumed computes the same
+// bits as a run without the break. checkpoint_file.h describes the file.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_

@@ -28,7 +28,8 @@ constexpr int kMaxRank = 8;
 static_assert(std::endian::native == std::endian::little);
 
 absl::Status Inconsistent(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("no consistent checkpoint: ", what, " cannot be"));
+  return absl::DataLossError(
+      absl::StrCat("the checkpoint is inconsistent: ", what, " is impossible"));
 }
 
 // ---- The report so far ----

@@ -1,5 +1,5 @@
-// dropout with inverted scaling: a value becomes +0 with probability `rate`, else it is multiplied
-// by 1 / (1 - rate). That keeps its expectation, so evaluation need not change it.
+// dropout with inverted scaling: a value becomes +0 with probability `rate`, and is multiplied by 1
+// / (1 - rate) otherwise. That keeps its expectation, so evaluation need not change it.
 //
 // Which values are dropped depends only on (seed, step, layer, place in global batch, element):
 //   d       = Philox(key = seed, counter = step:u64le layer 1)

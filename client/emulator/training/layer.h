@@ -58,7 +58,8 @@ class Layer {
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // What the phase just run needs summed over the shards: over all, or over those of this core.
+  // The values of the phase just run that must be summed over the shards: over all, or over those
+  // of this core.
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 

@@ -29,7 +29,7 @@ class LinearLayer : public Layer<T> {
               const LayerParameters<T>& parameters);
 
   static int64_t Bytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
-  // Adds the layer's products to what the shard's matrix unit must have room for.
+  // Adds the layer's products to the plan of the shard's scratch memory.
   static void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
   void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,

@@ -1,5 +1,5 @@
-// The training loop's sums and reports at some step: what a later run needs to go on as if there
-// had been no break.
+// The training loop's sums and reports at some step: with them a later run goes on as if there had
+// been no break.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LOOP_STATE_H_

@@ -1,4 +1,4 @@
-// Makes the layer that a plan means, and says beforehand what memory it takes.
+// Makes a layer from its plan, and says beforehand what memory it takes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_
@@ -22,7 +22,7 @@ std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool 
 template <typename T>
 int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
 
-// Adds the layer's products to what its shard's matrix unit must have room for.
+// Adds the layer's products to the plan of its shard's scratch memory.
 void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
 }  // namespace systole::emulator

@@ -12,7 +12,7 @@
 
 namespace systole::emulator {
 
-// Of one shard.
+// The loss of one shard.
 template <typename T>
 struct LossSums {
   T loss = 0;           // Sum over valid examples, in their order.

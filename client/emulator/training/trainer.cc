@@ -235,7 +235,7 @@ absl::Status Trainer::Restore(const TrainerState& state) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor ", i, " of the trainer's state is '", absl::CEscape(tensor.name), "' [",
         absl::StrJoin(tensor.shape, ","), "] with ", tensor.values.size(), " values, model '",
-        model_.name, "' wants '", place.name, "' [", absl::StrJoin(place.shape, ","), "]"));
+        model_.name, "' needs '", place.name, "' [", absl::StrJoin(place.shape, ","), "]"));
   }
   network_->Parallel(options_.num_cores, [&](int64_t core) {
     for (size_t i = 0; i < places.size(); ++i) {

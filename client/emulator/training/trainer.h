@@ -44,12 +44,13 @@ struct TrainerOptions {
 
 // One core's slice of one step. Dense, row-major; read during the call only.
 struct CoreInputs {
-  // [per_core_batch, height, width, channels] (or any shape of per_core_batch first and as many
-  // elements); one of kInputDTypes, uint8 as 0 .. 255. Times the model's input_scale.
+  // [per_core_batch, height, width, channels] (or another shape with per_core_batch first and as
+  // many elements); one of kInputDTypes, uint8 as 0 .. 255. It is multiplied by the model's
+  // input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
   TensorView label;
-  // [per_core_batch] uint8. 0: the example counts for nothing, its bytes may be anything.
+  // [per_core_batch] uint8. 0: the example does not count, and its bytes may be anything.
   TensorView valid;
 };
 
@@ -80,7 +81,7 @@ class Trainer {
   // model; then nothing has changed.
   absl::Status Restore(const TrainerState& state);
 
-  // Steps taken.
+  // The number of steps taken.
   int64_t steps() const { return steps_; }
   const Model& model() const { return model_; }
   const TrainerOptions& options() const { return options_; }
@@ -93,7 +94,7 @@ class Trainer {
   Trainer(const Model& model, const TrainerOptions& options);
   absl::Status CheckInputs(absl::Span<const CoreInputs> cores) const;
   void LoadInputs(absl::Span<const CoreInputs> cores);
-  // Where core `core` has the tensor.
+  // The values of the tensor on core `core`.
   absl::Span<float> ValuesAt(const TensorPlace& place, int64_t core);
 
   Model model_;

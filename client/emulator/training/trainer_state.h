@@ -1,5 +1,6 @@
-// What a trainer's next steps depend on beside model, options and batches, as the named tensors of
-// one replica (all replicas are equal). checkpoint.proto has their names, shapes and order.
+// All that a trainer's next steps depend on besides model, options and batches, as the named
+// tensors of one replica (all replicas are equal). checkpoint.proto has their names, shapes and
+// order.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_STATE_H_

@@ -193,8 +193,7 @@ absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& po
   const auto ended = static_cast<int64_t>(options.resume_from.epochs.size());
   if (ended >= options.epochs) {
     return absl::InvalidArgumentError(absl::StrCat(
-        ended, " epochs have ended, and TrainingLoopOptions.epochs wants no more than ",
-        options.epochs));
+        ended, " epochs have ended, and TrainingLoopOptions.epochs is only ", options.epochs));
   }
   return Loop(trainer, options).Run(pop);
 }

@@ -32,7 +32,7 @@ struct InfeedStep {
 // how long a call takes says nothing about its core: `arrived_at` does.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
-// After every training step.
+// Reported after every training step.
 struct TrainingProgress {
   int64_t epoch = 0;  // From 0.
   int64_t step = 0;   // Within the epoch, from 0.
@@ -56,7 +56,8 @@ struct TrainingLoopOptions {
   // May be null.
   std::function<void(const TrainingProgress&)> on_step;
 
-  // Where the run goes on, by default at its start. REQUIRES: trainer and infeed are there, too.
+  // The state at which the run goes on; by default its start. REQUIRES: trainer and infeed are at
+  // the same step.
   LoopState resume_from;
   // Saves the loop's and the trainer's state; may be null. Called when an epoch has ended,
   // validation included, and after every `save_every` steps of the run (0: not then).

@@ -1,6 +1,6 @@
-// What a training run did: numbers per epoch and for the whole, and their text.
-// Functional mode only: host emulation is far slower than a chip, so nothing here speaks of a
-// chip's utilization.
+// The results of a training run: numbers per epoch and for the whole, and their text. Functional
+// mode only: host emulation is far slower than a chip, so nothing here speaks of a chip's
+// utilization.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_REPORT_H_

@@ -19,13 +19,14 @@
 
 namespace systole::python {
 
-// Refers to no feed: batches that hold it keep none open.
+// Holds no reference to a feed, so batches that hold it keep no feed open.
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,
                 std::optional<Order> order);
 
-  // The page of these steps, each with its number. Raises InvalidSpec as ContactSheet() returns it.
+  // The page of these steps, given with their numbers. Raises InvalidSpec for the errors of
+  // ContactSheet().
   std::string Page(const std::vector<std::pair<int64_t, Memory>>& steps,
                    int64_t max_examples) const;
 

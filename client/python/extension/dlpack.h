@@ -1,5 +1,6 @@
-// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html): how array libraries hand memory to
-// each other. The part that host tensors need; the layout is the standard's and never changes.
+// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html): array libraries hand memory to
+// each other with them. Only the part for host tensors; the layout is the standard's and never
+// changes.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_
@@ -30,7 +31,7 @@ struct DLTensor {
   uint64_t byte_offset = 0;
 };
 
-// What a capsule "dltensor" holds.
+// The content of a capsule "dltensor".
 struct DLManagedTensor {
   DLTensor dl_tensor;
   void* manager_ctx = nullptr;
@@ -42,7 +43,7 @@ struct DLPackVersion {
   uint32_t minor = 0;
 };
 
-// What a capsule "dltensor_versioned" holds.
+// The content of a capsule "dltensor_versioned".
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx = nullptr;

@@ -339,7 +339,7 @@ std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
 
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
   if (memory.size() != shape_->bytes() || core < shape_->core_begin || core >= shape_->core_end) {
-    RaiseIfError(absl::InvalidArgumentError("no step of this feed, or none of its cores"));
+    RaiseIfError(absl::InvalidArgumentError("the step or the core is not one of this feed"));
   }
   const Step step(0, shape_, StepBuffer(memory.bytes(), memory.data()));
   return StepDigest(step, core);
@@ -353,7 +353,8 @@ void DeclareFeeds(nb::module_& module) {
       .def_static("join", &JoinDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
-      .def_prop_ro("index_notes", &IndexNotesOf, "What is odd about its shards' indexes.")
+      .def_prop_ro("index_notes", &IndexNotesOf,
+                   "Remarks on its shards' indexes, such as one that could not be written.")
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
   nb::class_<ValueCache>(module, "ValueCache", "What transforms `cache` keep.")
       .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),

@@ -1,5 +1,5 @@
-// A feed for Python: a FeedClient or a LocalFeed behind one class, whose waits let other threads
-// run Python and come back for signals.
+// A feed for Python: a FeedClient or a LocalFeed behind one class. While it waits, other threads
+// can run Python, and signals are handled.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_
@@ -27,28 +27,29 @@ namespace systole::python {
 
 class FeedHandle {
  public:
-  // `lines` are those of the feed's log; null if it has none. Next() and Close() hand them on.
+  // `lines`: the lines of the feed's log, which Next() and Close() pass on; null if it has no log.
   explicit FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines = nullptr);
   // In a child of fork() the feed is left alone: its threads are the parent's.
   ~FeedHandle();
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
-  // Begins to fetch, as the first Next() would, and does not wait.
+  // Begins to fetch, as the first Next() does, but does not wait.
   void Start();
-  // The number and the memory of the next step, nullopt at the end. Raises what the feed returns,
-  // and what a signal's handler raises.
+  // The number and the memory of the next step, nullopt at the end. Raises the feed's errors, and
+  // what a signal handler raises.
   std::optional<std::pair<int64_t, Memory>> Next();
-  // Ends a Next() under way on another thread, and the feed. Again and again is once. Raises what a
-  // handler of the log raises.
+  // Ends the feed, and a Next() under way on another thread. Further calls do nothing. Raises what
+  // a handler of the log raises.
   void Close();
 
   std::string TokenAt(int64_t next_step);
-  // Those of FeedClientStats, by name. After Close(), the last ones.
+  // The numbers of FeedClientStats, by name. After Close(), the last ones.
   nanobind::dict Stats();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
-  // Makes pages of this feed's steps. `spec` is its spec, `source` where it comes from, for people.
+  // Makes pages of this feed's steps. `spec`: the feed's spec. `source`: where the steps come from,
+  // for the page's reader.
   std::unique_ptr<ContactSheets> Sheets(const nanobind::bytes& spec,
                                         const std::string& source) const;
   // StepDigest of one core's slice of the step in `memory`.
@@ -72,9 +73,9 @@ class FeedHandle {
   // Guards the feed against Close(). Taken without the GIL, because Next() holds it while it waits.
   Mutex mu_;
   std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);
-  // For what may be called while Next() waits.
+  // For Close() and Stats(), which may be called while Next() waits.
   Mutex cancel_mu_;
-  Feed* running_ ABSL_GUARDED_BY(cancel_mu_);  // Null before the feed goes.
+  Feed* running_ ABSL_GUARDED_BY(cancel_mu_);  // Null once the feed is closed.
   FeedClientStats stats_ ABSL_GUARDED_BY(cancel_mu_);
 };
 

@@ -9,12 +9,13 @@
 
 namespace systole::python {
 
-// Sets what `keywords` names, the rows of the table, in `options`. Times are seconds. Raises
-// TypeError, with the keyword, for a value of another type and for a keyword that is no row.
+// Sets in `options` the rows of the table that `keywords` names. Times are seconds. Raises
+// TypeError, with the keyword, for a value of the wrong type and for a keyword that is not in the
+// table.
 void SetFeedOptions(const nanobind::dict& keywords, FeedClientOptions& options);
 
-// feed_options(): of each row the name, the type of its value, its default and its help. For
-// generate_feed.py, which makes systole.Feed of it.
+// Declares feed_options(): name, type, default and help of each row. generate_feed.py makes
+// systole.Feed from them.
 void DeclareFeedOptions(nanobind::module_& module);
 
 }  // namespace systole::python

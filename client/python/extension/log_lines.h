@@ -1,5 +1,5 @@
-// The lines of a feed's log on their way to Python's `logging`. Threads of the feed bring them and
-// never hold the GIL; whoever holds it hands them on.
+// Passes the lines of a feed's log to Python's `logging`. The feed's threads add lines without the
+// GIL. A thread that holds the GIL passes them on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_LOG_LINES_H_
@@ -19,12 +19,12 @@ namespace systole::python {
 
 class LogLines {
  public:
-  // Further lines are dropped until these were handed on.
+  // Most lines that wait. Further ones are dropped until these were passed on.
   static constexpr size_t kMaxWaiting = 256;
 
   void Add(LogLevel level, const std::string& line) ABSL_LOCKS_EXCLUDED(mu_);
-  // Hands all lines to logging.getLogger("systole"). Raises what a handler raises. REQUIRES: the
-  // GIL.
+  // Passes all waiting lines to logging.getLogger("systole"). Raises what a handler raises.
+  // REQUIRES: the GIL.
   void HandOn() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -32,7 +32,7 @@ class LogLines {
   std::vector<std::pair<LogLevel, std::string>> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
-// A log that ends in `lines`.
+// A log whose lines go to `lines`.
 std::shared_ptr<EventLog> LogInto(std::shared_ptr<LogLines> lines);
 
 }  // namespace systole::python

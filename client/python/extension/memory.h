@@ -1,6 +1,6 @@
 // The memory of one step, for Python: NumPy arrays are views of it, and array libraries get it by
-// DLPack. It goes back to its feed when the last of them is gone. Neither that nor DLPack's deleter
-// needs Python, so both may happen on any thread, and after the interpreter has ended.
+// DLPack. The memory goes back to its feed when the last of them is gone. Neither this nor DLPack's
+// deleter needs Python, so both may happen on any thread, and after the interpreter has ended.
 //
 // Thread-compatible value type; copies share the memory.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_MEMORY_H_
@@ -22,13 +22,13 @@ class Memory {
   static Memory Allocate(int64_t size);
 
   const std::shared_ptr<const uint8_t>& bytes() const { return bytes_; }
-  // A step belongs to its trainer alone, so what is read may be written.
+  // Writable, because a step belongs to its trainer alone.
   uint8_t* data() const { return const_cast<uint8_t*>(bytes_.get()); }
   int64_t size() const { return size_; }
   uint64_t address() const { return reinterpret_cast<uint64_t>(bytes_.get()); }
 
   // A DLPack capsule of the tensor at `address`, which the caller found inside this memory.
-  // `strides` in elements; `code` and `bits` as DLDataType has them.
+  // `strides` in elements; `code` and `bits` as in DLDataType.
   nanobind::capsule ToDlpack(uint64_t address, std::vector<int64_t> shape,
                              std::vector<int64_t> strides, int code, int bits, bool versioned,
                              bool read_only) const;

@@ -20,7 +20,7 @@ NB_MODULE(_systole, module) {
   // the batch's memory, and JAX's caches hold the array. The process ends, so nothing is lost, and
   // a feed's threads have ended before (systole/_feed.py, at exit).
   nb::set_leak_warnings(false);
-  module.doc() = "What the package `systole` stands on. Use the package.";
+  module.doc() = "The C++ part of the package `systole`. Use the package, not this module.";
   // A server that is away is told by exceptions, not by gRPC's lines on stderr.
   SilenceGrpcLog();
   module.attr("version") = SYSTOLE_VERSION;

@@ -1,8 +1,8 @@
-// The engine that all LocalFeeds of a process share. It is made with the first of them and goes
-// with the last one. So 30 feeds take the threads of one.
+// The engine that all LocalFeeds of a process share. The first feed makes it and the last one ends
+// it, so 30 feeds take the threads of one.
 //
-// Single-thread: call with the GIL held, which guards what it remembers, in a child of fork() too.
-// There the parent's engine is forgotten, because its threads are in the parent.
+// Single-thread: call with the GIL held. The GIL guards the state, also in a child of fork(), which
+// forgets the parent's engine, because its threads are in the parent.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_PROCESS_ENGINE_H_
 #define SYSTOLE_CLIENT_PYTHON_EXTENSION_PROCESS_ENGINE_H_
 
@@ -14,9 +14,9 @@
 
 namespace systole::python {
 
-// The engine for a feed that wants so many threads; nullopt: as many as there are. A new engine has
-// `processors` threads, if nobody says otherwise. Raises FailedPrecondition if the process has, or
-// is to have, another number.
+// The engine for a feed that asks for `threads`; nullopt: any number. A new engine has `threads`,
+// or the number of systole.configure(), or `processors`. Raises FailedPrecondition if `threads`
+// differs from the number in force or configured.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

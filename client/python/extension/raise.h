@@ -1,4 +1,4 @@
-// From a status to the Python exception that stands for it (systole/_errors.py).
+// Raises the Python exception that stands for a status (systole/_errors.py).
 //
 // Single-thread: call with the GIL held.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_RAISE_H_
@@ -12,8 +12,8 @@
 
 namespace systole::python {
 
-// Throws the exception for `status`, unless it is OK. A Python exception that is under way, such as
-// KeyboardInterrupt, goes first.
+// Throws the exception for `status`, unless it is OK. If a Python exception is under way, such as
+// KeyboardInterrupt, throws that one.
 void RaiseIfError(const absl::Status& status);
 
 template <typename T>
@@ -22,8 +22,8 @@ T ValueOrRaise(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Takes a dict from the name of a status code, such as "NOT_FOUND", to the class to raise; "" is
-// for all others.
+// Declares the function that takes the exception classes: a dict from the name of a status code,
+// such as "NOT_FOUND", to the class to raise. "" is for all other codes.
 void DeclareErrors(nanobind::module_& module);
 
 }  // namespace systole::python

@@ -1,4 +1,4 @@
-// Feed specs for Python: the serialized message is what the package passes around.
+// Feed specs for Python. The package passes them around as serialized messages.
 //
 // Single-thread: call with the GIL held.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_SPECS_H_
@@ -9,7 +9,7 @@
 
 namespace systole::python {
 
-// The message. Raises InvalidSpec if the bytes are none.
+// Parses a spec. Raises InvalidSpec if the bytes are not a FeedSpec.
 v1::FeedSpec ParseSpec(const nanobind::bytes& serialized);
 
 void DeclareSpecs(nanobind::module_& module);

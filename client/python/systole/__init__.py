@@ -10,8 +10,8 @@ from __future__ import annotations
 
 
 def _load() -> None:
-    """Loads the extension so that it keeps to its own libraries: what TensorFlow, which has
-    protobuf and gRPC of its own, has put into the process is not mistaken for them.
+    """Loads the extension so that it uses its own protobuf and gRPC, not those that TensorFlow may
+    have loaded into the process.
     """
     import os
     import sys
@@ -55,13 +55,13 @@ __version__: str = _systole.version
 
 @checks_names("configure")
 def configure(*, threads: int | None = None, memory_budget: int | None = None) -> None:
-    """What all LocalFeeds of this process share: `threads` that read, decode and transform at a
-    time, and `memory_budget`, bytes for all steps that are made before they are asked for.
+    """Sets what all LocalFeeds of this process share: `threads` that read, decode and transform at
+    the same time, and `memory_budget`, bytes for all steps that are made before they are asked for.
 
-    None: as many threads as the first feed says, or one for each CPU; and 1 GiB, or four times what
-    the first feed wants to be made ahead, if that is more. Holds for feeds that are opened from now
-    on, and in processes forked from this one. Raises FailedPrecondition while LocalFeeds are open
-    that have it otherwise.
+    None: as many threads as the first feed asks for, or one for each CPU; and 1 GiB, or four times
+    the prefetch_bytes of the first feed, if that is more. Applies to feeds opened from now on, also
+    in processes forked from this one. Raises FailedPrecondition while LocalFeeds with other values
+    are open.
     """
     if threads is not None:
         threads = whole_number("threads", threads)

@@ -1,4 +1,4 @@
-"""Arguments of the package's functions, checked: what is wrong is told by the argument's name."""
+"""Checks the arguments of the package's functions. Errors name the argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from systole import _errors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# What other libraries call it.
+# Names in other libraries, and ours.
 _ELSEWHERE = {
     "num_threads": "threads",
     "num_workers": "threads",
@@ -30,7 +30,7 @@ _ELSEWHERE = {
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str]) -> _errors.WrongName:
-    """What is raised where `owner` takes nothing of this name."""
+    """The error for a name that `owner` does not have."""
     names = list(known)
     meant = _ELSEWHERE.get(name)
     if meant not in names:
@@ -63,7 +63,7 @@ def checks_names(owner: str) -> Callable[[Function], Function]:
 
 
 def whole_number(name: str, value: Any, example: str = "4") -> int:
-    """The argument as an int: one, or a float such as 1e9 that has no fraction."""
+    """The argument as an int. A float without a fraction, such as 1e9, is accepted."""
     try:
         return int(value.__index__())
     except (AttributeError, TypeError):
@@ -101,5 +101,5 @@ def folder(name: str, value: Any) -> str:
         return ""
     where = path(name, value)
     if not os.path.isdir(where):
-        raise _errors.NotFound(f"{name} is {where!r}, and there is no such folder: make it first")
+        raise _errors.NotFound(f"{name} is {where!r}, and there is no such folder: create it")
     return where

@@ -15,19 +15,19 @@ from systole._array import DTYPES, Array, array_at
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What a feed's arrays of one name have in common."""
+    """The properties of the arrays of one name, the same in every batch of a feed."""
 
     name: str
     dtype: np.dtype[Any]
-    # Of batch[name]: of all cores that the feed has. None if they cannot be one array.
+    # The shape of batch[name], over all cores of the feed. None if they cannot be one array.
     shape: tuple[int, ...] | None
-    # Of one core's part.
+    # The shape of one core's part.
     per_core_shape: tuple[int, ...]
-    # Which dimension counts the examples: 0, or the last. In tiles 3, which counts 128 at a time.
+    # The dimension that counts the examples: 0, or the last. In tiles: 3, which counts by 128.
     batch_axis: int
-    # In tiles (layout HWCN_TILED): one core's [height, width, channels, examples]. Else None.
+    # In tiles (layout HWCN_TILED): one core's [height, width, channels, examples]; otherwise None.
     untiled_shape: tuple[int, ...] | None
-    # Of the first core's part, from the start of the step's memory; the others follow without gap.
+    # Where the first core's part begins in the step's memory; the others follow without gap.
     offset: int
 
     @property
@@ -36,7 +36,7 @@ class ArraySpec:
 
 
 class Layout:
-    """What the steps of a feed have in common."""
+    """The layout that all steps of a feed share."""
 
     def __init__(
         self, described: dict[str, Any], total_cores: int, sheets: _systole.ContactSheets
@@ -89,7 +89,7 @@ class Page(str):
 
 class Ragged(NamedTuple):
     """Lists of different lengths, one after the other: example i has
-    values[row_splits[i] : row_splits[i + 1]]. A tf.RaggedTensor is made of the two.
+    values[row_splits[i] : row_splits[i + 1]]. These are the parts of a tf.RaggedTensor.
     """
 
     values: np.ndarray[Any, np.dtype[Any]]
@@ -114,7 +114,7 @@ class Batch(Mapping[str, Array]):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The cores it holds, [first, last + 1)."""
+        """The cores of the batch, [first, last + 1)."""
         return self._layout.cores
 
     @property
@@ -124,7 +124,7 @@ class Batch(Mapping[str, Array]):
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
-        """What the arrays are, by name."""
+        """The properties of the arrays, by name."""
         return dict(self._layout.tensors)
 
     def __getitem__(self, name: str) -> Array:
@@ -137,7 +137,7 @@ class Batch(Mapping[str, Array]):
                 where = "in its last dimension" if spec.untiled_shape is None else "in tiles"
                 raise _errors.InvalidSpec(
                     f"{name!r} has the examples {where}, so the parts of "
-                    f"{self._layout.num_cores} cores are no one array: take batch.per_core()"
+                    f"{self._layout.num_cores} cores are not one array: take batch.per_core()"
                 )
             array = array_at(self._memory, spec.offset, spec.dtype, spec.shape)
             self._arrays[name] = array
@@ -177,8 +177,8 @@ class Batch(Mapping[str, Array]):
         return Ragged(np.asarray(array)[kept], row_splits)
 
     def show(self, n: int = 16) -> Page:
-        """The first `n` examples as a page: images put back from their normalisation, labels,
-        record ids, masked and padded places, the range of every output.
+        """The first `n` examples as a page: images with their normalisation undone, labels, record
+        ids, masked and padded places, the range of every output.
         """
         return Page(self._layout.sheets.page([(self.step, self._memory)], n))
 

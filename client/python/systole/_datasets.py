@@ -1,4 +1,4 @@
-"""The arguments that say which shards a LocalFeed reads, and what they must hold."""
+"""The arguments that name a LocalFeed's shards, and what they must hold."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Datasets = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, str | Sequ
 
 
 def check_order(datasets: object) -> None:
-    """Finds a spec where shards are wanted."""
+    """Raises if a spec was given in place of the shards."""
     name = os.fsdecode(datasets) if isinstance(datasets, (str, os.PathLike)) else ""
     if isinstance(datasets, Message) or name.endswith((".textproto", ".pbtxt", ".json")):
         raise _errors.WrongType(
-            "the first argument is a spec, and shards are wanted there: say LocalFeed(shards, spec)"
+            "the first argument is a spec, but it must be the shards: write LocalFeed(shards, spec)"
         )
 
 
 def log_notes(dataset: _systole.Dataset) -> None:
-    """Tells once of a dataset whose indexes are odd; warns if they cannot be written."""
+    """Logs remarks on a dataset's indexes, in one line; a warning if they cannot be written."""
     lost = [note for note in dataset.index_notes if "not kept" in note]
     notes = lost or dataset.index_notes
     if not notes:
@@ -38,20 +38,20 @@ def log_notes(dataset: _systole.Dataset) -> None:
 def expected(
     numbers: int | Mapping[str, int] | None, option: str, name: str, names: list[str]
 ) -> int:
-    """What is expected of the dataset `name`; 0: any number."""
+    """The number expected of the dataset `name`; 0: any number."""
     if numbers is None:
         return 0
     if not isinstance(numbers, Mapping):
         if len(set(names)) > 1:
             raise _errors.InvalidSpec(
-                f"{option} is {numbers}, and the spec wants the datasets {', '.join(names)}; say "
-                f'it of each, as in {{"{name}": {numbers}, ..}}'
+                f"{option} is {numbers}, but the spec has the datasets {', '.join(names)}; give "
+                f'a number for each, as in {{"{name}": {numbers}, ..}}'
             )
         numbers = {name: numbers}
     for known in numbers:
         if known not in names:
             raise _errors.InvalidSpec(
-                f"{option} names the dataset {known!r}; the spec wants {', '.join(names)}"
+                f"{option} names the dataset {known!r}, but the spec has {', '.join(names)}"
             )
     wanted = whole_number(f"{option} of {name!r}", numbers.get(name, 0), "480")
     if name in numbers and wanted < 1:
@@ -62,13 +62,14 @@ def expected(
 def globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
     if not isinstance(datasets, Mapping) and len(set(names)) > 1:
         raise _errors.NotFound(
-            f"the spec wants the datasets {', '.join(names)}; say which shards each has, as in "
+            f"the spec has the datasets {', '.join(names)}; name the shards of each, as in "
             f'{{"{name}": "data/{name}-*.tfrecord", ..}}'
         )
     if isinstance(datasets, Mapping):
         if name not in datasets:
             raise _errors.NotFound(
-                f"the spec wants dataset {name!r}; there is {', '.join(datasets) or 'none'}"
+                f"the spec has the dataset {name!r}, but `datasets` has "
+                f"{', '.join(datasets) or 'none'}"
             )
         datasets = datasets[name]
     if isinstance(datasets, (str, os.PathLike)):

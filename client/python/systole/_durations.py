@@ -1,4 +1,4 @@
-"""Durations, as arguments give them."""
+"""Durations in arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s|m|h|)")
 
 
 def seconds(name: str, value: Duration) -> float:
-    """The argument `name` in seconds. InvalidSpec if it is no duration."""
+    """The argument `name` in seconds. InvalidSpec if it is not a duration."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a feed raises. Every message says what is wrong, where, and what to do."""
+"""The exceptions of feeds. Every message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from systole import _systole
 
 
 class Error(RuntimeError):
-    """Whatever a feed raises of its own; the classes below say more."""
+    """The base of all exceptions of a feed."""
 
 
 class InvalidSpec(Error, ValueError):
@@ -18,7 +18,7 @@ class WrongType(InvalidSpec, TypeError):
 
 
 class WrongName(WrongType, AttributeError):
-    """There is no argument, field or method of this name; names the one that is like it."""
+    """There is no argument, field or method of this name; names a similar one."""
 
 
 class NotFound(Error, LookupError):

@@ -29,17 +29,17 @@ from systole._serve import serve
 
 _STATE_VERSION = 1
 
-# What tf.data's and other datasets have, and what does it here.
+# Methods of tf.data's and other datasets, and what to use here.
 _NOT_HERE = {
     "take": "itertools.islice(feed.steps(), n) gives n batches",
     "skip": "skip_to(step) goes on with another step; the spec's select=[Select(skip=n)] leaves "
     "out records",
-    "map": "the spec's transforms= do it, or do it to the batches that you get",
-    "filter": "the spec's select= picks records, or leave out what you get",
-    "batch": "its elements are batches; the spec's global_batch says how many examples they have",
-    "repeat": "the spec's epochs= says how often; feed.steps() goes on over all epochs",
-    "shuffle": "the spec's shuffle=Shuffle('global') does it",
-    "prefetch": "it prefetches as prefetch_bytes= says; to devices, systole.jax.device_prefetch()",
+    "map": "use the spec's transforms=, or work on the batches that you get",
+    "filter": "use the spec's select= to pick records, or leave out batches that you get",
+    "batch": "its elements are batches; the spec's global_batch is their number of examples",
+    "repeat": "use the spec's epochs=; feed.steps() goes on over all epochs",
+    "shuffle": "use the spec's shuffle=Shuffle('global')",
+    "prefetch": "use prefetch_bytes=; for devices, systole.jax.device_prefetch()",
     "shard": "process_index= and process_count= give this process its part",
     "as_numpy_iterator": "its batches are NumPy arrays already",
 }
@@ -57,12 +57,13 @@ def _close_feeds() -> None:
 
 
 class BaseFeed(Iterator[Batch]):
-    """What Feed and LocalFeed have in common: an iterator of batches with a state.
+    """The base of Feed and LocalFeed: an iterator of batches with a state.
 
     `for batch in feed` gives one epoch, or what is left of it; the next loop goes on with the next
     epoch, and is empty after the feed's last one. len(feed) is the number of steps of an epoch.
-    `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` ends with the
-    epoch, as a loop does; `next(feed.steps())` with the feed.
+    `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
+    StopIteration at the end of the epoch, as a loop does; `next(feed.steps())` only at the end of
+    the feed.
     """
 
     # `open_at(token, first_step)` opens the feed behind.
@@ -90,15 +91,15 @@ class BaseFeed(Iterator[Batch]):
     # ---- Batches ----
 
     def __iter__(self) -> BaseFeed:
-        """This feed, for what is left of the epoch it stands in."""
+        """This feed, for the rest of its current epoch."""
         epoch = self._next_step // self._layout.steps_per_epoch
         self._epoch_end = (epoch + 1) * self._layout.steps_per_epoch
         return self
 
     def __next__(self) -> Batch:
-        """The next batch. Ends with the epoch; Ctrl-C ends the wait.
+        """The next batch. StopIteration at the end of the epoch. Ctrl-C ends the wait.
 
-        Raises DataLoss, FailedPrecondition, Unavailable and the others of systole.Error.
+        Raises DataLoss, FailedPrecondition, Unavailable and other kinds of systole.Error.
         """
         if self._epoch_end is None:
             iter(self)
@@ -113,7 +114,7 @@ class BaseFeed(Iterator[Batch]):
         return batch
 
     def steps(self) -> Steps:
-        """All that is left of the feed, over all epochs: for a training that counts steps."""
+        """The rest of the feed, over all epochs: for a training that counts steps."""
         return Steps(self)
 
     def _take(self) -> Batch | None:
@@ -127,7 +128,7 @@ class BaseFeed(Iterator[Batch]):
         return None if step is None else Batch(step[0], step[1], self._layout)
 
     def peek(self) -> Batch:
-        """The batch that comes next, of whatever epoch; it still counts as not consumed."""
+        """The next batch, also that of another epoch. It still counts as not consumed."""
         if self._peeked is None:
             self._peeked = self._take()
         if self._peeked is None:
@@ -151,21 +152,21 @@ class BaseFeed(Iterator[Batch]):
         return self._next_step // self._layout.steps_per_epoch
 
     def skip_to(self, step: int) -> None:
-        """Goes on with step number `step`, forwards or back. Costs what opening the feed costs."""
+        """Goes on with step number `step`, forwards or back. Costs as much as opening the feed."""
         step = whole_number("step", step)
         if step < 0:
             raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
         self._go_to(self._handle.token_at(step), step)
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes on after the last batch that was taken: the same on every host of a job, and
-        good for another number of hosts, for servers and for a LocalFeed. Readable before the first
-        batch. PyTorch's Stateful.
+        """The state after the last batch that was taken. It is the same on every host of a job, and
+        loads on another number of hosts, in a Feed and in a LocalFeed. Works before the first
+        batch, too. PyTorch's Stateful.
         """
         return self.state_at(self._next_step)
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """The state that goes on with step `step`: for whoever holds batches back."""
+        """The state that goes on with step `step`, for callers that have taken batches ahead."""
         return {"version": _STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -180,8 +181,9 @@ class BaseFeed(Iterator[Batch]):
             or not {"token", "step"} <= state_dict.keys()
         ):
             raise _errors.WrongType(
-                f"this is no state of a feed, or one of a newer release: want what state_dict() "
-                f"gave, with version {_STATE_VERSION}, a step and a token, got {state_dict!r:.200}"
+                f"this is not a state of a feed, or one of a newer release: want a result of "
+                f"state_dict(), with version {_STATE_VERSION}, a step and a token, got "
+                f"{state_dict!r:.200}"
             )
         self._go_to(str(state_dict["token"]), whole_number("step", state_dict["step"]))
 
@@ -195,12 +197,12 @@ class BaseFeed(Iterator[Batch]):
             state_dict = json.loads(state)
         except (TypeError, ValueError):
             raise _errors.WrongType(
-                f"this is no state of a feed: want what get_state() gave, got {state!r:.200}"
+                f"this is not a state of a feed: want a result of get_state(), got {state!r:.200}"
             ) from None
         self.load_state_dict(state_dict)
 
     def start_prefetch(self) -> None:
-        """Begins to fetch at once, not with the first batch. Grain calls it after set_state()."""
+        """Begins to fetch now, not only with the first batch. Grain calls it after set_state()."""
         self._handle.start()
 
     def _go_to(self, token: str, step: int) -> None:
@@ -215,12 +217,12 @@ class BaseFeed(Iterator[Batch]):
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
-        """What every batch holds, by name."""
+        """The arrays of every batch, by name."""
         return dict(self._layout.tensors)
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The cores that this feed has, [first, last + 1)."""
+        """The cores of this feed, [first, last + 1)."""
         return self._layout.cores
 
     @property
@@ -237,7 +239,7 @@ class BaseFeed(Iterator[Batch]):
         """Counts since the feed was opened, or went elsewhere by skip_to() or a state.
 
         `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
-        first one was asked for. If the two are close, the feed is what limits the training.
+        first one was asked for. If the two are close, the feed limits the training.
         """
         total = 0.0 if self._began is None else time.monotonic() - self._began
         return {
@@ -247,23 +249,24 @@ class BaseFeed(Iterator[Batch]):
         }
 
     def masked_records(self) -> list[dict[str, Any]]:
-        """The damaged records that were met and masked, each once. `record` is its record_id; a
-        LocalFeed says the shard, the offset and the cause, too, and of servers `systole status`.
+        """The damaged records that were met and masked, each once. `record` is the record_id. A
+        LocalFeed also gives the shard, the offset and the cause; for servers, `systole status`
+        shows them.
         """
         return [{"record": record} for record in self._handle.stats()["masked_records"]]
 
     def show(self, n: int = 16) -> Page:
-        """The first `n` examples of the batch that comes next, as a page. A notebook shows it, and
+        """The first `n` examples of the next batch, as a page. A notebook shows it, and
         page.save(path) writes it for a browser. The batch counts as not consumed.
         """
         return self.peek().show(n)
 
     def digest(self, batch: Batch) -> list[str]:
-        """The digest of each core's part: what `systole feed --digest` prints for the step."""
+        """The digest of each core's part, as `systole feed --digest` prints it for the step."""
         return [self._handle.digest(batch._memory, core) for core in range(*batch.cores)]
 
     def close(self) -> None:
-        """Ends the feed; a wait on another thread raises Cancelled. Batches stay good."""
+        """Ends the feed; a wait on another thread raises Cancelled. Batches stay valid."""
         self._closed = True
         self._peeked = None
         self._handle.close()
@@ -320,9 +323,10 @@ class BaseFeed(Iterator[Batch]):
 
 
 class Steps(Iterator[Batch]):
-    """What is left of a feed, epoch after epoch. Ends with the feed, which may have no end.
+    """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
 
-    The position is the feed's: this goes on after whatever batch was taken last, be it from here.
+    The position is the feed's: this goes on after the batch that was taken last, from here or from
+    the feed.
     """
 
     def __init__(self, feed: BaseFeed) -> None:
@@ -336,7 +340,7 @@ class Steps(Iterator[Batch]):
 
 
 class ServedFeed(BaseFeed):
-    """What systole.Feed does with its arguments. `options` are its keywords that are rows of the
+    """The base of systole.Feed, which handles its arguments. `options` are the keywords from the
     table of a feed's options (_systole.feed_options).
     """
 
@@ -392,7 +396,7 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
             )
         if "*" in address or address.endswith(".tfrecord"):
             raise _errors.InvalidSpec(
-                f"servers is {address!r}, which looks like shards, and not like the address of a "
+                f"servers is {address!r}, which looks like shards, not like the address of a "
                 "server: read shards on this machine by systole.LocalFeed(shards, spec), or for "
                 "PyTorch by FeedDataset(None, spec, datasets=shards)"
             )
@@ -416,7 +420,7 @@ def _option_values(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _VALUE[types[name]](name, value) for name, value in options.items()}
 
 
-# Whoever has set one of these has decided for malloc.
+# If one of these is set, malloc's settings are left alone.
 _MALLOC_VARIABLES = (
     "MALLOC_ARENA_MAX",
     "MALLOC_TRIM_THRESHOLD_",
@@ -445,27 +449,27 @@ def _check_process() -> None:
 
 
 class LocalFeed(BaseFeed):
-    """A feed that is made in this process, by the same engine that servers run: the same bytes, the
-    same state.
+    """A feed made in this process by the servers' engine, with the same bytes and the same state.
 
-    datasets:           {name: glob, folder, or a list of them}; or these alone, whatever name the
-                        spec has, unless it names several
+    datasets:           {name: glob, folder, or a list of them}; or one of these alone, if the spec
+                        names one dataset
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     threads:            threads that read, decode and transform. All LocalFeeds of a process share
-                        them: another number than that of the feeds that are open is refused.
-                        Default: as many as these have; of the first feed, one for each CPU
+                        them, so a number other than that of the open feeds is refused. Default: the
+                        open feeds' number; for the first feed, one for each CPU
     cores, process_index, process_count: as for Feed
-    prefetch_bytes:     memory for steps of this feed that are made before they are asked for, two
-                        at least; within what systole.configure(memory_budget=..) gives all feeds
+    prefetch_bytes:     memory for steps of this feed that are made before they are asked for; at
+                        least two fit. systole.configure(memory_budget=..) limits all feeds together
     cache_memory:       bytes of memory for what transforms `cache` ask to be kept; default: none
     cache_disk:         folder for what `cache(store="disk")` asks to be kept, also for later runs;
                         one feed at a time; default: none
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
-    compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
-    expect_records:     records that the shards have together, or {name: number} for several
-                        datasets; others are refused; default: any number
-    expect_bytes:       the same for the sizes of the shards' files
+    compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
+                        shard
+    expect_records:     the number of records of all shards together, or {name: number} for several
+                        datasets; other data are refused; default: any number
+    expect_bytes:       likewise the sum of the shards' file sizes
     allow_mixed_content: accept a state of another content version
     """
 

@@ -1,8 +1,8 @@
-"""Runs a server for as long as another process wants it: usage: _guard.py FOLDER COMMAND..
+"""Runs a server for as long as another process needs it: usage: _guard.py FOLDER COMMAND..
 
-Ends the server (SIGTERM, then SIGKILL) when standard input ends. That happens when the process that
-started this one closes it, or dies in whatever way. Then removes FOLDER. Needs only the standard
-library. The exit code is the server's.
+Ends the server (SIGTERM, then SIGKILL) when standard input ends: the process that started this one
+has closed it, or has died. Then removes FOLDER. Needs only the standard library. The exit code is
+the server's.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Which of a feed's cores belong to this process."""
+"""The share of a feed's cores that belongs to this process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def share_of_cores(
     process_index: int | None,
     process_count: int | None,
 ) -> tuple[tuple[int, int], str]:
-    """The cores, [first, last + 1), and who said so.
+    """The cores, [first, last + 1), and where they come from.
 
-    What is said goes first; else JAX, if it runs on several processes; else RANK and WORLD_SIZE of
-    the environment; else all cores.
+    In this order: the arguments; JAX, if it runs on several processes; RANK and WORLD_SIZE of the
+    environment; all cores.
     """
     if cores is not None:
         if process_index is not None or process_count is not None:

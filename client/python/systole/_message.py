@@ -1,4 +1,4 @@
-"""What the classes of feed specs (_spec.py) have in common."""
+"""The base of the classes of feed specs (_spec.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DType = Union[type[Any], "np.dtype[Any]", _JaxDType, _TorchDType, _TensorFlowDTy
 
 
 class Message:
-    """A part of a spec. `str()` gives it as textproto or, if it is no whole spec, as JSON."""
+    """A part of a spec. `str()` gives a whole spec as textproto, and a part as JSON."""
 
     # Fields that are enums; lists of numbers that may be given as one number; lists of messages
     # that may be given by name.
@@ -281,7 +281,7 @@ def _json_value(where: str, value: Any) -> Any:
         return str(value)  # 64-bit integers are strings in protobuf's JSON; NumPy's too.
     if callable(value):
         raise _errors.WrongType(_no_functions(where, value))
-    raise _errors.WrongType(f"{where} is a {type(value).__name__}, which no spec holds")
+    raise _errors.WrongType(f"{where} is a {type(value).__name__}, which a spec cannot hold")
 
 
 def _dtype_name(value: Any) -> str | None:
@@ -304,8 +304,8 @@ def _no_functions(where: str, value: Any) -> str:
     known = ", ".join(operation.__name__ for operation in OPERATIONS.values())
     return (
         f"{where} is a function of your own ({name}), and a feed runs none: every server and every "
-        f"later run must make the same bytes. Do it to the batches that you get, or use what there "
-        f"is (`systole ops` tells more): {known}"
+        f"later run must make the same bytes. Apply it to the batches that you get, or use an "
+        f"operation (`systole ops` lists them): {known}"
     )
 
 

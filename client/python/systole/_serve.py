@@ -1,4 +1,4 @@
-"""A server process for a while, on this machine and for this user alone."""
+"""A temporary server process on this machine, for this user alone."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class serve:
 
     datasets:      {name: glob, folder, or a list of them}
     threads:       threads that read, decode and transform; default: one for each CPU
-    memory_budget: bytes of batches in flight, and of what threads need to make them
+    memory_budget: bytes for batches in flight, and for the threads that make them
     index_dir:     folder for the shards' indexes; default: beside each shard
-    compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: as each begins
+    compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
+                   shard
     cache_memory:  bytes of memory for what transforms `cache` ask to be kept; default: none
     cache_disk:    folder for what `cache(store="disk")` asks to be kept, also over restarts
     start_timeout: how long to wait until it serves, in seconds or as "10m"; building indexes of
@@ -36,7 +37,7 @@ class serve:
 
     It listens on a private Unix socket and shares memory with its clients. It ends with the block,
     or with this process, also if that is killed, and leaves no file behind. If it does not start,
-    systole.Error has the server's own words.
+    systole.Error contains the server's log.
     """
 
     @checks_names("serve")
@@ -77,7 +78,7 @@ class serve:
 
     @property
     def address(self) -> str:
-        """Where it listens: "unix:..."."""
+        """The address that the server listens on: "unix:..."."""
         if self._guard is None:
             raise _errors.FailedPrecondition("the server runs only inside the `with` block")
         return f"unix:{self._folder}/socket"
@@ -109,7 +110,7 @@ class serve:
                     raise _errors.Error(f"the server did not start:\n{self.log()}")
                 if time.monotonic() > deadline:
                     raise _errors.Unavailable(
-                        f"the server does not serve after {self._start_timeout:g} s; it says:\n"
+                        f"the server does not serve after {self._start_timeout:g} s; its log:\n"
                         f"{self.log()}"
                     )
                 time.sleep(0.01)

@@ -27,8 +27,8 @@ class Device(Protocol):
     def platform(self) -> str: ...
 
 
-# One for all arrays, or by name; names that are not there are left out of the batch. A device
-# stands for a sharding that puts everything there.
+# One for all arrays, or a dict by name, which leaves all other names out of the batch. A device
+# stands for a sharding that puts everything on it.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -64,13 +64,14 @@ class DeviceBatch(Mapping[str, jax.Array]):
 
 
 def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
-    """Puts a batch on devices. Returns before the transfers are done; keeps the memory till then.
+    """Puts a batch on devices. Returns before the transfers are done; keeps the memory until then.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
     the batch, so nothing is joined or copied first; devices that the sharding gives the same
-    examples get equal data. Several processes: each puts what its feed has on its own devices.
+    examples get equal data. With several processes, each puts the examples of its feed on its own
+    devices.
 
-    Raises InvalidSpec if a device of this process wants examples that its feed does not have.
+    Raises InvalidSpec if a device of this process needs examples that its feed does not have.
     """
     arrays = {}
     for name, spec in batch.element_spec.items():
@@ -101,15 +102,15 @@ def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding
 def _examples(
     batch: Batch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
-    """The examples [begin, end) of the global batch, as a view where they are in one piece.
+    """The examples [begin, end) of the global batch, as a view if they are in one piece.
 
-    In tiles these are counted in tiles: a core's places are a whole number of them.
+    In tiles, `begin` and `end` count tiles: a core has a whole number of them.
     """
     per_core = spec.per_core_shape[spec.batch_axis]
     first, last = (core * per_core for core in batch.cores)
     if begin < first or end > last:
         raise _errors.InvalidSpec(
-            f"{device} wants examples {begin}:{end} of {spec.name!r}, but this process' feed has "
+            f"{device} needs examples {begin}:{end} of {spec.name!r}, but this process' feed has "
             f"{first}:{last} (cores {batch.cores[0]} to {batch.cores[1] - 1}): give the feed the "
             "cores whose examples the sharding puts on this process' devices, or change the mesh"
         )
@@ -125,14 +126,14 @@ def _examples(
 
 
 class DevicePrefetch(Iterator[DeviceBatch]):
-    """Batches on devices, `size` of them under way while the trainer works on another.
+    """Batches on devices. `size` of them are under way while the trainer works on another.
 
-    Ends as what it is given: over a feed with the epoch, and the next loop goes on; over
-    feed.steps() with the feed. state_dict() counts the batches that were taken from here, not those
-    under way, so save it and not the feed's.
+    Over a feed it ends with the epoch, and the next loop goes on; over feed.steps() it ends with
+    the feed. state_dict() counts the batches that were taken from here, not those under way, so
+    save it and not the feed's.
 
-    The feed itself is ahead by the batches under way. After a loop that was left early go on with
-    this object: another one over the same feed begins behind them.
+    The feed itself is ahead by the batches under way. After a loop that you left early, go on with
+    this object: another one over the same feed would skip them.
     """
 
     def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:
@@ -141,8 +142,8 @@ class DevicePrefetch(Iterator[DeviceBatch]):
             raise _errors.InvalidSpec(f"size is {size}, want 1 or more")
         if not isinstance(batches, (BaseFeed, Steps)):
             raise _errors.WrongType(
-                f"batches is a {type(batches).__name__}; want a feed, or feed.steps(): what you do "
-                "to batches, do to those that you get from here"
+                f"batches is a {type(batches).__name__}; want a feed, or feed.steps(); apply your "
+                "functions to the batches that come from here"
             )
         given = shardings if isinstance(shardings, Mapping) else {"shardings": shardings}
         for name, one in given.items():

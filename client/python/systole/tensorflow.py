@@ -22,10 +22,10 @@ def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 
 
 def dataset(feed: BaseFeed) -> Any:
-    """The feed as a tf.data.Dataset of dicts; an iteration is one epoch of the feed.
+    """The feed as a tf.data.Dataset of dicts. An iteration is one epoch of the feed.
 
-    tf.data copies each batch once. to_tensors() does not, for loops in eager Python. The dataset's
-    cardinality is unknown, because an iteration gives what is left of an epoch.
+    tf.data copies each batch once. to_tensors(), for loops in eager Python, does not. The dataset's
+    cardinality is unknown, because an iteration gives the rest of an epoch.
     """
     joined = {
         name: _spec(name, spec.dtype, spec.shape)
@@ -57,8 +57,8 @@ def to_tensor(array: Array) -> Any:
 def to_tensors(batch: Batch) -> dict[str, Any]:
     """The batch's arrays as eager tensors, without a copy.
 
-    Examples in the last dimension, of several cores, are no one array: take to_tensor() of each
-    core's part.
+    With the examples in the last dimension, the parts of several cores are not one array: use
+    to_tensor() on each core's part.
     """
     return {name: to_tensor(batch[name]) for name in batch}
 
@@ -66,14 +66,14 @@ def to_tensors(batch: Batch) -> dict[str, Any]:
 def per_replica(batch: Batch, strategy: Any) -> dict[str, Any]:
     """One core's part for each of the strategy's local replicas, in order, for strategy.run().
 
-    Raises InvalidSpec if the feed has not as many cores as there are local replicas.
+    Raises InvalidSpec if the feed's cores are not as many as the local replicas.
     """
     cores = batch.per_core()
     replicas = strategy.extended.worker_devices
     if len(cores) != len(replicas):
         raise InvalidSpec(
             f"the strategy has {len(replicas)} replicas here, the batch {len(cores)} cores: open "
-            "the feed with as many cores"
+            "the feed with as many cores as replicas"
         )
     return {
         name: strategy.experimental_distribute_values_from_function(

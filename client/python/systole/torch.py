@@ -24,8 +24,8 @@ from systole._served_feed import Feed
 
 
 class Tensors(dict[str, torch.Tensor]):
-    """A batch's tensors by name. A type of its own, so that a DataLoader that would make batches of
-    batches is refused.
+    """A batch's tensors by name. A class of its own, so that a DataLoader that would make batches
+    of batches can be refused.
     """
 
 
@@ -54,22 +54,23 @@ _WHERE_THE_STATE_SAYS = -1
 class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     """A feed as a dataset for DataLoader(dataset, batch_size=None).
 
-    servers:   as for systole.Feed; None: from `datasets`, as for systole.LocalFeed
-    split_steps: let several workers each give a part of a step
-    options:   those of systole.Feed or systole.LocalFeed. Where cores are not said, they are the
-               share of this rank, if torch.distributed is initialised.
+    servers:   as for systole.Feed; None: reads `datasets`, as systole.LocalFeed does
+    split_steps: lets each of several workers give a part of a step
+    options:   those of systole.Feed or systole.LocalFeed. Without cores, process_index and
+               process_count the feed gets this rank's share, if torch.distributed is initialised.
 
-    A loop gives one epoch, len() is its number of steps. An element is a whole batch, so the
-    DataLoader has none to make: any batch_size but None is refused. num_workers=0 is all that a
-    feed needs, which works on threads of its own.
+    A loop gives one epoch, and len() is its number of steps. An element is a whole batch, so the
+    DataLoader has no batch to make: any batch_size other than None is refused. A feed works on
+    threads of its own, so num_workers=0 is enough.
 
-    Several workers are refused, unless split_steps says that an element may be a part of a step:
-    each opens a feed for its share of this process' cores, which their number must divide.
+    Several workers are refused, unless split_steps says that an element may be a part of a step.
+    Each then opens a feed for its share of this process's cores, which the number of workers must
+    divide.
 
-    With workers each loop but the first needs set_epoch() before it, unless they are persistent.
-    They hold the position: torchdata's StatefulDataLoader can save it, state_dict() cannot. Workers
-    that read from servers want multiprocessing_context="spawn": forked ones are refused once this
-    process has opened a feed from servers, be it for len() or state_dict().
+    With workers, call set_epoch() before each loop but the first, unless they are persistent. The
+    workers hold the position: torchdata's StatefulDataLoader can save it, state_dict() cannot.
+    Workers that read from servers need multiprocessing_context="spawn": forked ones are refused
+    once this process has opened a feed from servers, also for len() or state_dict().
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return {**self.__dict__, "_feed": None}
 
     def _open(self, **options: Any) -> BaseFeed:
-        """A feed that stands where the first loop begins."""
+        """A feed at the position where the first loop begins."""
         options = {**self._options, **options}
         feed: BaseFeed
         if self._servers is not None:
@@ -136,7 +137,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
 
     @property
     def feed(self) -> BaseFeed:
-        """The feed that this process reads, opened when it is asked for first."""
+        """The feed that this process reads. Opened at the first use."""
         info = torch.utils.data.get_worker_info()
         worker = -1 if info is None else info.id
         if self._feed is None or self._worker != worker:
@@ -152,14 +153,14 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         first, end = self._cores
         if workers > 1 and not self._split_steps:
             raise InvalidSpec(
-                f"{workers} workers would each give a part of a batch: use num_workers=0, which a "
-                "feed needs no more than, as it works on threads of its own; or say that elements "
-                "may be parts, by FeedDataset(.., split_steps=True)"
+                f"{workers} workers would each give a part of a batch: use num_workers=0, which is "
+                "enough, because a feed works on threads of its own; or allow parts of a batch, by "
+                "FeedDataset(.., split_steps=True)"
             )
         if (end - first) % workers != 0:
             raise InvalidSpec(
                 f"{workers} workers cannot share {end - first} cores equally: use num_workers=0, "
-                "which a feed needs no more than, or a number that divides them"
+                "which is enough for a feed, or a number that divides them"
             )
         self._orders.follow_first(worker, self._loaded_by_worker)
         each = (end - first) // workers
@@ -189,10 +190,10 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return len(self.feed)
 
     def set_epoch(self, epoch: int) -> None:
-        """Says which epoch the next loop gives; one that stands in this epoch already goes on.
+        """Sets the epoch of the next loop. A feed that is in this epoch already goes on in it.
 
-        Call it between loops. Only workers that are made anew for each loop need it: they know
-        nothing of loops before.
+        Call it between loops. Only workers that are made anew for each loop need it, because they
+        do not know of earlier loops.
         """
         if epoch < 0:
             raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
@@ -205,7 +206,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     # torch.distributed.checkpoint's Stateful, and torchdata's.
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's; FailedPrecondition if workers read it, as only they know how far."""
+        """The feed's state. FailedPrecondition if workers read the feed: only they know the
+        position."""
         in_worker = torch.utils.data.get_worker_info() is not None
         if not in_worker and not self._loop and self._orders.any_followed():
             raise FailedPrecondition(
@@ -232,7 +234,7 @@ def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
 
 
 class _Orders:
-    """Where the main process wants its workers to begin.
+    """Where the workers of the main process must begin.
 
     An order is followed by one loop of each worker. Without this, workers that are made anew for
     each loop would give the same epoch again and again. New workers follow the order that was the
@@ -261,7 +263,7 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """For the first loop of a worker, which may be one of many in a row at this place."""
+        """For the first loop of a worker. Several workers may have had this number in turn."""
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
@@ -289,5 +291,5 @@ class _Orders:
 def _repeated() -> FailedPrecondition:
     return FailedPrecondition(
         "workers have begun this epoch before: call the dataset's set_epoch(epoch) before each "
-        "loop, or use num_workers=0, which a feed needs no more than"
+        "loop, or use num_workers=0, which is enough for a feed"
     )

@@ -66,7 +66,7 @@ TEST(FeedClientCreateTest, OptionsOutOfRangeAreRefusedBeforeAnyoneIsAsked) {
       {"first_step is -1", [](FeedClientOptions& o) { o.first_step = -1; }},
       {"steps is -2", [](FeedClientOptions& o) { o.steps = -2; }},
       {"epochs -3", [](FeedClientOptions& o) { o.epochs = -3; }},
-      {"one of them 0", [](FeedClientOptions& o) { o.steps = o.epochs = 1; }},
+      {"at most one above 0", [](FeedClientOptions& o) { o.steps = o.epochs = 1; }},
       {"cores 1:1", [](FeedClientOptions& o) { o.core_begin = o.core_end = 1; }},
       {"cores 0:3", [](FeedClientOptions& o) { o.core_end = 3; }},
       {"cores -1:1",

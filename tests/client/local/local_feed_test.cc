@@ -254,7 +254,7 @@ TEST(LocalFeedTest, OptionsOutOfRangeAreRefusedByName) {
       {{.prefetch_bytes = -1}, "prefetch_bytes is -1"},
       {{.wanted = {.first_step = -1}}, "first_step is -1"},
       {{.wanted = {.first_step = 3}}, "the feed has 2 steps"},
-      {{.wanted = {.steps = 1, .epochs = 1}}, "one of them 0"},
+      {{.wanted = {.steps = 1, .epochs = 1}}, "at most one above 0"},
       {{.core_begin = 3, .core_end = 3}, "cores 3:3"},
       {{.core_end = 9}, "cores 0:9"},
   };

@@ -140,7 +140,7 @@ TEST(ConfigFlagsTest, AFileIsCheckedAsFlagsAre) {
   EXPECT_EQ(refusal("compression: 9"),
             "compression: '9', want one of: detect, none, gzip, zlib, zstd");
   EXPECT_EQ(refusal("index_dir: '/no/such/folder'"),
-            "index_dir: '/no/such/folder', want a folder that is there");
+            "index_dir: '/no/such/folder', want an existing folder");
 }
 
 TEST(ConfigFlagsTest, DatasetsOfTheFlagsAreAddedAndThoseOfOneNameAreOne) {

@@ -113,7 +113,7 @@ TEST(StatusCommandTest, SaysThatAServerDrainsAndWhatSlowsItDown) {
   const FakeServer server(Answering(status));
   EXPECT_THAT(StatusOnce(server.address()).out,
               AllOf(HasSubstr(", DRAINING\n"),
-                    HasSubstr("note: libjpeg decodes JPEGs alone, at about half the speed: "
+                    HasSubstr("note: JPEGs are decoded by libjpeg alone, at about half the speed: "
                               "another libjpeg\n")));
 }
 
@@ -123,7 +123,7 @@ TEST(StatusCommandTest, AServerThatTellsTooMuchIsAnError) {
   const FakeServer server(Answering(status));
   const CommandRun run = StatusOnce(server.address());
   EXPECT_NE(run.exit_code, 0);
-  EXPECT_THAT(run.err, HasSubstr(absl::StrCat("server ", server.address(), " tells more than")));
+  EXPECT_THAT(run.err, HasSubstr(absl::StrCat("server ", server.address(), " sent more than")));
 }
 
 TEST(StatusCommandTest, DamageIsListedAndIsCode1) {
@@ -221,7 +221,7 @@ TEST(StatusCommandTest, AServerThatDoesNotAnswerDoesNotHideTheOthers) {
 TEST(StatusCommandTest, WrongUsageIsCode2) {
   for (const auto& [args, message] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"--interval", "-1"}, "--interval is -1s, want 0 to 24h"},
-           {{"--interval", "nan"}, "wants a time, such as 3s or 500ms, got 'nan'"},
+           {{"--interval", "nan"}, "needs a time, such as 3s or 500ms, got 'nan'"},
            {{"--connect-timeout", "0ms"}, "--connect-timeout is 0, want 1ms to 24h"},
        }) {
     const CommandRun run = Status("127.0.0.1:1", args);

@@ -126,7 +126,7 @@ TEST(ModelTest, GraphThatDoesNotHoldTogetherIsRefused) {
        "layer 1 (relu), whose input is [1,1,4] and [1,1,4]: it has 2 inputs, want 1"},
       {absl::StrCat(dense, "layers { inputs: ['d', 'd'] flatten {} }"), "flatten takes one input"},
       {absl::StrCat(dense, "layers { inputs: ['d', 'input'] add {} }"),
-       "layer 1 (add), whose input is [1,1,4] and [1,1,5]: add wants inputs of one shape"},
+       "layer 1 (add), whose input is [1,1,4] and [1,1,5]: add needs inputs of the same shape"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(ParseModel(Text("[5]", c.layers), "m"), IsInvalid(HasSubstr(c.message)));

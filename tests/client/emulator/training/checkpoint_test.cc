@@ -291,9 +291,9 @@ TEST(CheckpointTest, TensorsOfAnotherModelAreRefusedByName) {
   refused("tensor 0 of the trainer's state is 'conv2d_0/weight\\n' [3,3,3,8]",
           [](Tensors& t) { t[0].name = "conv2d_0/weight\n"; });
   refused("want", [](Tensors& t) { t[0].shape = {3, 3, 8, 3}; });
-  refused("with 215 values, model 'toy' wants 'conv2d_0/weights' [3,3,3,8]",
+  refused("with 215 values, model 'toy' needs 'conv2d_0/weights' [3,3,3,8]",
           [](Tensors& t) { t[0].values.pop_back(); });
-  refused("wants 'batch_norm_1/scales' [8]", [](Tensors& t) { std::swap(t[1], t[2]); });
+  refused("needs 'batch_norm_1/scales' [8]", [](Tensors& t) { std::swap(t[1], t[2]); });
   EXPECT_THAT(trainer.Restore(good), IsOk());
 }
 

@@ -209,7 +209,7 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
     assert next(other).step == 0  # As before.
     with pytest.raises(systole.InvalidSpec, match="token"):
         other.load_state_dict({**state, "token": "systole1:broken"})
-    with pytest.raises(systole.InvalidSpec, match="no state of a feed"):
+    with pytest.raises(systole.InvalidSpec, match="not a state of a feed"):
         other.load_state_dict({"something": 1})
 
 
@@ -292,7 +292,7 @@ def test_datasets_by_name_or_alone(shards, write_spec):
     for datasets in ({"flowers": shards}, {"flowers": [shards]}, shards, [shards]):
         with systole.LocalFeed(datasets, spec) as feed:
             assert next(feed).step == 0
-    with pytest.raises(systole.NotFound, match="there is photos"):
+    with pytest.raises(systole.NotFound, match="`datasets` has photos"):
         systole.LocalFeed({"photos": shards}, spec)
     with pytest.raises(systole.NotFound, match="nothing-"):
         systole.LocalFeed("nothing-*.tfrecord", spec)
@@ -440,7 +440,7 @@ def test_several_datasets_need_their_names(shards):
     members = [systole.Member("flowers", weight=1), systole.Member("leaves", weight=1)]
     outputs = {"id": systole.Output(feature="record_id", dtype="int64")}
     spec = systole.FeedSpec(mixture=members, global_batch=16, num_cores=2, outputs=outputs)
-    with pytest.raises(systole.NotFound, match="say which shards each has"):
+    with pytest.raises(systole.NotFound, match="name the shards of each"):
         systole.LocalFeed(shards, spec)
     with pytest.raises(systole.NotFound, match="leaves"):
         systole.LocalFeed({"flowers": shards}, spec)

@@ -108,7 +108,7 @@ def test_in_tiles_each_device_gets_its_cores(shards, write_spec):
 def test_a_mesh_that_wants_what_others_have_is_refused(shards, write_spec):
     sharding = NamedSharding(mesh(8), PartitionSpec("data"))
     with systole.LocalFeed(shards, write_spec(SPEC), cores=(0, 4)) as feed:
-        with pytest.raises(ValueError, match="wants examples 8:10 of .*has 0:8"):
+        with pytest.raises(ValueError, match="needs examples 8:10 of .*has 0:8"):
             systole.jax.to_devices(next(feed), sharding)
 
 

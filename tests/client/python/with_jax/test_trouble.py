@@ -159,7 +159,7 @@ def test_a_dataset_that_lost_something_is_refused(shards, tmp_path, write_spec):
 def test_what_is_expected_of_several_datasets_is_said_of_each(shards, write_spec):
     both = spec_text().replace('dataset: "flowers"', MIXTURE)
     where = {"a": shards, "b": shards}
-    with pytest.raises(systole.InvalidSpec, match='say it of each, as in {"a": 96, ..}'):
+    with pytest.raises(systole.InvalidSpec, match='give a number for each, as in {"a": 96, ..}'):
         systole.LocalFeed(where, write_spec(both), expect_records=96)
     with pytest.raises(systole.FailedPrecondition, match="dataset 'b'.*expect_records says 97"):
         systole.LocalFeed(where, write_spec(both), expect_records={"a": 96, "b": 97})
