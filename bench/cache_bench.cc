@@ -1,4 +1,4 @@
-// What the transform `cache` saves. A hit: pixels in memory to a random crop, mirrored, normalised,
+// What `cache` of an output saves. A hit: pixels in memory to a random crop, mirrored, normalised,
 // bf16, against memcpy of as many bytes and against decoding the crop. A feed: all images kept, or
 // a tenth of them, against none.
 #include <cstdint>
@@ -51,7 +51,7 @@ std::shared_ptr<const FeedPlan> MakePlan(bool cached) {
   image.set_name("image");
   image.set_feature("image");
   image.add_transforms()->mutable_decode_jpeg();
-  if (cached) image.add_transforms()->mutable_cache();
+  if (cached) image.set_cache(v1::MEMORY);
   v1::RandomCrop& crop = *image.add_transforms()->mutable_random_crop();
   crop.set_height(kEdge);
   crop.set_width(kEdge);
@@ -72,7 +72,7 @@ struct Images {
   std::vector<Value> pixels;
 };
 
-Images DecodeAll(const Program& program) {
+Images DecodeAll(const OutputPlan& output) {
   Images images;
   AlignedBuffer scratch;
   for (int64_t record = 0; record < kGlobalBatch; ++record) {
@@ -83,7 +83,8 @@ Images DecodeAll(const Program& program) {
     images.jpegs.emplace_back(*example->Find("image").BytesAt(0));
     Value stored;
     stored.bytes = images.jpegs.back();
-    absl::StatusOr<Value> pixels = program.Run(std::move(stored), {}, 0, program.cache()->step);
+    absl::StatusOr<Value> pixels =
+        output.program.program->Run(std::move(stored), {}, 0, output.cache->steps);
     SYSTOLE_CHECK(pixels.ok());
     images.pixels.push_back(*std::move(pixels));
   }
@@ -93,7 +94,7 @@ Images DecodeAll(const Program& program) {
 void BM_CachedExample(benchmark::State& state) {
   const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
   const OutputPlan& output = plan->outputs()[0];
-  const Images images = DecodeAll(*output.program.program);
+  const Images images = DecodeAll(output);
   absl::StatusOr<ProgramRunner> rest = ProgramRunner::Create(output.cache->rest, nullptr);
   absl::StatusOr<ProgramRunner> whole =
       ProgramRunner::Create(output.program, std::make_shared<HuffmanDecoder>());

@@ -250,6 +250,7 @@ def Image(
     *,
     dtype: {annotation(file, names["dtype"])} | None = None,
     layout: {annotation(file, names["layout"])} | None = None,
+    cache: {annotation(file, names["cache"])} | None = None,
     transforms: Sequence[Operation] = (),
     **operations: Unpack[ImageOperations],
 ) -> Output:
@@ -269,6 +270,7 @@ def Image(
         transforms=[*image_operations(OPERATIONS, operations), *transforms],
         dtype=dtype,
         layout=layout,
+        cache=cache,
     )
 '''
     )

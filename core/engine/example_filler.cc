@@ -44,8 +44,11 @@ struct KeptImage {
 };
 constexpr size_t kKeptHeaderBytes = 12;
 
-int64_t KeptBytes(const ImageInfo& info, int channels) {
-  return int64_t{info.height} * info.width * channels + int64_t{kKeptHeaderBytes};
+// Of a decoded image, about: what stands between the decode and the kept image is not counted.
+int64_t KeptBytes(const ImageInfo& decoded, const ValueType& kept) {
+  return int64_t{kKeptHeaderBytes} +
+         (kept.has_size() ? kept.num_bytes()
+                          : int64_t{decoded.height} * decoded.width * kept.shape[2]);
 }
 
 std::string ToKept(const Value& image) {
@@ -141,7 +144,7 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
   }
   for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
-    if (!output.is_image()) continue;
+    if (!output.is_image() && !output.cache.has_value()) continue;
     const absl::StatusOr<ImageTransformer*> image = BeginOutput(output, i);
     if (!image.ok()) return OfOutput(plan, output, image.status());
     if (*image != nullptr) decoding.Add(lane, **image);
@@ -169,9 +172,10 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   if (!is_jpeg) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer * image,
                            runners_[i].Begin(output.program, bytes, example_));
-  if (!keeps || !cache_->Admits(KeptBytes(runners_[i].info(), output.program.image.output.channels),
-                                output.cache->store))
+  if (!keeps ||
+      !cache_->Admits(KeptBytes(runners_[i].info(), output.cache->kept), output.cache->store)) {
     return image;
+  }
   cached.fills = true;
   runners_[i].Drop();
   return nullptr;
@@ -206,7 +210,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   Value stored;
   stored.bytes = bytes;
   const absl::StatusOr<Value> made =
-      output.program.program->Run(std::move(stored), example_, 0, output.cache->step);
+      output.program.program->Run(std::move(stored), example_, 0, output.cache->steps);
   if (made.ok()) {
     // Beside it a copy for the cache, and in what follows another.
     if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();

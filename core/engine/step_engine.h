@@ -111,7 +111,7 @@ class StepEngine {
   StepEngine& operator=(const StepEngine&) = delete;
 
   // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` its
-  // part. In `cache` is kept what transforms `cache` ask for; null: nowhere. It is held until the
+  // part. `cache` keeps images of outputs with `cache`; null: nothing is kept. It is held until the
   // stream is gone and no thread works for it; slices do not hold it.
   //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.

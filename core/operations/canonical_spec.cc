@@ -40,11 +40,6 @@ void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
-bool ChangesNothing(const v1::Transform& transform) {
-  const OperationRow* const row = FindOperation(transform.kind_case());
-  return row != nullptr && row->changes_nothing;
-}
-
 }  // namespace
 
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
@@ -71,10 +66,8 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
               spec.mutable_mix()->mutable_labels()->end());
   }
   for (v1::Output& output : *spec.mutable_outputs()) {
-    auto& transforms = *output.mutable_transforms();
-    transforms.erase(std::remove_if(transforms.begin(), transforms.end(), ChangesNothing),
-                     transforms.end());
-    for (v1::Transform& transform : transforms) {
+    output.clear_cache();  // Nor does what is kept.
+    for (v1::Transform& transform : *output.mutable_transforms()) {
       const OperationRow* const row = FindOperation(transform.kind_case());
       if (row != nullptr) transform = WithDefaults(*row, transform);
     }

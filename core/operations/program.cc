@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/canonical_nan.h"
@@ -63,17 +62,6 @@ absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
   return std::shared_ptr<const Operation>(std::move(operation));
 }
 
-// What the first `count` transforms do.
-std::string TextOf(const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, int count,
-                   absl::Span<const int64_t> stored_shape) {
-  std::string text = absl::StrCat("[", absl::StrJoin(stored_shape, ","), "]");
-  for (int i = 0; i < count; ++i) {
-    const OperationRow& row = *FindOperation(transforms[i].kind_case());
-    absl::StrAppend(&text, "\n", WithDefaults(row, transforms[i]).ShortDebugString());
-  }
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<Program> Program::Create(
@@ -86,7 +74,6 @@ absl::StatusOr<Program> Program::Create(
   Program program;
   program.input_ = std::move(input);
   std::map<v1::Transform::KindCase, int> seen;
-  bool drew = false;
   for (int i = 0; i < transforms.size(); ++i) {
     const v1::Transform::KindCase kind = transforms[i].kind_case();
     const OperationRow* const row = FindOperation(kind);
@@ -101,35 +88,14 @@ absl::StatusOr<Program> Program::Create(
     if (!operation.ok()) return At(i, name, operation.status());
     absl::StatusOr<ValueType> output = (*operation)->TypeOf(program.output());
     if (!output.ok()) return At(i, name, output.status());
-    if (const auto store = (*operation)->Keeps(); store.has_value()) {
-      if (drew || program.cache_.has_value()) {
-        return At(i, name,
-                  absl::InvalidArgumentError(
-                      drew ? "stands behind a random transform; put it before the first of them"
-                           : "stands behind another one; an output has one at most"));
-      }
-      program.cache_ = {.step = program.steps_.size(),
-                        .store = *store,
-                        .made_by = TextOf(transforms, i, stored_shape)};
-      continue;
-    }
-    drew = drew || row->draws != 0;
     program.steps_.push_back({.name = std::move(name),
                               .operation = *std::move(operation),
+                              .random = row->draws != 0,
                               .output = *std::move(output)});
   }
   std::vector<const Operation*> operations;
   for (const Step& step : program.steps_) operations.push_back(step.operation.get());
   program.scaled_decoding_ = ScaledDecoding::Create(operations);
-  if (program.cache_.has_value() && program.scaled_decoding_.has_value() &&
-      program.cache_->step < program.scaled_decoding_->num_operations()) {
-    return absl::InvalidArgumentError(
-        "a cache stands between decode_jpeg { scale: AUTO } and the transform that says how far "
-        "the "
-        "image shrinks, and these are one; put it behind that one and round_to_uint8, or take "
-        "scale: "
-        "FULL");
-  }
   return program;
 }
 

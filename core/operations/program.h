@@ -32,15 +32,8 @@ class Program {
   struct Step {
     std::string name;  // The transform's.
     std::shared_ptr<const Operation> operation;
+    bool random = false;  // Whether its kind draws.
     ValueType output;
-  };
-
-  // Where `cache` stands.
-  struct CachePoint {
-    size_t step = 0;  // The value before this step is kept.
-    v1::Cache::Store store = v1::Cache::MEMORY;
-    // What the steps before do, for keys: equal texts make equal values of equal bytes.
-    std::string made_by;
   };
 
   // `input` is what the feature holds, `stored_shape` is Output.shape.
@@ -53,7 +46,6 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
-  const std::optional<CachePoint>& cache() const { return cache_; }
   // The program of the steps from number `first` on, which takes what the ones before make.
   Program From(size_t first) const;
   // The one operation that stands for the first steps, if the program begins with decode_jpeg {
@@ -85,7 +77,6 @@ class Program {
 
   ValueType input_;
   std::vector<Step> steps_;
-  std::optional<CachePoint> cache_;
   std::optional<ScaledDecoding> scaled_decoding_;
 };
 

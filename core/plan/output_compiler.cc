@@ -12,6 +12,7 @@
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
 #include "core/operations/data_type.h"
+#include "core/operations/kept_value.h"
 #include "core/operations/program.h"
 #include "core/operations/program_runner.h"
 #include "core/plan/content_version.h"
@@ -205,25 +206,36 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   return absl::OkStatus();
 }
 
-std::optional<CachePlan> CachePlanOf(const v1::Output& output, const Dataset& dataset,
-                                     const Program& program, DType dtype, bool read_soon) {
-  if (!program.cache().has_value()) return std::nullopt;
-  const Program::CachePoint& point = *program.cache();
+// What the output asks to be kept. The message of an error has no output's name.
+absl::StatusOr<std::optional<KeptValue>> KeptOf(const v1::Output& output, const Program& program) {
+  if (output.cache() == v1::NONE) return std::nullopt;
+  if (!v1::Cache_IsValid(output.cache())) {
+    return absl::InvalidArgumentError(absl::StrCat("cache is ", static_cast<int>(output.cache()),
+                                                   ", want ", EnumValues(*v1::Cache_descriptor())));
+  }
+  absl::StatusOr<KeptValue> kept = KeptValueOf(output, program);
+  if (kept.ok()) return *std::move(kept);
+  return absl::InvalidArgumentError(absl::StrCat("cache ", kept.status().message()));
+}
+
+std::optional<CachePlan> CachePlanOf(const v1::Output& output, const KeptValue& kept,
+                                     const Dataset& dataset, const Program& program, DType dtype,
+                                     bool read_soon) {
   Xxh3Hasher made_by;
-  for (const std::string& part : {ContentVersion(), output.feature(), point.made_by}) {
+  for (const std::string& part : {ContentVersion(), output.feature(), kept.made_by}) {
     made_by.UpdateU64(part.size());
     made_by.Update(part);
   }
   LoweredProgram rest =
-      Lower(std::make_shared<const Program>(program.From(point.step)), dtype, read_soon);
+      Lower(std::make_shared<const Program>(program.From(kept.steps)), dtype, read_soon);
   // Factors that only the references take: the whole program can be made, so it does without.
   if (!ProgramRunner::Create(rest, nullptr).ok()) return std::nullopt;
-  return CachePlan{
-      .store = point.store == v1::Cache::DISK ? CacheStore::kDisk : CacheStore::kMemory,
-      .made_by = made_by.Digest64(),
-      .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
-      .step = point.step,
-      .rest = std::move(rest)};
+  return CachePlan{.store = output.cache() == v1::DISK ? CacheStore::kDisk : CacheStore::kMemory,
+                   .made_by = made_by.Digest64(),
+                   .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
+                   .steps = kept.steps,
+                   .kept = rest.program->input(),
+                   .rest = std::move(rest)};
 }
 
 }  // namespace
@@ -260,11 +272,15 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));
   plan.shape = made.shape;
   plan.layout = output.layout();
+  const absl::StatusOr<std::optional<KeptValue>> kept = KeptOf(output, *program);
+  if (!kept.ok()) return Refuse(output, kept.status().message());
   // int64 values without transforms are copied.
   if (made.element != ElementType::kInt64 || !program->steps().empty()) {
     // Other layouts are made from NHWC.
     const bool read_soon = plan.layout != v1::NHWC;
-    plan.cache = CachePlanOf(output, dataset, *program, plan.dtype, read_soon);
+    if (kept->has_value()) {
+      plan.cache = CachePlanOf(output, **kept, dataset, *program, plan.dtype, read_soon);
+    }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
     // The resizer says last of all whether what it got makes sense. Sizes were checked.

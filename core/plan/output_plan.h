@@ -38,15 +38,16 @@ struct DefaultValues {
   std::string bytes;
 };
 
-// What the transform `cache` asks for.
+// What Output.cache asks for.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
   // Hash of all that decides the kept value of a record: feature, transforms before, content
   // version.
   uint64_t made_by = 0;
   uint64_t user = 0;    // Who asks: the feeds of this dataset that keep this.
-  size_t step = 0;      // The program's steps before this one make the value.
-  LoweredProgram rest;  // Those from it on, from the value.
+  size_t steps = 0;     // The program's first steps, which make the value.
+  ValueType kept;       // Its type: a uint8 image.
+  LoweredProgram rest;  // The other steps, from the value on.
 };
 
 struct OutputPlan {

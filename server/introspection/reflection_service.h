@@ -1,7 +1,7 @@
 // gRPC's reflection: tells a tool, such as grpcurl, which services this server has and what their
 // messages look like. Under both of its names, grpc.reflection.v1 and v1alpha, which are the same
-// on the wire; gRPC's own plugin knows the older one alone, tells of no health service, and cannot
-// be asked who may use it.
+// on the wire. Our own, because nobody can be kept from gRPC's plug-in, and its calls have no bound
+// (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_

@@ -42,7 +42,7 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
-  // Where feeds keep what their transforms `cache` ask for. Null: nowhere.
+  // Where feeds keep images of outputs with `cache`. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/cache/value_cache.h"
 #include "core/checksum/crc32c.h"
 #include "core/concurrency/processors.h"
 #include "core/engine/step_engine.h"
@@ -514,6 +515,44 @@ TEST_F(ServerTest, StatusTellsTheProcessorTimeSpentSoFar) {
     after = MetricOf(status(), "cpu_seconds");
   }
   EXPECT_GT(after, spent);
+}
+
+TEST_F(ServerTest, ImagesAreDecodedInTheFirstEpochAloneAndOnDiskOutliveTheServer) {
+  const v1::FeedSpec plain = Spec();
+  v1::FeedSpec kept = plain;
+  for (v1::Output& output : *kept.mutable_outputs()) {
+    if (output.name() == "image") output.set_cache(v1::DISK);
+  }
+  Digests wanted;
+  ASSERT_TRUE(Read(Request(plain, 0, 100), wanted).ok());
+  const auto restart = [this] {
+    server_ = nullptr;  // The folder is one server's.
+    absl::StatusOr<std::unique_ptr<ValueCache>> cache =
+        ValueCache::Create({.disk_folder = folder_ / "kept", .disk_bytes = 1 << 20});
+    ASSERT_THAT(cache, IsOk());
+    Restart({.cache = *std::move(cache)});
+  };
+  const auto metric = [this](absl::string_view name, absl::string_view store = "") {
+    grpc::ClientContext context;
+    v1::ServerStatusResponse answer;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &answer).ok());
+    return MetricOf(answer, name, store);
+  };
+  restart();
+  Digests digests;
+  ASSERT_TRUE(Read(Request(kept, 0, 5), digests).ok());  // The first of two epochs.
+  EXPECT_EQ(metric("cache_misses"), 20);
+  EXPECT_EQ(metric("cache_hits", "disk"), 0);
+  ASSERT_TRUE(Read(Request(kept, 5, 5), digests).ok());
+  EXPECT_EQ(metric("cache_misses"), 20);
+  EXPECT_EQ(metric("cache_hits", "disk"), 20);
+  EXPECT_EQ(digests, wanted);
+  restart();
+  Digests again;
+  ASSERT_TRUE(Read(Request(kept, 0, 100), again).ok());
+  EXPECT_EQ(metric("cache_misses"), 0);
+  EXPECT_EQ(metric("cache_hits", "disk"), 40);
+  EXPECT_EQ(again, wanted);
 }
 
 TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndTheyAreMadeOnce) {

@@ -222,17 +222,18 @@ TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound
          "--cache-memory", absl::StrCat(kCache), "--decompression-cache", absl::StrCat(kCache)});
   int feeds = 0;
   for (const char* const layout : {"NHWC", "NCHW", "HWCN", "HWCN_TILED"}) {
-    for (const char* const cache : {"", "transforms { cache {} }"}) {
+    for (const char* const cache : {"NONE", "MEMORY"}) {
       std::vector<std::unique_ptr<Call>> calls;
       for (const int edge : {32, 128}) {
         calls.push_back(Open(
             *NewStub(),
-            absl::StrCat("dataset: 'images' seed: ", ++feeds,
-                         " global_batch: 64 num_cores: 1 shuffle { mode: GLOBAL } outputs { name: "
-                         "'i' feature: 'image' dtype: BFLOAT16 layout: ",
-                         layout, " transforms { decode_jpeg {} } ", cache,
-                         " transforms { random_resized_crop { height: ", edge, " width: ", edge,
-                         " } } }")));
+            absl::StrCat(
+                "dataset: 'images' seed: ", ++feeds,
+                " global_batch: 64 num_cores: 1 shuffle { mode: GLOBAL } outputs { name: "
+                "'i' feature: 'image' dtype: BFLOAT16 layout: ",
+                layout, " cache: ", cache,
+                " transforms { decode_jpeg {} } transforms { random_resized_crop { height: ", edge,
+                " width: ", edge, " } } }")));
       }
       v1::Chunk chunk;
       for (const std::unique_ptr<Call>& call : calls) {

@@ -460,9 +460,10 @@ class LocalFeed(BaseFeed):
     cores, process_index, process_count: as for Feed
     prefetch_bytes:     memory for steps of this feed that are made before they are asked for; at
                         least two fit. systole.configure(memory_budget=..) limits all feeds together
-    cache_memory:       bytes of memory for what transforms `cache` ask to be kept; default: none
-    cache_disk:         folder for what `cache(store="disk")` asks to be kept, also for later runs;
-                        one feed at a time; default: none
+    cache_memory:       bytes of memory for images of outputs with cache="memory" or "disk";
+                        default: none
+    cache_disk:         folder for images of outputs with cache="disk", also for later runs; one
+                        feed at a time; default: none
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
@@ -544,8 +545,8 @@ class LocalFeed(BaseFeed):
         super().__init__(serialized, num_cores, said_by, open_at)
 
     def cache_stats(self) -> dict[str, Any]:
-        """How often transforms `cache` found what they keep, how often not, and how much it is: the
-        metrics of core/cache by name, or by name and store."""
+        """How often an image of an output with `cache` was found, how often not, and how much is
+        kept: the metrics of core/cache by name, or by name and store."""
         return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:

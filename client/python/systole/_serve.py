@@ -30,8 +30,9 @@ class serve:
     index_dir:     folder for the shards' indexes; default: beside each shard
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                    shard
-    cache_memory:  bytes of memory for what transforms `cache` ask to be kept; default: none
-    cache_disk:    folder for what `cache(store="disk")` asks to be kept, also over restarts
+    cache_memory:  bytes of memory for images of outputs with cache="memory" or "disk"; default:
+                   none
+    cache_disk:    folder for images of outputs with cache="disk", also over restarts
     start_timeout: how long to wait until it serves, in seconds or as "10m"; building indexes of
                    large shards takes longer
 

@@ -82,10 +82,6 @@ class Operation {
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
-  // Where its input is to be kept, if anywhere. Such an operation changes nothing, and a program
-  // drops it (Program::cache).
-  virtual std::optional<v1::Cache::Store> Keeps() const { return std::nullopt; }
-
   // The operation as parts. Empty: no fused path knows it, so its reference does it.
   virtual std::vector<OperationPart> Parts() const { return {}; }
 };

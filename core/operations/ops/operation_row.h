@@ -51,9 +51,6 @@ struct OperationRow {
   // Whether it draws as TensorFlow's stateless op if `tf_seed` is set.
   bool tensorflow_draws = false;
 
-  // Whether it leaves every value as it is, so that no fingerprint has it.
-  bool changes_nothing = false;
-
   // InvalidArgument names the field that is out of range. The message is the end of a sentence.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 

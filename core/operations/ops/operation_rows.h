@@ -43,8 +43,7 @@ namespace systole {
   ROW(LabelMapRow)                \
   ROW(TrivialAugmentRow)          \
   ROW(DecodePngRow)               \
-  ROW(DecodeImageRow)             \
-  ROW(CacheRow)
+  ROW(DecodeImageRow)
 
 #define SYSTOLE_DECLARE_ROW(NAME) OperationRow NAME();
 SYSTOLE_OPERATIONS(SYSTOLE_DECLARE_ROW)

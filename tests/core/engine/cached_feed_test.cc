@@ -1,9 +1,10 @@
-// Feeds whose transforms ask for a cache: the same bytes as without, and less work.
+// Feeds whose outputs ask for a cache: the same bytes as without, and less work.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/batch/slice_layout.h"
@@ -21,9 +22,10 @@ namespace systole {
 namespace {
 
 constexpr int kRecords = 24;
+constexpr int kOutputs = 4;  // Those that keep something.
 
-// An image with draws, one that is resized before it is kept, and one that is interpreted. CACHE
-// stands where the transform goes.
+// An image with draws, one that is resized before it is kept, one that is interpreted, and one of
+// raw bytes. CACHE stands where the field goes.
 std::string SpecText(const std::string& more = "") {
   return absl::StrCat(
       "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 6 "
@@ -31,8 +33,8 @@ std::string SpecText(const std::string& more = "") {
       more, R"pb(
         outputs {
           name: "random"
-          feature: "image"
-          transforms { decode_jpeg {} } CACHE
+          feature: "image" CACHE
+          transforms { decode_jpeg {} }
           transforms { random_resized_crop { height: 16 width: 16 } }
           transforms { random_flip {} }
           transforms { normalize { mean: 120 stddev: 64 } }
@@ -40,20 +42,29 @@ std::string SpecText(const std::string& more = "") {
         }
         outputs {
           name: "grey"
-          feature: "image"
+          feature: "image" CACHE
           transforms { decode_jpeg { channels: 1 } }
           transforms { resize { height: 12 width: 14 } }
-          transforms { round_to_uint8 {} } CACHE
+          transforms { round_to_uint8 {} }
           transforms { random_crop { height: 8 width: 8 } }
           dtype: UINT8
           layout: NCHW
         }
         outputs {
           name: "other"
-          feature: "image"
-          transforms { decode_image {} } CACHE
+          feature: "image" CACHE
+          transforms { decode_image {} }
           transforms { central_crop { fraction: 0.5 } }
           transforms { resize { height: 6 width: 6 method: BICUBIC antialias: true } }
+          dtype: FLOAT32
+        }
+        outputs {
+          name: "raw"
+          feature: "raw" CACHE
+          shape: [ 2, 2, 3 ]
+          transforms { decode_raw {} }
+          transforms { grayscale {} }
+          transforms { brightness { delta_min: -9 delta_max: 9 } }
           dtype: FLOAT32
         }
         outputs { name: "id" feature: "record_id" dtype: INT64 }
@@ -68,8 +79,8 @@ std::shared_ptr<const FeedPlan> PlanOf(const std::string& text, const std::strin
   return *plan;
 }
 
-constexpr char kMemory[] = "transforms { cache {} }";
-constexpr char kDisk[] = "transforms { cache { store: DISK } }";
+constexpr char kMemory[] = "cache: MEMORY";
+constexpr char kDisk[] = "cache: DISK";
 
 std::shared_ptr<ValueCache> MakeCache(const ValueCacheOptions& options) {
   absl::StatusOr<std::unique_ptr<ValueCache>> cache = ValueCache::Create(options);
@@ -101,13 +112,13 @@ TEST(CachedFeedTest, ASecondEpochDecodesNothingAndTheBytesAreTheSame) {
   EXPECT_EQ(Digests(cached, nullptr), wanted);
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
   EXPECT_EQ(Digests(cached, cache), wanted);
-  EXPECT_EQ(cache->stats().misses, 3 * kRecords);
-  EXPECT_EQ(cache->stats().memory_hits, 2 * 3 * kRecords);
-  // Another feed of the same decodes and other draws finds them all.
+  EXPECT_EQ(cache->stats().misses, kOutputs * kRecords);
+  EXPECT_EQ(cache->stats().memory_hits, 2 * kOutputs * kRecords);
+  // Another feed that begins alike and draws otherwise finds them all.
   const auto other =
       PlanOf(absl::StrReplaceAll(SpecText(), {{"seed: 3", "seed: 4"}}), kMemory, dataset);
   EXPECT_NE(Digests(other, cache), wanted);
-  EXPECT_EQ(cache->stats().misses, 3 * kRecords);
+  EXPECT_EQ(cache->stats().misses, kOutputs * kRecords);
 }
 
 TEST(CachedFeedTest, ACacheThatIsTooSmallChangesNoByte) {
@@ -130,7 +141,7 @@ TEST(CachedFeedTest, WhatIsOnDiskOutlivesTheServer) {
   const std::shared_ptr<ValueCache> again = MakeCache(options);
   EXPECT_EQ(Digests(plan, again), wanted);
   EXPECT_EQ(again->stats().misses, 0);
-  EXPECT_EQ(again->stats().disk_hits, 3 * 3 * kRecords);
+  EXPECT_EQ(again->stats().disk_hits, 3 * kOutputs * kRecords);
 }
 
 TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
@@ -141,7 +152,7 @@ TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
   const auto other = OpenTestDataset({builder.Build()});
   EXPECT_EQ(Digests(PlanOf(SpecText(), kMemory, other), cache),
             Digests(PlanOf(SpecText(), "", other), nullptr));
-  EXPECT_EQ(cache->stats().misses, 2 * 3 * kRecords);
+  EXPECT_EQ(cache->stats().misses, 2 * kOutputs * kRecords);
 }
 
 // Cut off within the image, and damaged below what most crops need.
@@ -152,7 +163,8 @@ std::string DamagedShard() {
     if (i % 5 == 1) jpeg.resize(jpeg.size() * 9 / 10);
     if (i % 5 == 2) jpeg[jpeg.size() - 40] ^= 0x55;
     if (i % 5 == 3) jpeg.resize(20);
-    builder.Add(ExampleBuilder().AddBytes("image", jpeg).Serialize());
+    builder.Add(
+        ExampleBuilder().AddBytes("image", jpeg).AddBytes("raw", "twelve bytes").Serialize());
   }
   return builder.Build();
 }
@@ -177,19 +189,36 @@ TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
   for (int64_t i = 0; i < 4; ++i) builder.Add(ExampleBuilder().AddInt64s("label", {i}).Serialize());
   const auto dataset = OpenTestDataset({builder.Build()});
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
-  const auto digests = [&](const std::string& value, const std::string& transform) {
+  const auto digests = [&](int64_t image, const std::string& field) {
     return Digests(
         PlanOf(
             absl::StrCat("dataset: 'test' global_batch: 2 num_cores: 1 epochs: 1 outputs { name: "
-                         "'image' feature: 'image' dtype: UINT8 shape: [1, 2, 1] "
-                         "transforms { decode_raw {} } CACHE default_value { bytes: '",
-                         value, "' } }"),
-            transform, dataset),
+                         "'image' feature: 'image' CACHE transforms { decode_jpeg {} } "
+                         "transforms { random_crop { height: 8 width: 8 } } "
+                         "default_value { bytes: '",
+                         absl::CEscape(TestJpeg(image)), "' } }"),
+            field, dataset),
         cache);
   };
-  EXPECT_EQ(digests("ab", kMemory), digests("ab", ""));
-  EXPECT_EQ(digests("cd", kMemory), digests("cd", ""));
+  EXPECT_EQ(digests(0, kMemory), digests(0, ""));
+  EXPECT_EQ(digests(1, kMemory), digests(1, ""));
+  EXPECT_NE(digests(0, kMemory), digests(1, kMemory));
   EXPECT_EQ(cache->stats().misses, 0);
+  EXPECT_EQ(cache->stats().memory_bytes, 0);
+}
+
+// A photograph may be too large for a cache that has room for its thumbnail.
+TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  const std::string text =
+      "dataset: 'test' global_batch: 6 num_cores: 1 epochs: 2 outputs { name: 'image' feature: "
+      "'image' CACHE transforms { decode_jpeg {} } transforms { crop { height: 8 width: 8 } } "
+      "transforms { random_flip {} } dtype: UINT8 }";
+  // An eighth of it at most is one value's: too little for 30 x 40 pixels.
+  const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 20'000});
+  EXPECT_EQ(Digests(PlanOf(text, kMemory, dataset), cache),
+            Digests(PlanOf(text, "", dataset), nullptr));
+  EXPECT_GT(cache->stats().memory_hits, 0);
 }
 
 }  // namespace

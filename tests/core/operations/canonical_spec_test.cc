@@ -54,6 +54,14 @@ TEST(CanonicalSpecTest, DefaultsAreTheirValues) {
   }
 }
 
+TEST(CanonicalSpecTest, WhatIsKeptIsNoOtherFeed) {
+  const auto fingerprint = [](const std::string& output) {
+    return SpecFingerprint(FromText<v1::FeedSpec>("outputs { name: 'a' " + output + " }"));
+  };
+  EXPECT_EQ(fingerprint("cache: MEMORY"), fingerprint(""));
+  EXPECT_EQ(fingerprint("cache: DISK"), fingerprint(""));
+}
+
 // A default that is written out is the same spec.
 TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
   const std::pair<const char*, const char*> forms[] = {

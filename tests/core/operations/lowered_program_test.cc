@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/operations/kept_value.h"
 #include "core/operations/ops/operation_table.h"
 #include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
@@ -171,11 +172,7 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()), false);
     ++ways[static_cast<size_t>(lowered.way)];
     with_rest += lowered.has_rest() ? 1 : 0;
-    // A program drops it.
-    if (program->cache().has_value()) {
-      ++with_cache;
-      drawn_operations.insert("cache");
-    }
+    with_cache += KeptValueOf(drawn.output, *program).ok() ? 1 : 0;
     scaled += lowered.image.scaled ? 1 : 0;
     for (const Program::Step& step : program->steps()) drawn_operations.insert(step.name);
   }

@@ -438,12 +438,6 @@ Distances CheckRandomResizedCrop() {
   return {};
 }
 
-Distances CheckCache() {
-  EXPECT_TRUE(FindOperation(v1::Transform::kCache)->changes_nothing);
-  EXPECT_EQ(Make("cache {}", AllUint8s()).uint8s, AllUint8s().uint8s);
-  return {};
-}
-
 struct Check {
   Distances (*formula)() = nullptr;
   // The file of tests/golden/tensorflow that has cases of it.
@@ -483,7 +477,6 @@ const std::map<std::string, Check>& Checks() {
       {"label_map", {.golden = "colour"}},
       {"decode_png", {.golden = "decode"}},
       {"decode_image", {.golden = "decode"}},
-      {"cache", {.formula = CheckCache}},
   };
   return *checks;
 }

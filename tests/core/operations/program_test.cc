@@ -60,62 +60,6 @@ constexpr char kWindow[] = "transforms { random_crop { height: 2 width: 2 } }";
 constexpr char kOtherWindow[] = "transforms { random_crop { height: 2 width: 2 } key: 'b' }";
 constexpr char kFlip[] = "transforms { random_flip {} }";
 
-TEST(ProgramTest, ACacheIsNoStepAndMovesNoDraw) {
-  const std::string image = "shape: [4, 5, 1] transforms { decode_raw {} } ";
-  const std::string cache = "transforms { cache { store: DISK } } ";
-  const absl::StatusOr<Program> plain = Compile(image + kWindow + kFlip);
-  const absl::StatusOr<Program> cached = Compile(image + cache + kWindow + kFlip);
-  ASSERT_THAT(plain, IsOk());
-  ASSERT_THAT(cached, IsOk());
-  EXPECT_EQ(cached->steps().size(), plain->steps().size());
-  EXPECT_FALSE(plain->cache().has_value());
-  ASSERT_TRUE(cached->cache().has_value());
-  EXPECT_EQ(cached->cache()->step, 1);
-  EXPECT_EQ(cached->cache()->store, v1::Cache::DISK);
-  EXPECT_THAT(cached->cache()->made_by, AllOf(HasSubstr("[4,5,1]"), HasSubstr("decode_raw")));
-  for (int64_t record = 0; record < 20; ++record) {
-    EXPECT_EQ(MakeOf(cache + kWindow + kFlip, Ramp(), Record(record)).uint8s,
-              MakeOf(std::string(kWindow) + kFlip, Ramp(), Record(record)).uint8s);
-  }
-}
-
-TEST(ProgramTest, EqualStepsBeforeACacheHaveEqualTexts) {
-  const auto made_by = [](const std::string& text) {
-    const absl::StatusOr<Program> program = Compile(text + "transforms { cache {} }");
-    EXPECT_THAT(program, IsOk());
-    return program->cache()->made_by;
-  };
-  const std::string jpeg = made_by("transforms { decode_jpeg {} }");
-  EXPECT_EQ(made_by("transforms { decode_jpeg { channels: 3 } }"), jpeg);
-  EXPECT_NE(made_by("transforms { decode_jpeg { channels: 1 } }"), jpeg);
-  EXPECT_NE(made_by("transforms { decode_jpeg {} } transforms { flip_left_right {} }"), jpeg);
-}
-
-TEST(ProgramTest, ACacheStandsOnlyWhereItsValuesAreAlwaysTheSame) {
-  const auto refusal = [](const std::string& text) {
-    const absl::StatusOr<Program> program = Compile(text);
-    EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << text;
-    return std::string(program.status().message());
-  };
-  const std::string jpeg = "transforms { decode_jpeg {} } ";
-  const std::string cache = "transforms { cache {} } ";
-  EXPECT_THAT(refusal(cache + jpeg), HasSubstr("transforms[0] cache"));
-  EXPECT_THAT(refusal(jpeg + kWindow + cache),
-              HasSubstr("transforms[2] cache stands behind a random transform"));
-  EXPECT_THAT(refusal(jpeg + cache + cache), HasSubstr("an output has one at most"));
-  EXPECT_THAT(refusal(jpeg + "transforms { resize { height: 2 width: 2 } } " + cache),
-              HasSubstr("keeps uint8, not float32; put it right behind the decode, or behind "
-                        "round_to_uint8"));
-  EXPECT_THAT(refusal("transforms { decode_jpeg { scale: AUTO } } " + cache +
-                      "transforms { resize { height: 2 width: 2 } }"),
-              HasSubstr("or take scale: FULL"));
-  EXPECT_THAT(Compile("transforms { decode_jpeg { scale: AUTO } } transforms { resize { height: 2 "
-                      "width: 2 } } transforms { round_to_uint8 {} } " +
-                      cache),
-              IsOk());
-  EXPECT_THAT(refusal(jpeg + "transforms { cache { store: 7 } }"), HasSubstr("store: 7"));
-}
-
 TEST(ProgramTest, EveryTransformOfTheSpecHasItsLineAndEveryDrawItsNumber) {
   const auto* const descriptor = v1::Transform::descriptor();
   const auto* const oneof = descriptor->FindOneofByName("kind");

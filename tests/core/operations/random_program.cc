@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/image/jpeg/jpeg_encoder.h"
+#include "core/operations/kept_value.h"
 #include "core/operations/program_runner.h"
 #include "core/status/check.h"
 #include "tests/core/image/png/png_builder.h"
@@ -293,26 +294,18 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
   drawn.stored = PngOf(pixels, width, height, channels);
 }
 
-// Mostly right behind the decode, where it is most often taken.
-void InsertCache(Bytes& bytes, v1::Output& output) {
-  output.add_transforms()->mutable_cache()->set_store(
-      static_cast<v1::Cache::Store>(bytes.Below(2)));
-  const int last = output.transforms_size() - 1;
-  const int place = bytes.Below(2) == 0 ? 1 : 1 + bytes.Below(last);
-  for (int i = last; i > place; --i) output.mutable_transforms()->SwapElements(i, i - 1);
-}
-
-// What is different if the program's steps behind its cache go on from what those before it made.
-// As in a feed, a value that cannot be made is not kept.
+// What is different if the steps go on from the value that a cache would keep. As in a feed, one
+// that cannot be made is not kept.
 std::string CompareCached(const RandomProgram& drawn, const Program& program,
                           absl::Span<const uint8_t> want) {
+  const absl::StatusOr<KeptValue> value = KeptValueOf(drawn.output, program);
+  if (!value.ok()) return "";
   Value input;
   input.type = program.input();
   input.bytes = drawn.stored;
-  const size_t step = program.cache()->step;
-  const absl::StatusOr<Value> kept = program.Run(input, drawn.example, 0, step);
+  const absl::StatusOr<Value> kept = program.Run(input, drawn.example, 0, value->steps);
   if (!kept.ok()) return "";
-  const LoweredProgram rest = Lower(std::make_shared<const Program>(program.From(step)),
+  const LoweredProgram rest = Lower(std::make_shared<const Program>(program.From(value->steps)),
                                     static_cast<DType>(drawn.output.dtype()), /*read_soon=*/false);
   absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(rest, nullptr);
   SYSTOLE_CHECK(runner.ok());
@@ -394,7 +387,6 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
     for (int j = last; j > place; --j) output.mutable_transforms()->SwapElements(j, j - 1);
   }
   if (kind > 0) ReplaceDecode(bytes, pixels, height, width, channels, drawn);
-  if (kind > 0 && bytes.Below(3) == 0) InsertCache(bytes, output);
   if (output.dtype() == v1::BFLOAT16 && bytes.Below(2) == 1) output.set_dtype(v1::FLOAT16);
   return drawn;
 }
@@ -449,7 +441,7 @@ std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Pro
       return absl::StrCat("byte ", i, " of ", bytes, " is ", int{got[i]}, ", want ", int{want[i]});
     }
   }
-  return program->cache().has_value() ? CompareCached(drawn, *program, want) : "";
+  return CompareCached(drawn, *program, want);
 }
 
 }  // namespace systole

@@ -223,6 +223,33 @@ TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
       "resize has height: 0 and width: 5, want 1 to 16384 each");
 }
 
+TEST_F(FeedPlanTest, ACacheWithNothingToKeepIsRefusedWithItsOutputAndTheRemedy) {
+  const std::string head = "name: 'a' cache: MEMORY ";
+  RefusesOutput(head + "feature: 'label'",
+                "output 'a': cache keeps decoded images, and the feature holds numbers; leave it");
+  RefusesOutput(head + "feature: 'record_id'", "output 'a': cache keeps decoded images");
+  RefusesOutput(head + "feature: 'weight'", "output 'a': cache keeps decoded images");
+  RefusesOutput(head + "feature: 'raw' padded { length: 20 }", "leave out cache");
+  RefusesOutput(head +
+                    "feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
+                    "transforms { random_flip {} }",
+                "output 'a': cache has nothing to keep: before the first random transform no uint8 "
+                "image is made");
+  RefusesOutput(head +
+                    "feature: 'image' transforms { decode_jpeg { scale: AUTO } } "
+                    "transforms { random_resized_crop { height: 8 width: 8 } }",
+                "take scale: FULL, or leave cache out");
+  // Binary messages can hold any number.
+  v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' global_batch: 4 outputs { name: 'a' feature: 'image' transforms { "
+      "decode_jpeg {} } transforms { random_crop { height: 8 width: 8 } } }");
+  EXPECT_THAT(FeedPlan::Create(spec, dataset_), IsOk());
+  spec.mutable_outputs(0)->set_cache(static_cast<v1::Cache>(7));
+  EXPECT_THAT(FeedPlan::Create(spec, dataset_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("output 'a': cache is 7, want NONE, MEMORY or DISK")));
+}
+
 TEST_F(FeedPlanTest, ShapesThatNoRecordHasAreRefused) {
   const std::string raw = "name: 'a' feature: 'raw' dtype: UINT8 transforms { decode_raw {} } ";
   RefusesOutput(raw + "shape: 13", "shape has 13 elements, but the feature 'raw' has 12 bytes");

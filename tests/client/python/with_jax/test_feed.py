@@ -372,9 +372,8 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
 
 
 def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
-    def spec(*cache):
-        transforms = [systole.DecodeJpeg(), *cache, systole.RandomCrop(height=24, width=24)]
-        image = systole.Output(feature="image", transforms=transforms, dtype="uint8")
+    def spec(**cache):
+        image = systole.Image("image", random_crop=(24, 24), dtype="uint8", **cache)
         return systole.FeedSpec(
             dataset="flowers", global_batch=16, num_cores=2, epochs=2, outputs={"image": image}
         )
@@ -387,11 +386,11 @@ def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
     plain, stats = bytes_of(systole.LocalFeed(shards, spec(), threads=1))
     assert stats["cache_misses"] == 0
     kept, stats = bytes_of(
-        systole.LocalFeed(shards, spec(systole.Cache()), threads=1, cache_memory=1 << 26)
+        systole.LocalFeed(shards, spec(cache="MEMORY"), threads=1, cache_memory=1 << 26)
     )
     assert kept == plain
     assert (stats["cache_misses"], stats["cache_hits"]["memory"]) == (RECORDS, RECORDS)
-    disk = spec(systole.Cache(store="disk"))
+    disk = spec(cache="disk")
     for found in (RECORDS, 2 * RECORDS):
         kept, stats = bytes_of(
             systole.LocalFeed(shards, disk, threads=1, cache_disk=tmp_path / "c")
@@ -401,9 +400,18 @@ def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
     with pytest.raises(systole.InvalidSpec):
         systole.LocalFeed(shards, spec(), cache_memory=-1)
     with systole.serve({"flowers": shards}, cache_memory=1 << 26) as server:
-        feed = systole.Feed(server.address, spec(systole.Cache()))
+        feed = systole.Feed(server.address, spec(cache="memory"))
         with feed:
             assert [batch["image"].tobytes() for epoch in range(2) for batch in feed] == plain
+
+
+def test_a_cache_with_nothing_to_keep_is_refused_with_the_remedy(shards):
+    image = systole.Image(
+        "image", decode_jpeg={"scale": "auto"}, random_resized_crop=(24, 24), cache="memory"
+    )
+    spec = systole.FeedSpec(dataset="flowers", global_batch=16, outputs={"image": image})
+    with pytest.raises(systole.InvalidSpec, match="output 'image': cache has .* take scale: FULL"):
+        systole.LocalFeed(shards, spec, cache_memory=1 << 26)
 
 
 def members(*weights):
