@@ -137,8 +137,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepEngine::Stats GetStats() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return {.examples_made = scheduler_.examples_made(),
-            .memory_budget_bytes = scheduler_.buffers().budget_bytes(),
-            .memory_used_bytes = scheduler_.buffers().used_bytes(),
+            .memory_budget_bytes = scheduler_.budget().budget_bytes(),
+            .memory_used_bytes = scheduler_.budget().used_bytes(),
             .scratch_used_bytes = scratch_.used_bytes(),
             .active_streams = scheduler_.num_streams(),
             .threads = watch_.limit(),
@@ -390,7 +390,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       if (watch_.HasTimedOut(static_cast<int>(i))) dataset.timed_out = &worker;
     }
     const int64_t bytes_share =
-        scheduler_.buffers().budget_bytes() / 2 / std::max<int64_t>(2, std::ssize(hung));
+        scheduler_.budget().budget_bytes() / 2 / std::max<int64_t>(2, std::ssize(hung));
     const int stuck = watch_.stuck();
     const auto status_of = [&](const Dataset* dataset) -> std::optional<absl::Status> {
       const auto busy = threads_of.find(dataset);

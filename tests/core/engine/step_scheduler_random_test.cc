@@ -328,7 +328,7 @@ class Model {
     }
     while (!consumers_.empty()) Cancel(*consumers_.back());
     EXPECT_EQ(scheduler_.num_streams(), 0);
-    EXPECT_EQ(scheduler_.buffers().used_bytes(), 0);
+    EXPECT_EQ(scheduler_.budget().used_bytes(), 0);
   }
 
   static void Tell(StepScheduler::Answer answer) {
