@@ -61,13 +61,20 @@ class StepScheduler {
 
   explicit StepScheduler(const StepSchedulerOptions& options);
 
-  // What to tell a consumer that waited. Call the waiter without a lock: it may call anything.
+  // What to tell a consumer that waited. Call Tell() without a lock: the waiter may call anything.
   struct Answer {
     DeliveryWaiter waiter;  // Null: no consumer waited.
     Delivery delivery = std::optional<SharedSlicePtr>();
+
+    void Tell() {
+      if (waiter != nullptr) waiter(std::move(delivery));
+    }
   };
   // Of streams that wait for one slice.
   using Answers = std::vector<Answer>;
+  static void TellAll(Answers answers) {
+    for (Answer& answer : answers) answer.Tell();
+  }
 
   // Examples to be made, with all that a thread needs to make them.
   class Task {
