@@ -313,19 +313,14 @@ std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
   return violations;
 }
 
-std::vector<std::string> CheckCircles(const LayerRules& rules,
-                                      const std::vector<SourceFile>& sources) {
+std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
   std::map<std::string, std::set<std::string>> needs;
   for (const SourceFile& file : sources) needs[StemOf(file.path)];
   for (const SourceFile& file : sources) {
     const std::string stem = StemOf(file.path);
     for (const Include& include : ParseIncludes(file.text)) {
       const std::string needed = StemOf(include.path);
-      const auto known = std::find(rules.circles.begin(), rules.circles.end(),
-                                   std::pair<std::string, std::string>(stem, needed));
-      if (needed != stem && needs.contains(needed) && known == rules.circles.end()) {
-        needs[stem].insert(needed);
-      }
+      if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
   // Takes away, again and again, what needs nothing that is left: the rest stands in circles, or

@@ -8,7 +8,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace systole::layers {
@@ -50,8 +49,6 @@ struct LayerRules {
   std::vector<std::string> not_linked;
   // CMake targets of what is made from .proto files, and the room that each stands for.
   std::map<std::string, std::string> generated_targets;
-  // Files, without their endings, that may include what includes them: the first the second.
-  std::vector<std::pair<std::string, std::string>> circles;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
   // Headers of the C library and the kernel that any file may include, by prefix.
