@@ -20,6 +20,7 @@ class TreeTest : public testing::Test {
     tree_ = *std::move(tree);
     // An empty tree would obey every rule.
     ASSERT_GT(tree_.sources.size(), 50u);
+    ASSERT_GT(tree_.programs.size(), tree_.sources.size());
   }
 
   const LayerRules rules_ = SystoleRules();
@@ -38,6 +39,7 @@ TEST_F(TreeTest, ReservedWordsStayHome) { ExpectNone(CheckReservedWords(rules_, 
 TEST_F(TreeTest, HeadersAreGuardedAndSayTheirThreadWord) {
   ExpectNone(CheckHeaders(tree_.sources));
 }
+TEST_F(TreeTest, FilesAreShort) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
 TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
 
 }  // namespace
