@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "core/compression/chunk_cache.h"
 #include "core/concurrency/processors.h"
-#include "core/image/jpeg/jpeg_check.h"
+#include "core/image/jpeg/entropy_check.h"
 #include "core/log/event_log.h"
 #include "core/numeric/simd_target.h"
 #include "core/program/allocator.h"

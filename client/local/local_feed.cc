@@ -13,7 +13,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/engine/step_engine.h"
-#include "core/engine/step_scheduler.h"
+#include "core/engine/slice_budget.h"
 #include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
 #include "core/status/status_macros.h"

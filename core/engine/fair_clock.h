@@ -52,80 +52,75 @@ class FairClock {
 
   // A piece is given back after the unit with which it has cost `turn`.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
+  // Accounts refer to it.
+  FairClock(const FairClock&) = delete;
+  FairClock& operator=(const FairClock&) = delete;
 
-  // One stream's. Only the clock touches it.
+  // One stream's.
   class Account {
    public:
+    // A new stream of `peer`. `unit_cost` is a guess at what a unit of its work costs.
+    Account(FairClock& clock, const std::string& peer, double unit_cost)
+        : clock_(&clock), peer_(clock.Enter(peer)), unit_cost_(unit_cost) {}
+    Account(Account&&) = default;
+    Account& operator=(Account&&) = default;
+
+    // The stream has ended. Pieces under way may still be finished.
+    void Close() {
+      SetWants(false);
+      clock_->Leave(*peer_);
+    }
+
     bool GoesBefore(const Account& other) const {
       return peer_ == other.peer_ ? time_ < other.time_ : peer_->time < other.peer_->time;
     }
 
     bool wants() const { return wants_; }
+    // Whether the stream wants work from now on. Who wanted none gets no credit for that time.
+    void SetWants(bool wants) {
+      if (wants_ == wants) return;
+      wants_ = wants;
+      if (!wants) {
+        --peer_->wanting;
+        return;
+      }
+      if (peer_->wanting++ == 0) peer_->time = std::max(peer_->time, clock_->now_);
+      time_ = std::max(time_, peer_->now);
+    }
+
     // Streams of its peer that are open.
     int64_t peer_streams() const { return peer_->streams; }
 
+    // Takes a piece of `units` for the stream. Returns what it is charged with for now.
+    double Take(int64_t units) {
+      const double charged =
+          std::min(unit_cost_ * static_cast<double>(units), clock_->turn_ + unit_cost_);
+      ++peer_->under_way;
+      clock_->now_ = std::max(clock_->now_, peer_->time);
+      peer_->time += charged;
+      peer_->now = std::max(peer_->now, time_);
+      time_ += charged;
+      return charged;
+    }
+
+    // `units` of the piece are done and have cost `cost`, in place of `charged`. REQUIRES: units >
+    // 0. The clock may be gone.
+    void Finish(int64_t units, double charged, double cost) {
+      --peer_->under_way;
+      peer_->time += cost - charged;
+      time_ += cost - charged;
+      // The last few pieces count most, because the next one will cost about as much.
+      constexpr double kWeight = 0.25;
+      unit_cost_ += kWeight * (cost / static_cast<double>(units) - unit_cost_);
+    }
+
    private:
-    friend class FairClock;
-    std::shared_ptr<Peer> peer_;
+    FairClock* clock_;
+    std::shared_ptr<Peer> peer_;  // Shared by its streams, and with the clock while that knows it.
     double time_ = 0;
-    double unit_cost_ = 0;
+    double unit_cost_;
     bool wants_ = false;
   };
-
-  // A new stream of `peer`. `unit_cost` is a guess at what a unit of its work costs.
-  Account Open(const std::string& peer, double unit_cost) {
-    std::shared_ptr<Peer>& known = peers_[peer];
-    if (known == nullptr) known = std::make_shared<Peer>();
-    if (known->streams++ == 0) ++peers_open_;
-    Account account;
-    account.peer_ = known;
-    account.unit_cost_ = unit_cost;
-    return account;
-  }
-
-  // The stream has ended. Pieces under way may still be finished.
-  void Close(Account& account) {
-    SetWants(account, false);
-    if (--account.peer_->streams > 0) return;
-    --peers_open_;
-    ForgetPeers();
-  }
-
-  // Whether the stream wants work from now on. Who wanted none gets no credit for that time.
-  void SetWants(Account& account, bool wants) {
-    if (account.wants_ == wants) return;
-    account.wants_ = wants;
-    Peer& peer = *account.peer_;
-    if (!wants) {
-      --peer.wanting;
-      return;
-    }
-    if (peer.wanting++ == 0) peer.time = std::max(peer.time, now_);
-    account.time_ = std::max(account.time_, peer.now);
-  }
-
-  // Takes a piece of `units` for the stream. Returns what it is charged with for now.
-  double Take(Account& account, int64_t units) {
-    const double unit_cost = account.unit_cost_;
-    const double charged = std::min(unit_cost * static_cast<double>(units), turn_ + unit_cost);
-    Peer& peer = *account.peer_;
-    ++peer.under_way;
-    now_ = std::max(now_, peer.time);
-    peer.time += charged;
-    peer.now = std::max(peer.now, account.time_);
-    account.time_ += charged;
-    return charged;
-  }
-
-  // `units` of the piece are done and have cost `cost`, in place of `charged`. REQUIRES: units > 0.
-  static void Finish(Account& account, int64_t units, double charged, double cost) {
-    --account.peer_->under_way;
-    account.peer_->time += cost - charged;
-    account.time_ += cost - charged;
-    // The last few pieces count most, because the next one will cost about as much.
-    constexpr double kWeight = 0.25;
-    account.unit_cost_ += kWeight * (cost / static_cast<double>(units) - account.unit_cost_);
-  }
 
   // Peers with a stream.
   int64_t peers() const { return peers_open_; }
@@ -133,6 +128,19 @@ class FairClock {
   size_t peers_known() const { return peers_.size(); }
 
  private:
+  std::shared_ptr<Peer> Enter(const std::string& name) {
+    std::shared_ptr<Peer>& peer = peers_[name];
+    if (peer == nullptr) peer = std::make_shared<Peer>();
+    if (peer->streams++ == 0) ++peers_open_;
+    return peer;
+  }
+
+  void Leave(Peer& peer) {
+    if (--peer.streams > 0) return;
+    --peers_open_;
+    ForgetPeers();
+  }
+
   // Those without a stream that owe nothing; and of the others some, if they are too many.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };

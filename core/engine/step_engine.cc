@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/engine/dataset_shares.h"
 #include "core/engine/example_maker.h"
 #include "core/engine/scratch_account.h"
 #include "core/engine/step_scheduler.h"
@@ -34,13 +32,9 @@ constexpr absl::Duration kTurn = absl::Milliseconds(50);
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 constexpr absl::Duration kStuckAfter = absl::Seconds(1);
 
-// Threads there are for each that shall run, and how many of them may work for one dataset.
-constexpr int kMaxThreadsFactor = 7;
-constexpr int kThreadsFactor = 4;
-
 int MaxThreads(const StepEngineOptions& options) {
   if (options.max_threads > 0) return std::max(options.max_threads, options.threads);
-  return kMaxThreadsFactor * options.threads;
+  return MaxThreadsFor(options.threads);
 }
 
 int64_t ScratchCapacity(const StepEngineOptions& options) {
@@ -59,8 +53,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
                     .share_slices = true,
                     .turn = absl::ToDoubleNanoseconds(kTurn)}),
         scratch_(ScratchCapacity(options)),
-        read_timeout_(options.read_timeout),
         max_threads_(MaxThreads(options)),
+        datasets_(MaxThreads(options), options.read_timeout),
         watch_({.threads = options.threads,
                 .max_threads = MaxThreads(options),
                 .period = kWatchPeriod,
@@ -81,7 +75,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       answers = BlockDatasets();
       Wake();
     }
-    TellAll(std::move(answers));
+    StepScheduler::TellAll(std::move(answers));
     return absl::OkStatus();
   }
 
@@ -110,7 +104,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       answer = scheduler_.Cancel(stream);
       Wake();
     }
-    Tell(std::move(answer));
+    answer.Tell();
   }
 
   // Cancels every stream. True once no thread works; false if one still does after `patience`.
@@ -137,8 +131,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepEngine::Stats GetStats() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return {.examples_made = scheduler_.examples_made(),
-            .memory_budget_bytes = scheduler_.buffers().budget_bytes(),
-            .memory_used_bytes = scheduler_.buffers().used_bytes(),
+            .memory_budget_bytes = scheduler_.budget().budget_bytes(),
+            .memory_used_bytes = scheduler_.budget().used_bytes(),
             .scratch_used_bytes = scratch_.used_bytes(),
             .active_streams = scheduler_.num_streams(),
             .threads = watch_.limit(),
@@ -164,7 +158,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     Worker& worker = Introduce(index, maker, scratch);
     StepScheduler::Work work = Wait(index);
     while (!work.empty()) {
-      Tell(std::move(work.answer));
+      work.answer.Tell();
       std::optional<StepScheduler::Task> task = std::move(work.task);
       work = {};
       if (task.has_value()) {
@@ -183,10 +177,10 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
           const double cost = absl::ToDoubleNanoseconds(now - begin);
           answers = done ? scheduler_.Finish(*task, run, cost)
                          : scheduler_.Return(*task, std::move(run), cost);
-          if (CountThreads(*task->plan(), -1) || was_stuck) Append(BlockDatasets(), answers);
+          if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
           if (MayBegin()) work = Take(index);
         }
-        TellAll(std::move(answers));
+        StepScheduler::TellAll(std::move(answers));
       }
       task.reset();  // A thread that waits holds nothing of a feed.
       if (work.empty()) work = Wait(index);
@@ -230,7 +224,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     if (work.task.has_value()) {
       workers_[static_cast<size_t>(index)].task = work.task;
       watch_.Begin(index, clock_());
-      if (CountThreads(*work.task->plan(), 1)) BlockDatasets(/*fails_streams=*/false);
+      if (datasets_.Begin(*work.task->plan())) BlockDatasets(/*fails_streams=*/false);
       if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
     }
     if (work.more) Wake();
@@ -270,7 +264,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       for (const ThreadId thread : threads) {
         times.push_back(thread == 0 ? std::nullopt : TimesOf(thread));
       }
-      TellAll(Look(times));
+      StepScheduler::TellAll(Look(times));
     }
   }
 
@@ -307,9 +301,10 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       scheduler_.CountOverdue(*workers_[static_cast<size_t>(i)].task, overdue);
     }
     for (const int index : timed_out) {
-      const Worker& worker = workers_[static_cast<size_t>(index)];
       ++reads_timed_out_;
-      Append(scheduler_.Abandon(*worker.task, ReadHangs(worker)), answers);
+      Append(scheduler_.Abandon(*workers_[static_cast<size_t>(index)].task,
+                                datasets_.ReadHangs(HungTaskOf(index))),
+             answers);
     }
     if (watch_.stuck() > 0 || stuck_before > 0) Append(BlockDatasets(), answers);
     for (int i = 0; i < max_threads_ && watch_.stuck() > 0; ++i) {
@@ -320,112 +315,32 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return answers;
   }
 
-  absl::Status ReadHangs(const Worker& worker) const {
-    const Dataset& dataset = worker.task->plan()->dataset();
-    return absl::UnavailableError(absl::StrCat(
-        dataset.Where(std::max<int64_t>(worker.maker->reading(), 0)),
-        ", or behind it: a read has not returned for ", absl::FormatDuration(read_timeout_),
-        "; the storage does not answer: look at its mount and its disks"));
+  // What the worker does. REQUIRES: it has a task.
+  HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const Worker& worker = workers_[static_cast<size_t>(index)];
+    return {.plan = worker.task->plan().get(),
+            .record = std::max<int64_t>(worker.maker->reading(), 0),
+            .cost_bytes = worker.task->cost_bytes(),
+            .timed_out = watch_.HasTimedOut(index)};
   }
 
-  // The dataset whose read a stuck worker waits for.
-  static const Dataset* HungDataset(const Worker& worker) {
-    const int64_t record = std::max<int64_t>(worker.maker->reading(), 0);
-    return worker.task->plan()->dataset().MemberOf(record).first;
-  }
-
-  // The datasets that a plan reads from.
-  static std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
-    std::vector<const Dataset*> datasets;
-    for (const std::shared_ptr<const Dataset>& member : plan.dataset().members()) {
-      datasets.push_back(member.get());
-    }
-    if (datasets.empty()) datasets.push_back(&plan.dataset());
-    return datasets;
-  }
-
-  // A task of `plan` has begun, or ended: counts the threads that work for each dataset. True if
-  // one has come to have its share, or less than that again.
-  bool CountThreads(const FeedPlan& plan, int more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const int share = ShareOfThreads(/*stuck_for_others=*/0);
-    bool changed = false;
-    for (const Dataset* const dataset : DatasetsOf(plan)) {
-      int& threads = threads_of_[dataset];
-      changed = changed || (threads >= share) != (threads + more >= share);
-      threads += more;
-      if (threads == 0) threads_of_.erase(dataset);
-    }
-    return changed;
-  }
-
-  // Threads that may work for one dataset. What is left over is for others, should all of these
-  // hang; and of that each dataset gets the same part, should the next one hang too.
-  int ShareOfThreads(int stuck_for_others) const {
-    const int left = max_threads_ - stuck_for_others;
-    return std::max(1, left * kThreadsFactor / kMaxThreadsFactor);
-  }
-
-  // Takes no more work for datasets that have their share of the threads, or whose hanging reads
-  // hold their share of the memory. If a read of such a dataset has timed out, its streams fail
-  // with it: who comes anew would only wait for the same storage. Not `fails_streams`: they only
+  // Takes no more work for datasets that have their share. Not `fails_streams`: their streams only
   // wait, until the next look, and nobody is to be told anything.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    struct Hung {
-      int threads = 0;
-      int64_t bytes = 0;
-      const Worker* timed_out = nullptr;
-    };
-    std::map<const Dataset*, Hung> hung;
-    std::map<const Dataset*, int> threads_of = threads_of_;
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      const Worker& worker = workers_[i];
-      if (!watch_.IsStuck(static_cast<int>(i))) continue;
-      // Of a mixture it is now known which member it works for.
-      for (const Dataset* const dataset : DatasetsOf(*worker.task->plan())) --threads_of[dataset];
-      ++threads_of[HungDataset(worker)];
-      Hung& dataset = hung[HungDataset(worker)];
-      ++dataset.threads;
-      dataset.bytes += worker.task->cost_bytes();
-      if (watch_.HasTimedOut(static_cast<int>(i))) dataset.timed_out = &worker;
+    std::vector<HungTask> hung;
+    for (int i = 0; i < max_threads_; ++i) {
+      if (!watch_.IsStuck(i)) continue;
+      hung.push_back(HungTaskOf(i));
+      if (!fails_streams) hung.back().timed_out = false;
     }
-    const int64_t bytes_share =
-        scheduler_.buffers().budget_bytes() / 2 / std::max<int64_t>(2, std::ssize(hung));
-    const int stuck = watch_.stuck();
-    const auto status_of = [&](const Dataset* dataset) -> std::optional<absl::Status> {
-      const auto busy = threads_of.find(dataset);
-      const auto found = hung.find(dataset);
-      const Hung at = found == hung.end() ? Hung() : found->second;
-      const int threads = busy == threads_of.end() ? 0 : busy->second;
-      if (threads < ShareOfThreads(stuck - at.threads) && at.bytes < bytes_share) {
-        return std::nullopt;
-      }
-      if (at.timed_out == nullptr || !fails_streams) return absl::OkStatus();
-      return ReadHangs(*at.timed_out);
-    };
-    return scheduler_.SetBlocked([&](const FeedPlan& plan) {
-      std::optional<absl::Status> blocked;
-      for (const Dataset* const dataset : DatasetsOf(plan)) {
-        std::optional<absl::Status> status = status_of(dataset);
-        // What fails the stream goes before what lets it wait.
-        if (status.has_value() && (!blocked.has_value() || blocked->ok())) {
-          blocked = std::move(status);
-        }
-      }
-      return blocked;
-    });
-  }
-
-  static void TellAll(StepScheduler::Answers answers) {
-    for (StepScheduler::Answer& answer : answers) Tell(std::move(answer));
+    const DatasetShares::Verdict verdict =
+        datasets_.Judge(hung, scheduler_.budget().budget_bytes());
+    return scheduler_.SetBlocked([&](const FeedPlan& plan) { return verdict.Of(plan); });
   }
 
   static void Append(StepScheduler::Answers from, StepScheduler::Answers& to) {
     for (StepScheduler::Answer& answer : from) to.push_back(std::move(answer));
-  }
-
-  static void Tell(StepScheduler::Answer answer) {
-    if (answer.waiter != nullptr) answer.waiter(std::move(answer.delivery));
   }
 
   Result ResultOf(const StreamPtr& stream, Delivery delivery) {
@@ -459,7 +374,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
       answer = scheduler_.GiveBack(stream, slice);
       Wake();
     }
-    Tell(std::move(answer));
+    answer.Tell();
   }
 
   const MonotonicClock clock_ = SteadyClock();
@@ -467,9 +382,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   SharedScratch scratch_;
-  const absl::Duration read_timeout_;
   const int max_threads_;
-  std::map<const Dataset*, int> threads_of_ ABSL_GUARDED_BY(mu_);  // That work for it.
+  DatasetShares datasets_ ABSL_GUARDED_BY(mu_);
   WorkerWatch watch_ ABSL_GUARDED_BY(mu_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
   std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.

@@ -4,7 +4,11 @@
 //   Add(stream) -> Take() -> task: a few examples of a slice -> Finish() -> .. -> Next() -> slice
 //                  ^    ^                         |                                   |
 //                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
-//                  the least advanced stream of the least advanced peer (FairClock)
+//                  the least advanced stream of the least advanced peer
+//
+// It puts three parts together, none of which knows another: FairQueue says whose turn it is,
+// SliceBudget what each stream may have in flight, and SliceShelf has the slices that streams
+// share.
 //
 // A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
 // an entry for each stream and one for each slice that is begun and not dropped. Every call costs
@@ -20,35 +24,25 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <limits>
-#include <list>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "core/cache/value_cache.h"
-#include "core/engine/fair_clock.h"
+#include "core/engine/fair_queue.h"
 #include "core/engine/pending_slice.h"
-#include "core/engine/step_range.h"
+#include "core/engine/scheduled_stream.h"
+#include "core/engine/shared_slice.h"
+#include "core/engine/slice_budget.h"
+#include "core/engine/slice_shelf.h"
 #include "core/interrupt/interrupt.h"
-#include "core/memory/aligned_buffer.h"
-#include "core/memory/buffer_pool.h"
 #include "core/plan/feed_plan.h"
 
 namespace systole {
-
-// Bytes that the budget is charged with for each slice beside its own. About what is kept around
-// one: its entries here, its shared pointers, the allocator's headers.
-inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 struct StepSchedulerOptions {
   // Threads that ask for work.
@@ -61,109 +55,40 @@ struct StepSchedulerOptions {
   double turn = std::numeric_limits<double>::infinity();
 };
 
-class ScheduledStream;
-
-// A slice, and the streams that have it: one, or those that share it. Only the scheduler touches
-// what it adds to PendingSlice.
-class SharedSlice : public PendingSlice {
- public:
-  // `records` as in PendingSlice.
-  SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
-              int64_t records, AlignedBuffer buffer)
-      : PendingSlice(step, core, plan->layout().per_core_batch(), records, std::move(buffer)),
-        plan_(std::move(plan)),
-        kind_(kind) {}
-
- private:
-  friend class StepScheduler;
-  using Kept = std::list<std::shared_ptr<SharedSlice>>;
-  // Plan, step, core, and in which memory.
-  using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
-
-  Key key() const { return {plan_.get(), step(), core(), kind_}; }
-  int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
-
-  // Held, so that no other plan can come to stand at its address, which is in the key.
-  const std::shared_ptr<const FeedPlan> plan_;
-  const BufferKind kind_;
-  int holders_ = 0;  // Streams that have begun or joined it and not dropped it.
-  // Of these, the ones in whose pending_ it was put while it was being made.
-  std::vector<ScheduledStream*> makers_;
-  std::optional<Kept::iterator> kept_;  // Its place there, if nobody holds it.
-};
-
-// What a consumer gets: a slice that is done, nullopt at the end, or the error that ended the
-// stream.
-using Delivery = absl::StatusOr<std::optional<std::shared_ptr<SharedSlice>>>;
-using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
-
-// One consumer's stream. Only the scheduler touches the fields that change, so a lock that guards
-// the scheduler guards them too.
-class ScheduledStream {
- public:
-  // `num_slices` comes from CountSlices(). `peer` is who asks: peers share threads and memory
-  // evenly, and each peer's streams its part. `cache` is where its outputs keep what they ask for.
-  ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
-                  const StreamMemory& memory, int64_t num_slices, std::string peer = "",
-                  std::shared_ptr<ValueCache> cache = nullptr);
-
-  const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
-  const StreamMemory& memory() const { return memory_; }
-
- private:
-  friend class StepScheduler;
-
-  // Step and core of a slice by its number, 0 to num_slices_ - 1.
-  std::pair<int64_t, int> PlaceOf(int64_t number) const;
-  // Whether the stream is still to begin the slice of this step and core.
-  bool WillComeTo(int64_t step, int core) const;
-
-  // Constant.
-  const std::shared_ptr<const FeedPlan> plan_;
-  const StepRange range_;
-  const StreamMemory memory_;
-  const int64_t num_slices_;
-  const std::string peer_;
-  const std::shared_ptr<ValueCache> cache_;
-  const int64_t cost_bytes_;  // What a slice costs the budget.
-  const TaskSize task_size_;
-
-  int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
-  // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
-  // taken yet; others may have some that were given back.
-  std::deque<std::shared_ptr<SharedSlice>> pending_;
-  int64_t returned_ = 0;        // Runs that were given back and wait in them.
-  int64_t held_slices_ = 0;     // Slices begun and not dropped by the consumer.
-  FairClock::Account account_;  // Add() opens it.
-  bool can_work_ = false;       // Whether it has work, as far as memory goes.
-  bool blocked_ = false;        // Nothing is taken for it for now.
-  bool gave_way_ = false;  // Its last slice went to another: begins none until it is asked for.
-  // What was found wrong with the slice next_to_begin_. It is delivered behind all of pending_.
-  absl::Status failed_;
-  absl::Status ended_;     // What the consumer was told; OK while the stream lives.
-  DeliveryWaiter waiter_;  // Set while the consumer waits.
-};
-
 class StepScheduler {
  public:
   using StreamPtr = std::shared_ptr<ScheduledStream>;
 
   explicit StepScheduler(const StepSchedulerOptions& options);
 
-  // What to tell a consumer that waited. Call the waiter without a lock: it may call anything.
+  // What to tell a consumer that waited. Call Tell() without a lock: the waiter may call anything.
   struct Answer {
     DeliveryWaiter waiter;  // Null: no consumer waited.
-    Delivery delivery = std::optional<std::shared_ptr<SharedSlice>>();
+    Delivery delivery = std::optional<SharedSlicePtr>();
+
+    void Tell() {
+      if (waiter != nullptr) waiter(std::move(delivery));
+    }
   };
   // Of streams that wait for one slice.
   using Answers = std::vector<Answer>;
+  static void TellAll(Answers answers) {
+    for (Answer& answer : answers) answer.Tell();
+  }
 
   // Examples to be made, with all that a thread needs to make them.
   class Task {
    public:
+    // Only the scheduler makes one. `charged` as FairClock gave it.
+    Task(StreamPtr stream, SharedSlicePtr slice, ExampleRun run, double charged)
+        : stream_(std::move(stream)),
+          slice_(std::move(slice)),
+          run_(std::move(run)),
+          charged_(charged) {}
+
     const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
     // Null: nothing is kept.
-    ValueCache* cache() const { return stream_->cache_.get(); }
+    ValueCache* cache() const { return stream_->cache(); }
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return run_.examples; }
@@ -176,18 +101,16 @@ class StepScheduler {
     // The slice's memory. No other task touches the places of these examples.
     uint8_t* data() const { return slice_->data(); }
 
+    // For the scheduler: the stream whose turn it was, and the slice.
+    ScheduledStream& stream() const { return *stream_; }
+    SharedSlice& slice() const { return *slice_; }
+    double charged() const { return charged_; }
+
    private:
-    friend class StepScheduler;
-    Task(StreamPtr stream, std::shared_ptr<SharedSlice> slice, ExampleRun run)
-        : stream_(std::move(stream)), slice_(std::move(slice)), run_(std::move(run)) {}
-
-    // What is left to do of it, in the units of its stream's costs.
-    int64_t units() const { return std::max<int64_t>(1, run_.examples.size() - run_.done); }
-
     StreamPtr stream_;
-    std::shared_ptr<SharedSlice> slice_;
+    SharedSlicePtr slice_;
     ExampleRun run_;
-    double charged_ = 0;
+    double charged_;
   };
 
   struct Work {
@@ -237,9 +160,9 @@ class StepScheduler {
   bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice; its memory comes back.
-  Answer GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
+  Answer GiveBack(ScheduledStream& stream, const SharedSlicePtr& slice);
   // The same of a slice that was given away (StreamMemory).
-  void TakeBack(SharedSlice& slice) { buffers_.TakeBack(slice.TakeBuffer()); }
+  void TakeBack(SharedSlice& slice) { budget_.TakeBack(slice.TakeBuffer()); }
 
   // Ends the stream. Slices that are being made are thrown away when their tasks are done.
   Answer Cancel(const StreamPtr& stream);
@@ -250,87 +173,65 @@ class StepScheduler {
   int64_t num_streams() const { return static_cast<int64_t>(streams_.size()); }
   int64_t examples_made() const { return examples_made_; }
   int64_t slices_shared() const { return slices_shared_; }
-  const BufferPool& buffers() const { return buffers_; }
+  const SliceBudget& budget() const { return budget_; }
 
  private:
-  // `task` has ended: what follows if that was the last one of its slice.
-  Answers Settle(const Task& task);
-  // Whether the stream may begin another slice, if there is memory for it.
-  bool MayBegin(const ScheduledStream& stream) const;
-  // Whether the stream has begun a slice that has examples to hand out.
-  static bool HasMore(const ScheduledStream& stream);
-  // What the stream may hold of the budget, in bytes: its part of its peer's part, or less if it
-  // wants no more.
-  int64_t ShareBytes(const ScheduledStream& stream) const;
-  // Takes some of the examples of the slice, or gives them back: keeps count of what was returned.
-  template <typename Change>
-  static void ChangeRuns(SharedSlice& slice, Change change);
-  // What the stream holds of the budget, in bytes.
-  static int64_t HeldBytes(const ScheduledStream& stream);
-  // Whether there is room for a slice of the stream once nothing is kept for others.
-  bool HasRoom(const ScheduledStream& stream) const;
-  // Whether it has nothing at all, and somebody needs its next slice now.
-  static bool IsEmptyHanded(const ScheduledStream& stream);
-  // Whether all that was made for it is look-ahead, and gives way to `starved`.
-  static bool GivesWay(const ScheduledStream& stream, const ScheduledStream& starved);
-  // Whether the consumer has to drop a slice before it gets another one.
-  static bool WindowIsFull(const ScheduledStream& stream);
-
   // The stream that goes first, null if there is no work, and how many streams could go.
   struct Choice {
     StreamPtr stream;
     int64_t wanting = 0;
   };
   Choice Choose(bool beside);
+  FairQueue::Candidate CandidateOf(ScheduledStream& stream, bool beside) const;
+  // The stream beside others, in the budget.
+  SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
+  // Whether the stream may begin another slice, if there is memory for it.
+  bool MayBegin(const ScheduledStream& stream) const;
   // Begins the stream's next slice, or joins one that there is. Neither, if the system has no
   // memory: the stream has failed.
   void Begin(ScheduledStream& stream);
+
+  // `task` has ended: what follows if that was the last one of its slice.
+  Answers Settle(const Task& task);
+  // Throws away `slice`, which is pending, and all behind it. The stream fails with `status`.
+  // Returns what a waiting consumer is told now, if anything.
+  Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
+  // What a waiting consumer is told now, if anything.
+  Answer AnswerOf(ScheduledStream& stream);
+
   // Takes memory back for `starved`, which holds nothing. True if some came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
-  // Throws away `slice`, which is pending, and all behind it. The stream fails with `status`.
-  // Returns what a waiting consumer is told now, if anything.
-  Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
-  // The stream no longer holds `slice`. If nobody does, its memory comes back: now, when the last
-  // task that writes there is done, or when no other stream is still to come to it.
-  void Leave(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice);
-  // What a waiting consumer is told now, if anything.
-  Answer AnswerOf(ScheduledStream& stream);
+  // A stream has left `slice`. If nobody has it now, its memory comes back: now, when the last task
+  // that writes there is done, or when no other stream is still to come to it.
+  void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
   // The stream's next slice, if another stream has it; else null.
-  std::shared_ptr<SharedSlice> FindNext(const ScheduledStream& stream) const;
+  SharedSlicePtr FindNext(const ScheduledStream& stream) const;
   // Joins slices that others have, as far as the stream may look ahead.
   void JoinAhead(ScheduledStream& stream);
   // `slice` is the stream's next one from now on.
-  void Hold(ScheduledStream& stream, std::shared_ptr<SharedSlice> slice);
+  void Hold(ScheduledStream& stream, SharedSlicePtr slice);
   // Whether some stream is still to come to the slice.
   bool IsWanted(const SharedSlice& slice) const;
-  // Nobody holds `slice`, which is done: keeps it if it is wanted and there is room, else gives its
+  // Nobody has `slice`, which is done: keeps it if it is wanted and there is room, else gives its
   // memory back.
-  void KeepOrRelease(const std::shared_ptr<SharedSlice>& slice);
+  void KeepOrRelease(const SharedSlicePtr& slice);
   // Gives back the memory of kept slices that no stream will come to.
   void ForgetUnwanted();
-  // Of those that are kept, gives the last ones back until `bytes` more fit into the budget.
-  void MakeRoom(int64_t bytes);
-  // No longer keeps `slice`, which has a holder again.
-  void Unkeep(SharedSlice& slice);
-  void Release(SharedSlice& slice);
 
   int threads_;
   const bool share_slices_;
-  BufferPool buffers_;
-  FairClock clock_;
+  FairQueue queue_;
+  SliceBudget budget_;
+  SliceShelf shelf_;
   std::vector<StreamPtr> streams_;
-  std::map<std::string, int> overdue_;  // Tasks of each peer.
-  int64_t returning_bytes_ = 0;         // Of slices that are dropped while a task writes to them.
+  std::vector<FairQueue::Candidate> candidates_;  // Of Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
-  std::map<SharedSlice::Key, std::shared_ptr<SharedSlice>> shared_;
-  SharedSlice::Kept kept_;  // Those that nobody holds, oldest first.
-  int64_t kept_bytes_ = 0;
-  bool kept_may_be_unwanted_ = false;  // A stream ended that may have wanted them.
+  bool kept_may_be_unwanted_ = false;  // A stream ended that may have wanted what is kept.
 };
 
 }  // namespace systole

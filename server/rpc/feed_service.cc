@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/example/feature_view.h"
-#include "core/image/jpeg/jpeg_check.h"
+#include "core/image/jpeg/entropy_check.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
 #include "core/status/foreign_text.h"

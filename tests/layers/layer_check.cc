@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -166,6 +167,14 @@ std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
 // A path without its ending: of a source and its header alike.
 std::string StemOf(absl::string_view path) { return std::string(path.substr(0, path.rfind('.'))); }
 
+int NumLines(absl::string_view text) {
+  const auto ended = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  return text.empty() || text.back() == '\n' ? ended : ended + 1;
+}
+
+// What to do about a file that is too long.
+constexpr char kSplit[] = "split it where one job ends and another begins, each part with its test";
+
 std::string TargetOf(absl::string_view folder) {
   return absl::StrCat("systole_", absl::StrReplaceAll(folder, {{"/", "_"}}));
 }
@@ -227,18 +236,25 @@ absl::StatusOr<Tree> ReadTree(const std::string& root) {
       } else {
         tree.folders.push_back(path);
       }
-    } else if (BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"})) {
+    } else if (!absl::StartsWith(path, "tests/")) {
       const bool source = absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc");
-      if (!source && !absl::EndsWith(path, "/CMakeLists.txt")) continue;
+      const bool program = source || absl::EndsWith(path, ".py") || absl::EndsWith(path, ".sh");
+      const bool build = absl::EndsWith(path, "/CMakeLists.txt");
+      const bool in_room = BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"});
+      if (!program && !(build && in_room)) continue;
       std::ifstream in(it->path(), std::ios::binary);
-      (source ? tree.sources : tree.builds)
-          .push_back({path, std::string(std::istreambuf_iterator<char>(in),
-                                        std::istreambuf_iterator<char>())});
+      const SourceFile file = {
+          path, std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>())};
+      if (build) tree.builds.push_back(file);
+      if (program) tree.programs.push_back(file);
+      if (source && in_room) tree.sources.push_back(file);
     }
   }
   std::sort(tree.folders.begin(), tree.folders.end());
-  std::sort(tree.sources.begin(), tree.sources.end(),
-            [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  for (std::vector<SourceFile>* const files : {&tree.sources, &tree.programs}) {
+    std::sort(files->begin(), files->end(),
+              [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  }
   return tree;
 }
 
@@ -313,19 +329,14 @@ std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
   return violations;
 }
 
-std::vector<std::string> CheckCircles(const LayerRules& rules,
-                                      const std::vector<SourceFile>& sources) {
+std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
   std::map<std::string, std::set<std::string>> needs;
   for (const SourceFile& file : sources) needs[StemOf(file.path)];
   for (const SourceFile& file : sources) {
     const std::string stem = StemOf(file.path);
     for (const Include& include : ParseIncludes(file.text)) {
       const std::string needed = StemOf(include.path);
-      const auto known = std::find(rules.circles.begin(), rules.circles.end(),
-                                   std::pair<std::string, std::string>(stem, needed));
-      if (needed != stem && needs.contains(needed) && known == rules.circles.end()) {
-        needs[stem].insert(needed);
-      }
+      if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
   // Takes away, again and again, what needs nothing that is left: the rest stands in circles, or
@@ -403,6 +414,45 @@ std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
       violations.push_back(absl::StrCat(
           file.path, ":1: says none of Thread-safe, Thread-compatible, Single-thread"));
     }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckSizes(const LayerRules& rules,
+                                    const std::vector<SourceFile>& programs) {
+  std::vector<std::string> violations;
+  std::map<std::string, std::vector<const SourceFile*>> sources_of;  // By the header's stem.
+  for (const SourceFile& file : programs) {
+    if (absl::EndsWith(file.path, ".h")) sources_of[StemOf(file.path)].push_back(&file);
+  }
+  for (const SourceFile& file : programs) {
+    const int lines = NumLines(file.text);
+    if (lines > rules.max_lines) {
+      violations.push_back(absl::StrCat(file.path, ":1: has ", lines, " lines, want ",
+                                        rules.max_lines, " at most: ", kSplit));
+    }
+    if (!absl::EndsWith(file.path, ".cc")) continue;
+    std::string header = StemOf(file.path);
+    while (!sources_of.contains(header)) {
+      const size_t last = header.find_last_of("_/");
+      if (last == std::string::npos || header[last] == '/') break;
+      header.resize(last);
+    }
+    if (const auto found = sources_of.find(header); found != sources_of.end()) {
+      found->second.push_back(&file);
+    }
+  }
+  for (const auto& [stem, files] : sources_of) {
+    int lines = 0;
+    std::vector<absl::string_view> names;
+    for (const SourceFile* const file : files) {
+      lines += NumLines(file->text);
+      if (file != files.front()) names.push_back(file->path);
+    }
+    if (lines <= rules.max_lines_of_header_and_sources) continue;
+    violations.push_back(absl::StrCat(files.front()->path, ":1: has ", lines, " lines with ",
+                                      absl::StrJoin(names, ", "), ", want ",
+                                      rules.max_lines_of_header_and_sources, " at most: ", kSplit));
   }
   return violations;
 }

@@ -1,6 +1,6 @@
 // Holds a source tree against LayerRules: every include and link against the table of rooms,
-// foreign headers against their one fence, reserved words, folder names, the top level. Works on
-// text, so a test can hand it a tree that breaks a rule and see it say so.
+// foreign headers against their one fence, reserved words, sizes, folder names, the top level.
+// Works on text, so a test can hand it a tree that breaks a rule and see it say so.
 //
 // Thread-safe: pure functions; only ReadTree touches the disk.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_CHECK_H_
@@ -25,6 +25,8 @@ struct Tree {
   std::vector<std::string> folders;    // From the top, dotfolders and `build` left out.
   std::vector<SourceFile> sources;     // Every .h and .cc below the four code folders.
   std::vector<SourceFile> builds;      // Every CMakeLists.txt there.
+  // Every .h, .cc, .py and .sh of the whole tree but `tests`.
+  std::vector<SourceFile> programs;
 };
 
 struct Include {
@@ -49,15 +51,18 @@ std::vector<std::string> CheckIncludes(const LayerRules& rules,
 // includes; and each room of the table is built so, but for those that are programs or made from
 // .proto files.
 std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
-// No two files of the tree need each other, a source and its header counted as one, but for the
-// pairs of rules.circles.
-std::vector<std::string> CheckCircles(const LayerRules& rules,
-                                      const std::vector<SourceFile>& sources);
+// No two files of the tree need each other, a source and its header counted as one.
+std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
 // Header guards spell the path (two equal guards hide a header without a word), every header says
 // its thread word, and a source includes its own header first, which so compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
+// No file is longer than rules.max_lines, and no header with the sources that implement it than
+// rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by each x_*.cc of its
+// folder that has no header of its own (of two such headers, the one with the longer name).
+std::vector<std::string> CheckSizes(const LayerRules& rules,
+                                    const std::vector<SourceFile>& programs);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);
 // The table itself: known names, every include from a higher to a lower level, so no cycle.
 std::vector<std::string> CheckRules(const LayerRules& rules);

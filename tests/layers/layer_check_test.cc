@@ -194,13 +194,47 @@ TEST(CheckCirclesTest, ASourceAndItsHeaderAreOneFile) {
                                            {"core/a/b.h", ""},
                                            {"core/a/b.cc", "#include \"core/a/b.h\"\n"},
                                            {"core/a/c.cc", "#include \"core/a/a.h\"\n"}};
-  EXPECT_THAT(CheckCircles({}, sources), IsEmpty());
+  EXPECT_THAT(CheckCircles(sources), IsEmpty());
   std::vector<SourceFile> circle = sources;
   circle.push_back({"core/a/b.cc", "#include \"core/a/a.h\"\n"});
-  EXPECT_THAT(CheckCircles({}, circle), ElementsAre(StartsWith("core/a/a:1: includes core/a/b "),
-                                                    StartsWith("core/a/b:1: includes core/a/a "),
-                                                    StartsWith("core/a/c:1: includes core/a/a ")));
-  EXPECT_THAT(CheckCircles({.circles = {{"core/a/b", "core/a/a"}}}, circle), IsEmpty());
+  EXPECT_THAT(CheckCircles(circle), ElementsAre(StartsWith("core/a/a:1: includes core/a/b "),
+                                                StartsWith("core/a/b:1: includes core/a/a "),
+                                                StartsWith("core/a/c:1: includes core/a/a ")));
+}
+
+std::string Lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "x\n";
+  return text;
+}
+
+std::vector<std::string> SizeViolations(const std::vector<SourceFile>& programs) {
+  return CheckSizes({.max_lines = 10, .max_lines_of_header_and_sources = 15}, programs);
+}
+
+TEST(CheckSizesTest, AFileMayHaveSoManyLines) {
+  for (const std::string path : {"core/a/b.h", "core/a/b.cc", "bench/b.py", "deploy/b.sh"}) {
+    EXPECT_THAT(SizeViolations({{path, Lines(10)}}), IsEmpty());
+    EXPECT_THAT(SizeViolations({{path, Lines(10) + "without an end"}}),
+                ElementsAre(StartsWith(path + ":1: has 11 lines, want 10 at most: split")));
+  }
+}
+
+TEST(CheckSizesTest, AHeaderMayHaveSoManyWithTheSourcesThatImplementIt) {
+  const std::vector<SourceFile> short_ones = {{"core/a/b.h", Lines(5)},
+                                              {"core/a/b.cc", Lines(5)},
+                                              {"core/a/b_more.cc", Lines(5)},
+                                              {"core/a/bc.cc", Lines(5)},
+                                              {"core/c/b.cc", Lines(5)}};
+  EXPECT_THAT(SizeViolations(short_ones), IsEmpty());
+  std::vector<SourceFile> long_ones = short_ones;
+  long_ones[2].text += "one\n";
+  EXPECT_THAT(SizeViolations(long_ones),
+              ElementsAre(StartsWith("core/a/b.h:1: has 16 lines with core/a/b.cc, "
+                                     "core/a/b_more.cc, want 15 at most: split")));
+  // A source with a header of its own is that header's.
+  long_ones.push_back({"core/a/b_more.h", Lines(5)});
+  EXPECT_THAT(SizeViolations(long_ones), IsEmpty());
 }
 
 TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {

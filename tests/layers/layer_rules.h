@@ -1,6 +1,7 @@
 // What the tree may look like, as data: the rooms and the rooms each may include, the libraries
-// from outside and the files that may name them, the words that belong to one room alone, and the
-// top level. layer_check.h holds source files against it. Adding a room or a library starts here.
+// from outside and the files that may name them, the words that belong to one room alone, how long
+// a file may be, and the top level. layer_check.h holds source files against it. Adding a room or a
+// library starts here.
 //
 // Thread-safe: constants and pure functions.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_RULES_H_
@@ -8,7 +9,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace systole::layers {
@@ -50,12 +50,14 @@ struct LayerRules {
   std::vector<std::string> not_linked;
   // CMake targets of what is made from .proto files, and the room that each stands for.
   std::map<std::string, std::string> generated_targets;
-  // Files, without their endings, that may include what includes them: the first the second.
-  std::vector<std::pair<std::string, std::string>> circles;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
   // Headers of the C library and the kernel that any file may include, by prefix.
   std::vector<std::string> system_headers;
+  // Lines of one file at most, and of a header with the sources that implement it. Tests may have
+  // more: they are lists of cases.
+  int max_lines = 0;
+  int max_lines_of_header_and_sources = 0;
   // Names that no folder may have: a drawer for everything is on no layer.
   std::vector<std::string> refused_folder_names;
   // The entries of the top level, all of them and no other; dotfiles and `build` aside.

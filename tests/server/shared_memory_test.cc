@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "core/batch/slice_layout.h"
-#include "core/engine/step_scheduler.h"
+#include "core/engine/slice_budget.h"
 #include "core/memory/sealed_memory.h"
 #include "gmock/gmock.h"
 #include "grpc/grpc.h"

@@ -31,6 +31,7 @@ _load()
 from systole import _systole  # noqa: E402
 from systole._arguments import checks_names, count_of_bytes, whole_number  # noqa: E402
 from systole._array import Array  # noqa: E402
+from systole._base_feed import Steps  # noqa: E402
 from systole._batch import ArraySpec, Batch, Page, Ragged  # noqa: E402
 from systole._errors import (  # noqa: E402
     Cancelled,
@@ -44,7 +45,7 @@ from systole._errors import (  # noqa: E402
     ResourceExhausted,
     Unavailable,
 )
-from systole._feed import LocalFeed, Steps  # noqa: E402
+from systole._feed import LocalFeed  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._served_feed import Feed  # noqa: E402
 from systole._spec import *  # noqa: E402, F403

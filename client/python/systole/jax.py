@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from systole import _errors
 from systole._arguments import whole_number
+from systole._base_feed import BaseFeed, Steps
 from systole._batch import ArraySpec, Batch
-from systole._feed import BaseFeed, Steps
 
 
 class Device(Protocol):

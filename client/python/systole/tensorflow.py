@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from systole._array import Array
+from systole._base_feed import BaseFeed
 from systole._batch import Batch
 from systole._errors import InvalidSpec
-from systole._feed import BaseFeed
 
 
 def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:

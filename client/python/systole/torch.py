@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 import torch.utils.data
+from systole._base_feed import BaseFeed
 from systole._batch import Batch
 from systole._caller import makes_batches
 from systole._errors import FailedPrecondition, InvalidSpec
-from systole._feed import BaseFeed, Datasets, LocalFeed, addresses_of
+from systole._feed import Datasets, LocalFeed, addresses_of
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
 from systole._serve import serve

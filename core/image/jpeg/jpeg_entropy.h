@@ -3,7 +3,7 @@
 //
 // This file relies on two facts about libjpeg's inside: `entropy` of jpeg_decompress_struct points
 // to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the headers',
-// so all else comes from libjpeg's public interface. jpeg_check.h tests that both facts hold.
+// so all else comes from libjpeg's public interface. entropy_check.h tests that both facts hold.
 //
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several
 // JpegEntropyDecoders may share one if their images do not overlap in time.

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "client/local/local_feed.h"
 #include "core/cache/value_cache.h"
-#include "core/engine/step_scheduler.h"
+#include "core/engine/slice_budget.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"

@@ -22,8 +22,8 @@ using ::testing::Each;
 // A stream that always wants, and whose pieces of work all cost the same.
 struct Party {
   Party(FairClock& clock, const std::string& peer, double cost, double guess = 1)
-      : peer(peer), account(clock.Open(peer, guess)), cost(cost) {
-    clock.SetWants(account, true);
+      : peer(peer), account(clock, peer, guess), cost(cost) {
+    account.SetWants(true);
   }
 
   std::string peer;
@@ -41,11 +41,11 @@ Party& First(const std::vector<Party*>& parties) {
 }
 
 // Serves whoever goes first until `total` is spent.
-void Serve(FairClock& clock, const std::vector<Party*>& parties, double total) {
+void Serve(const std::vector<Party*>& parties, double total) {
   for (double spent = 0; spent < total;) {
     Party& next = First(parties);
-    const double charged = clock.Take(next.account, 1);
-    FairClock::Finish(next.account, 1, charged, next.cost);
+    const double charged = next.account.Take(1);
+    next.account.Finish(1, charged, next.cost);
     next.had += next.cost;
     spent += next.cost;
   }
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, FairClockTest, testing::Bool(),
 TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
   Party cheap(clock_, Peer(0), 1);
   Party dear(clock_, Peer(1), 100);
-  Serve(clock_, {&cheap, &dear}, 10'000);
+  Serve({&cheap, &dear}, 10'000);
   EXPECT_NEAR(cheap.had, 5'000, 101);
   EXPECT_NEAR(dear.had, 5'000, 101);
 }
@@ -73,7 +73,7 @@ TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
 TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
   Party modest(clock_, Peer(0), 1, /*guess=*/1'000);
   Party greedy(clock_, Peer(1), 1, /*guess=*/0.001);
-  Serve(clock_, {&modest, &greedy}, 1'000);
+  Serve({&modest, &greedy}, 1'000);
   EXPECT_NEAR(modest.had, 500, 2);
   EXPECT_NEAR(greedy.had, 500, 2);
 }
@@ -85,7 +85,7 @@ TEST_P(FairClockTest, WorkUnderWayIsCharged) {
   std::vector<int> taken(3, 0);
   for (int i = 0; i < 30; ++i) {
     Party& next = First({&parties[0], &parties[1], &parties[2]});
-    clock_.Take(next.account, 8);
+    next.account.Take(8);
     ++taken[static_cast<size_t>(&next - parties.data())];
   }
   EXPECT_THAT(taken, Each(10));
@@ -94,11 +94,11 @@ TEST_P(FairClockTest, WorkUnderWayIsCharged) {
 TEST_P(FairClockTest, WhoWantedNothingForLongHasNoCredit) {
   Party old(clock_, Peer(0), 1);
   Party back(clock_, Peer(1), 1);
-  clock_.SetWants(back.account, false);
-  Serve(clock_, {&old}, 1'000);
-  clock_.SetWants(back.account, true);
+  back.account.SetWants(false);
+  Serve({&old}, 1'000);
+  back.account.SetWants(true);
   old.had = 0;
-  Serve(clock_, {&old, &back}, 100);
+  Serve({&old, &back}, 100);
   EXPECT_NEAR(old.had, 50, 2);
   EXPECT_NEAR(back.had, 50, 2);
 }
@@ -106,10 +106,10 @@ TEST_P(FairClockTest, WhoWantedNothingForLongHasNoCredit) {
 TEST_P(FairClockTest, WhoHadMoreThanOthersStillOwesItAfterAPause) {
   Party spender(clock_, Peer(0), 100);
   Party other(clock_, Peer(1), 1);
-  Serve(clock_, {&spender}, 100);
-  clock_.SetWants(spender.account, false);
-  clock_.SetWants(spender.account, true);
-  Serve(clock_, {&other, &spender}, 99);
+  Serve({&spender}, 100);
+  spender.account.SetWants(false);
+  spender.account.SetWants(true);
+  Serve({&other, &spender}, 99);
   EXPECT_EQ(spender.had, 100);
 }
 
@@ -121,7 +121,7 @@ TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
   Party alone(clock, "alone", 3);
   std::vector<Party*> all = {&alone};
   for (Party& party : crowd) all.push_back(&party);
-  Serve(clock, all, 20'000);
+  Serve(all, 20'000);
   EXPECT_NEAR(alone.had, 10'000, 10);
   // And inside the crowd each has its part.
   for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
@@ -134,9 +134,9 @@ TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
   for (int i = 0; i < 2'000; ++i) {
     // Each of its pieces costs a hundred times what a new stream is charged with.
     Party fresh(clock, "closes", 100);
-    Serve(clock, {&honest, &fresh}, 1);
+    Serve({&honest, &fresh}, 1);
     taken += fresh.had;
-    clock.Close(fresh.account);
+    fresh.account.Close();
   }
   EXPECT_NEAR(taken, honest.had, 200);
 }
@@ -148,9 +148,9 @@ TEST(FairClockOfPeersTest, APieceThatEndsAfterItsStreamIsOwedToo) {
   for (int i = 0; i < 2'000; ++i) {
     Party fresh(clock, "closes", 100);
     Party& next = First({&honest, &fresh});
-    const double charged = clock.Take(next.account, 1);
-    clock.Close(fresh.account);
-    FairClock::Finish(next.account, 1, charged, next.cost);
+    const double charged = next.account.Take(1);
+    fresh.account.Close();
+    next.account.Finish(1, charged, next.cost);
     (&next == &honest ? honest.had : taken) += next.cost;
   }
   EXPECT_NEAR(taken, honest.had, 200);
@@ -160,15 +160,15 @@ TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABo
   FairClock clock;
   for (int i = 0; i < 100; ++i) {
     Party visitor(clock, absl::StrCat("visitor ", i), 1);
-    clock.Close(visitor.account);
+    visitor.account.Close();
   }
   EXPECT_EQ(clock.peers(), 0);
   EXPECT_EQ(clock.peers_known(), 0u);
   for (int i = 0; i < 5'000; ++i) {
     Party debtor(clock, absl::StrCat("debtor ", i), 1);
-    const double charged = clock.Take(debtor.account, 1);
-    FairClock::Finish(debtor.account, 1, charged, 1'000 + i);
-    clock.Close(debtor.account);
+    const double charged = debtor.account.Take(1);
+    debtor.account.Finish(1, charged, 1'000 + i);
+    debtor.account.Close();
   }
   EXPECT_EQ(clock.peers(), 0);
   EXPECT_LE(clock.peers_known(), FairClock::kMaxDebtors);
@@ -179,21 +179,21 @@ TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
   FairClock clock(/*turn=*/1);
   Party old(clock, Peer(0), 1);
   Party fresh(clock, Peer(1), 1);
-  clock.SetWants(fresh.account, false);
+  fresh.account.SetWants(false);
   std::deque<std::pair<Party*, double>> under_way;
   const auto serve = [&](const std::vector<Party*>& parties, int pieces) {
     for (int i = 0; i < pieces; ++i) {
       Party& next = First(parties);
-      under_way.emplace_back(&next, clock.Take(next.account, 100));
+      under_way.emplace_back(&next, next.account.Take(100));
       if (under_way.size() < 8) continue;
       const auto [party, charged] = under_way.front();
       under_way.pop_front();
-      FairClock::Finish(party->account, 1, charged, party->cost);
+      party->account.Finish(1, charged, party->cost);
       party->had += party->cost;
     }
   };
   serve({&old}, 100);
-  clock.SetWants(fresh.account, true);
+  fresh.account.SetWants(true);
   old.had = 0;
   serve({&old, &fresh}, 200);
   EXPECT_NEAR(old.had, 100, 18);
@@ -219,7 +219,7 @@ TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces
       // Streams of the other peers come and go; of peers 0 and 1 one at least always wants.
       Party& moody = parties[static_cast<size_t>(random.UniformInt(0, 40))];
       if (moody.peer != "peer 0" && moody.peer != "peer 1") {
-        clock.SetWants(moody.account, random.UniformInt(0, 2) == 0);
+        moody.account.SetWants(random.UniformInt(0, 2) == 0);
       }
       std::vector<Party*> wanting;
       for (Party& party : parties) {
@@ -227,7 +227,7 @@ TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces
       }
       Party& next = First(wanting);
       const double cost = 1 + static_cast<double>(random.UniformInt(0, 50));
-      FairClock::Finish(next.account, 1, clock.Take(next.account, 1), cost);
+      next.account.Finish(1, next.account.Take(1), cost);
       had[next.peer] += cost;
       const double difference = had["peer 0"] - had["peer 1"];
       least_difference = std::min(least_difference, difference);

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/engine/step_scheduler.h"
+#include "core/engine/slice_budget.h"
 #include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

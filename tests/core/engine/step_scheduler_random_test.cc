@@ -217,12 +217,12 @@ class Model {
     const Slice slice = *at;
     consumer.held.erase(at);
     if (consumer.gives_away) return scheduler_.TakeBack(*slice);
-    Tell(scheduler_.GiveBack(*consumer.stream, slice));
+    scheduler_.GiveBack(*consumer.stream, slice).Tell();
   }
 
   void Cancel(Consumer& consumer) {
     consumer.cancelled = true;
-    Tell(scheduler_.Cancel(consumer.stream));
+    scheduler_.Cancel(consumer.stream).Tell();
     EXPECT_FALSE(consumer.waits);
     while (!consumer.held.empty()) GiveBack(consumer);
     std::erase_if(consumers_, [&](const auto& known) { return known.get() == &consumer; });
@@ -233,7 +233,7 @@ class Model {
     if (running_.size() == kThreads) return false;
     StepScheduler::Work work = scheduler_.Take(beside);
     const bool found = !work.empty();
-    Tell(std::move(work.answer));
+    work.answer.Tell();
     if (!work.task.has_value()) return found;
     const Task& task = *work.task;
     EXPECT_FALSE(task.unwanted().is_raised());
@@ -277,9 +277,9 @@ class Model {
     }
     run.done += made;
     const auto cost = static_cast<double>(made * (1 + Pick(100)));
-    if (made == left) return TellAll(scheduler_.Finish(task, run, cost));
+    if (made == left) return StepScheduler::TellAll(scheduler_.Finish(task, run, cost));
     ++returned_;
-    TellAll(scheduler_.Return(task, std::move(run), cost));
+    StepScheduler::TellAll(scheduler_.Return(task, std::move(run), cost));
   }
 
   void Watch() {
@@ -293,7 +293,7 @@ class Model {
     if (running_.empty()) return;
     const Task task = running_[static_cast<size_t>(Pick(std::ssize(running_)))].task;
     hung_.insert(task.plan().get());
-    TellAll(scheduler_.Abandon(task, absl::UnavailableError("its read hangs")));
+    StepScheduler::TellAll(scheduler_.Abandon(task, absl::UnavailableError("its read hangs")));
     EXPECT_TRUE(task.unwanted().is_raised());
   }
 
@@ -302,15 +302,16 @@ class Model {
     const FeedPlan* const blocked = plans_[static_cast<size_t>(Pick(std::ssize(plans_)))].get();
     const bool fails = Pick(4) == 0;
     if (fails) hung_.insert(blocked);
-    TellAll(scheduler_.SetBlocked([&](const FeedPlan& plan) -> std::optional<absl::Status> {
-      if (&plan != blocked) return std::nullopt;
-      return fails ? absl::UnavailableError("its storage hangs") : absl::OkStatus();
-    }));
+    StepScheduler::TellAll(
+        scheduler_.SetBlocked([&](const FeedPlan& plan) -> std::optional<absl::Status> {
+          if (&plan != blocked) return std::nullopt;
+          return fails ? absl::UnavailableError("its storage hangs") : absl::OkStatus();
+        }));
   }
 
   // Threads and consumers go on until everybody has got everything, and all memory is back.
   void End() {
-    TellAll(scheduler_.SetBlocked([](const FeedPlan&) { return std::nullopt; }));
+    StepScheduler::TellAll(scheduler_.SetBlocked([](const FeedPlan&) { return std::nullopt; }));
     while (!running_.empty()) Stop(/*finish=*/false);
     const auto waits = [](const auto& consumer) { return !consumer->ended; };
     while (std::any_of(consumers_.begin(), consumers_.end(), waits)) {
@@ -328,14 +329,7 @@ class Model {
     }
     while (!consumers_.empty()) Cancel(*consumers_.back());
     EXPECT_EQ(scheduler_.num_streams(), 0);
-    EXPECT_EQ(scheduler_.buffers().used_bytes(), 0);
-  }
-
-  static void Tell(StepScheduler::Answer answer) {
-    if (answer.waiter != nullptr) answer.waiter(std::move(answer.delivery));
-  }
-  static void TellAll(StepScheduler::Answers answers) {
-    for (StepScheduler::Answer& answer : answers) Tell(std::move(answer));
+    EXPECT_EQ(scheduler_.budget().used_bytes(), 0);
   }
 
   const bool shares_;

@@ -70,11 +70,11 @@ TEST(StepSchedulerTest, NothingIsBegunBeforeAThreadAsks) {
   StepScheduler scheduler({.threads = 2});
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream stream = MustAdd(scheduler, MakePlan(4));
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+  EXPECT_EQ(scheduler.budget().used_bytes(), 0);
   const Task task = MustTake(scheduler);
   EXPECT_EQ(task.plan(), stream->plan());
   EXPECT_EQ(task.examples(), (ExampleRange{0, 4}));
-  EXPECT_EQ(scheduler.buffers().used_bytes(), CostOf(*stream->plan()));
+  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));
 }
 
 TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
@@ -205,9 +205,9 @@ TEST(StepSchedulerTest, WhatIsGivenBackToAStreamThatHasEndedFreesItsMemory) {
   EXPECT_FALSE(task.unwanted().is_raised());
   scheduler.Cancel(stream);
   EXPECT_TRUE(task.unwanted().is_raised());
-  EXPECT_GT(scheduler.buffers().used_bytes(), 0);
+  EXPECT_GT(scheduler.budget().used_bytes(), 0);
   scheduler.Return(task, task.run(), 1);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+  EXPECT_EQ(scheduler.budget().used_bytes(), 0);
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
@@ -253,7 +253,7 @@ TEST(StepSchedulerTest, PeersShareTheBudgetHoweverManyStreamsEachHas) {
   }
   // A quarter of the budget, the most that one stream gets; the crowd's streams 2 of 32 each.
   EXPECT_EQ(of_alone, kSlices / 4);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
 }
 
 TEST(StepSchedulerTest, BesideAnOverdueTaskOnlyOtherPeersHaveWork) {
@@ -298,10 +298,10 @@ TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
   const Task running = MustTake(scheduler);
   scheduler.Cancel(giant);
   // The thread still writes to its memory.
-  EXPECT_EQ(scheduler.buffers().used_bytes(), CostOf(*giant->plan()));
+  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*giant->plan()));
   EXPECT_FALSE(scheduler.Take().task.has_value());
   Finish(scheduler, running, 1);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+  EXPECT_EQ(scheduler.budget().used_bytes(), 0);
 }
 
 TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
@@ -320,8 +320,8 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   const auto second_failed = StatusIs(absl::StatusCode::kDataLoss, HasSubstr("second"));
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
-  Finish(scheduler, fourth, 1);                                          // Gives its memory back.
-  EXPECT_EQ(scheduler.buffers().used_bytes(), CostOf(*stream->plan()));  // That of the first.
+  Finish(scheduler, fourth, 1);                                         // Gives its memory back.
+  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // That of the first.
 }
 
 TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
@@ -337,7 +337,7 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Take().task.has_value());
   for (const Task& task : running) Finish(scheduler, task, 1);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 7 * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
   // What was taken away is begun again when there is room.
   std::vector<int64_t> steps;
@@ -361,7 +361,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream starved = MustAdd(scheduler, whole);
   EXPECT_FALSE(scheduler.Take().task.has_value());
-  EXPECT_EQ(scheduler.buffers().used_bytes(), share / 2 * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), share / 2 * CostOf(*plan));
   // So it may go on, two slices at a time and more.
   const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, holder);
   scheduler.GiveBack(*holder, slice);
@@ -497,11 +497,11 @@ TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
   const std::shared_ptr<SharedSlice> of_a = Deliver(scheduler, a);
   const std::shared_ptr<SharedSlice> of_b = Deliver(scheduler, b);
   EXPECT_EQ(of_a, of_b);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 4 * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), 4 * CostOf(*plan));
   scheduler.GiveBack(*a, of_a);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 4 * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), 4 * CostOf(*plan));
   scheduler.GiveBack(*b, of_b);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 3 * CostOf(*plan));
+  EXPECT_EQ(scheduler.budget().used_bytes(), 3 * CostOf(*plan));
   EXPECT_EQ(scheduler.slices_shared(), 4);
   EXPECT_EQ(scheduler.examples_made(), 4 * 4);
 }
@@ -537,7 +537,7 @@ TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
   const Stream behind = MustAdd(scheduler, plan);
   Consume(scheduler, ahead, 200);
   // Four that each looks ahead, and a quarter of the budget.
-  EXPECT_LE(scheduler.buffers().used_bytes(), (4 + 4 + 10) * CostOf(*plan));
+  EXPECT_LE(scheduler.budget().used_bytes(), (4 + 4 + 10) * CostOf(*plan));
   Consume(scheduler, behind, 200);
   EXPECT_LE(scheduler.examples_made(), 1024 * (2 * 200 - 10));
   EXPECT_GE(scheduler.slices_shared(), 10);
@@ -555,7 +555,7 @@ TEST(SliceSharingTest, WhatIsKeptYieldsToAStreamThatNeedsTheRoom) {
     others.push_back(MustAdd(scheduler, MakePlan(4)));
     MakeAll(scheduler);
     EXPECT_NE(Deliver(scheduler, others.back()), nullptr) << "stream " << i;
-    EXPECT_LE(scheduler.buffers().used_bytes(), scheduler.buffers().budget_bytes());
+    EXPECT_LE(scheduler.budget().used_bytes(), scheduler.budget().budget_bytes());
   }
 }
 
@@ -630,7 +630,7 @@ TEST(SliceSharingTest, NothingIsKeptWhenNobodyWillComeToIt) {
   Consume(scheduler, a, 12);
   scheduler.Cancel(b);
   scheduler.Cancel(a);
-  EXPECT_EQ(scheduler.buffers().used_bytes(), 0);
+  EXPECT_EQ(scheduler.budget().used_bytes(), 0);
 }
 
 TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareNothing) {

@@ -1,4 +1,4 @@
-#include "core/image/jpeg/jpeg_check.h"
+#include "core/image/jpeg/entropy_check.h"
 
 #include <cstdint>
 #include <string>
@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/image/jpeg/jpeg_library.h"
+#include "core/image/jpeg/jpeg_options.h"
+#include "core/image/jpeg/unchecked_jpeg_decoder.h"
 #include "core/image/window/crop.h"
 #include "core/status/status_macros.h"
 
@@ -75,8 +76,9 @@ absl::StatusOr<std::string> MakeBuiltIn(const BuiltIn& built_in) {
   return jpeg;
 }
 
-absl::StatusOr<std::vector<uint8_t>> DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg,
-                                                const CropRect& crop, JpegScale scale) {
+absl::StatusOr<std::vector<uint8_t>> DecodeCrop(UncheckedJpegDecoder& decoder,
+                                                absl::string_view jpeg, const CropRect& crop,
+                                                JpegScale scale) {
   SYSTOLE_RETURN_IF_ERROR(decoder.ReadHeader(jpeg).status());
   std::vector<uint8_t> pixels(size_t{3} * crop.width * crop.height);
   SYSTOLE_RETURN_IF_ERROR(decoder.Decode(crop, absl::MakeSpan(pixels), scale));
@@ -84,8 +86,8 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(JpegDecoder& decoder, absl::stri
 }
 
 // What our entropy decoder does that it must not; empty if nothing.
-absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, JpegDecoder& own,
-                                    JpegDecoder& library) {
+absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecoder& own,
+                                    UncheckedJpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));
   // At an eighth some blocks are of one coefficient.
   const CropRect eighth =
@@ -107,9 +109,9 @@ absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, JpegDecoder& own,
 absl::Status CheckJpegEntropyDecoding() {
   for (const bool fancy_upsampling : {true, false}) {
     JpegDecoderOptions options = {.fancy_upsampling = fancy_upsampling};
-    SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder own, JpegDecoder::CreateUnchecked(options));
+    SYSTOLE_ASSIGN_OR_RETURN(UncheckedJpegDecoder own, UncheckedJpegDecoder::Create(options));
     options.library_entropy_decoder = true;
-    SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder library, JpegDecoder::CreateUnchecked(options));
+    SYSTOLE_ASSIGN_OR_RETURN(UncheckedJpegDecoder library, UncheckedJpegDecoder::Create(options));
     for (const BuiltIn& built_in : kBuiltIns) {
       const absl::StatusOr<std::string> fault = FaultOn(built_in, own, library);
       if (fault.ok() && fault->empty()) continue;

@@ -1,5 +1,5 @@
 // In a process whose libjpeg differs from the headers' on the inside (other_libjpeg.h).
-#include "core/image/jpeg/jpeg_check.h"
+#include "core/image/jpeg/entropy_check.h"
 
 #include <cstdint>
 #include <string>
@@ -28,12 +28,12 @@ class ScopedLibjpeg {
   const OtherLibjpeg before_;
 };
 
-TEST(JpegCheckTest, TheInstalledLibjpegIsFine) {
+TEST(EntropyCheckTest, TheInstalledLibjpegIsFine) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kNone);
   EXPECT_THAT(CheckJpegEntropyDecoding(), IsOk());
 }
 
-TEST(JpegCheckTest, OtherPixelsAreFound) {
+TEST(EntropyCheckTest, OtherPixelsAreFound) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherTables);
   EXPECT_THAT(CheckJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -41,7 +41,7 @@ TEST(JpegCheckTest, OtherPixelsAreFound) {
                              HasSubstr("libjpeg-turbo-2.1.5"))));
 }
 
-TEST(JpegCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
+TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherEntropy);
   EXPECT_THAT(CheckJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -49,7 +49,7 @@ TEST(JpegCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
 }
 
 // Without the check the pixels would be wrong: see OtherPixelsAreFound.
-TEST(JpegCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
+TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
   ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);  // As when the first decoder was made.
   JpegDecoder decoder = *JpegDecoder::Create();
   EXPECT_THAT(OwnJpegEntropyDecoding(),

@@ -2,8 +2,8 @@
 // another libjpeg than the one the program was compiled for.
 //
 // Thread-safe: the answer does not change.
-#ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_
-#define SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_CHECK_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_CHECK_H_
 
 #include "absl/status/status.h"
 
@@ -20,4 +20,4 @@ absl::Status CheckJpegEntropyDecoding();
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CORE_IMAGE_JPEG_JPEG_CHECK_H_
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_CHECK_H_

@@ -1,0 +1,79 @@
+// How much of an engine one dataset may hold, so that storage that hangs takes nothing from feeds
+// of other datasets: four sevenths of the threads, and at most a quarter of the budget in slices
+// whose reads hang. Of what hanging reads leave, the next dataset gets the same part, should it
+// hang too. A dataset gets that whether it hangs or not: for its first second a read that hangs
+// looks like one that is slow.
+//
+// Counts tasks; has no thread and no clock. Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
+#define SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+// The threads that there are for `threads` that shall run, so that one dataset may have four times
+// as many.
+int MaxThreadsFor(int threads);
+
+// A task whose read hangs.
+struct HungTask {
+  const FeedPlan* plan = nullptr;
+  int64_t record = 0;      // That it reads, or one before it.
+  int64_t cost_bytes = 0;  // Of its slice.
+  bool timed_out = false;  // Its step has failed for it.
+};
+
+class DatasetShares {
+ public:
+  // `read_timeout` is for messages.
+  DatasetShares(int max_threads, absl::Duration read_timeout)
+      : max_threads_(max_threads), read_timeout_(read_timeout) {}
+
+  // A task of the plan has begun, or has ended. True if one of its datasets has come to have its
+  // share of the threads, or less than that again.
+  bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
+  bool End(const FeedPlan& plan) { return Count(plan, -1); }
+
+  // What becomes of streams, as long as nothing changes.
+  class Verdict {
+   public:
+    explicit Verdict(std::map<const Dataset*, absl::Status> blocked)
+        : blocked_(std::move(blocked)) {}
+
+    // nullopt: they go on. OK: nothing is taken for them, because a dataset has its share. An
+    // error: they fail with it, because that dataset's read has timed out: who comes anew would
+    // only wait for the same storage.
+    std::optional<absl::Status> Of(const FeedPlan& plan) const;
+
+   private:
+    std::map<const Dataset*, absl::Status> blocked_;
+  };
+
+  // `hung` are tasks that have begun and not ended. `budget_bytes` is that of all slices.
+  Verdict Judge(absl::Span<const HungTask> hung, int64_t budget_bytes) const;
+
+  // What the streams of the task's slice are told.
+  absl::Status ReadHangs(const HungTask& task) const;
+
+ private:
+  bool Count(const FeedPlan& plan, int more);
+  // Threads that may work for one dataset while those of others hang.
+  int ShareOfThreads(int stuck_for_others) const;
+
+  const int max_threads_;
+  const absl::Duration read_timeout_;
+  std::map<const Dataset*, int> threads_of_;  // That work for it. None is 0.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_

@@ -1,0 +1,87 @@
+#include "core/engine/scheduled_stream.h"
+
+#include <algorithm>
+
+#include "core/engine/task_size.h"
+#include "core/status/check.h"
+
+namespace systole {
+
+ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
+                                 const StreamMemory& memory, int64_t num_slices, std::string peer,
+                                 std::shared_ptr<ValueCache> cache)
+    : plan_(std::move(plan)),
+      range_(range),
+      num_slices_(num_slices),
+      peer_(std::move(peer)),
+      cache_(std::move(cache)),
+      task_size_(TaskSizeOf(*plan_)),
+      holdings_(plan_->layout().slice_bytes(), range.num_cores(), memory) {}
+
+std::pair<int64_t, int> ScheduledStream::PlaceOfNext() const {
+  return {range_.first_step + next_to_begin_ / range_.num_cores() * range_.stride,
+          range_.core_begin + static_cast<int>(next_to_begin_ % range_.num_cores())};
+}
+
+bool ScheduledStream::WillComeTo(int64_t step, int core) const {
+  if (!is_good()) return false;
+  if (core < range_.core_begin || core >= range_.core_end) return false;
+  if (step < range_.first_step || (step - range_.first_step) % range_.stride != 0) return false;
+  const int64_t number =
+      (step - range_.first_step) / range_.stride * range_.num_cores() + (core - range_.core_begin);
+  return number >= next_to_begin_ && number < num_slices_;
+}
+
+void ScheduledStream::Begin(SharedSlicePtr slice) {
+  slice->Join(*this);
+  if (!slice->is_done()) returned_ += slice->num_returned();
+  pending_.push_back(std::move(slice));
+  ++next_to_begin_;
+  holdings_.Begin();
+}
+
+bool ScheduledStream::has_more() const {
+  return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
+}
+
+const SharedSlicePtr& ScheduledStream::FirstWithMore() const {
+  SYSTOLE_CHECK(has_more());
+  if (returned_ == 0) return pending_.back();
+  return *std::find_if(pending_.begin(), pending_.end(),
+                       [](const SharedSlicePtr& slice) { return slice->has_more(); });
+}
+
+SharedSlicePtr ScheduledStream::Deliver() {
+  SharedSlicePtr slice = std::move(pending_.front());
+  pending_.pop_front();
+  holdings_.Deliver();
+  return slice;
+}
+
+SharedSlicePtr ScheduledStream::TakeBackLast() {
+  SharedSlicePtr slice = std::move(pending_.back());
+  pending_.pop_back();
+  --next_to_begin_;
+  failed_ = absl::OkStatus();  // It will be found again.
+  holdings_.TakeBack();
+  Leave(*slice);
+  return slice;
+}
+
+void ScheduledStream::Drop(SharedSlice& slice) {
+  holdings_.Drop();
+  Leave(slice);
+}
+
+void ScheduledStream::Leave(SharedSlice& slice) {
+  if (!slice.is_done()) returned_ -= slice.num_returned();
+  slice.Leave(*this);
+}
+
+void ScheduledStream::Wait(DeliveryWaiter waiter) {
+  SYSTOLE_CHECK(waiter_ == nullptr);
+  waiter_ = std::move(waiter);
+  gave_way_ = false;
+}
+
+}  // namespace systole

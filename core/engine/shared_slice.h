@@ -1,0 +1,73 @@
+// A slice that several streams may have, with those that have it.
+//
+// Thread-compatible, but for unwanted().
+#ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
+#define SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/engine/pending_slice.h"
+#include "core/engine/slice_budget.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/memory/buffer_pool.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+class ScheduledStream;
+
+class SharedSlice : public PendingSlice {
+ public:
+  // Plan, step, core, and in which memory: slices with one key have the same bytes.
+  using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
+
+  // `records` as in PendingSlice.
+  SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
+              int64_t records, AlignedBuffer buffer)
+      : PendingSlice(step, core, plan->layout().per_core_batch(), records, std::move(buffer)),
+        plan_(std::move(plan)),
+        kind_(kind) {}
+
+  const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
+  BufferKind kind() const { return kind_; }
+  Key key() const { return {plan_.get(), step(), core(), kind_}; }
+  // What it costs the budget.
+  int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
+
+  // The stream has it from now on. One that joins while the slice is made is among makers().
+  void Join(ScheduledStream& stream) {
+    ++holders_;
+    if (!is_done()) makers_.push_back(&stream);
+  }
+  // The stream no longer has it.
+  void Leave(ScheduledStream& stream) {
+    std::erase(makers_, &stream);
+    --holders_;
+  }
+  // Streams that have it.
+  int holders() const { return holders_; }
+  // Of these, the ones to be told when it is done.
+  absl::Span<ScheduledStream* const> makers() const { return makers_; }
+  // The same, once.
+  std::vector<ScheduledStream*> TakeMakers() { return std::exchange(makers_, {}); }
+
+ private:
+  // Held, so that no other plan can come to stand at its address, which is in the key.
+  const std::shared_ptr<const FeedPlan> plan_;
+  const BufferKind kind_;
+  int holders_ = 0;
+  std::vector<ScheduledStream*> makers_;
+};
+
+// Shared by its streams, the tasks that make it, its consumers, and the shelf.
+using SharedSlicePtr = std::shared_ptr<SharedSlice>;
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_

@@ -1,0 +1,122 @@
+// The memory of slices: what is in flight under one byte budget, how much of it each stream may
+// hold, and which stream gives some back for another.
+//
+//   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
+//
+// A stream's share is its part of its peer's part, a quarter of the budget at most: one client that
+// stops reading must not starve the others. It may have one slice whatever the share, so that
+// everybody moves.
+//
+// Bytes are what slices cost: their own, and kSliceOverheadBytes each. used_bytes() is never more
+// than the budget, and 0 once all memory has come back.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
+#define SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/engine/step_range.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/memory/buffer_pool.h"
+
+namespace systole {
+
+// Bytes that the budget is charged with for each slice beside its own. About what is kept around
+// one: its entries in the scheduler, its shared pointers, the allocator's headers.
+inline constexpr int64_t kSliceOverheadBytes = 1024;
+
+// The slices that one stream has in flight: counts, no memory. All of its slices are of one size.
+class StreamHoldings {
+ public:
+  // `slice_bytes` of one slice, without the overhead; `num_cores` of them are a step.
+  StreamHoldings(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
+      : slice_bytes_(slice_bytes), num_cores_(num_cores), memory_(memory) {}
+
+  // A slice is begun for it.
+  void Begin();
+  // The consumer gets one. It no longer counts if the consumer keeps it (gives_away).
+  void Deliver();
+  // One that was begun and not delivered goes back.
+  void TakeBack();
+  // The consumer has dropped one. REQUIRES: not gives_away.
+  void Drop();
+
+  int64_t cost_bytes() const { return slice_bytes_ + kSliceOverheadBytes; }
+  // Slices that were begun and neither dropped nor given away, and of these the ones that are not
+  // delivered.
+  int64_t held() const { return held_; }
+  int64_t pending() const { return pending_; }
+  int64_t held_bytes() const { return held_ * cost_bytes(); }
+  const StreamMemory& memory() const { return memory_; }
+  // Whether the consumer has to drop a slice before it gets another one.
+  bool window_is_full() const;
+  // Slices that may be pending, with so many threads: as much as ever helps.
+  int64_t max_pending(int threads) const;
+
+ private:
+  const int64_t slice_bytes_;
+  const int num_cores_;
+  const StreamMemory memory_;
+  int64_t held_ = 0;
+  int64_t pending_ = 0;
+};
+
+class SliceBudget {
+ public:
+  SliceBudget(int64_t budget_bytes, int max_sealed_slices)
+      : pool_({.budget_bytes = budget_bytes,
+               .max_sealed = max_sealed_slices,
+               .overhead_bytes = kSliceOverheadBytes}) {}
+
+  // What a stream may hold, or less if it wants no more: one of `parts` parts.
+  int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const;
+
+  // A stream beside others: its share, and whether its consumer waits for its next slice.
+  struct Claim {
+    const StreamHoldings& holdings;
+    int64_t share_bytes = 0;
+    bool waits = false;
+  };
+  // Whether it may begin another slice, if there is room.
+  static bool MayBegin(const Claim& stream, int threads);
+  // Whether it would hold half of its share at most with one more.
+  static bool IsModest(const Claim& stream);
+  // Whether it has nothing at all, and somebody needs its next slice now.
+  static bool IsEmptyHanded(const StreamHoldings& stream, bool waits);
+  // Whether its last pending slice goes back, so that `starved`, which holds nothing, finds room.
+  static bool Yields(const Claim& stream, const Claim& starved);
+
+  // Whether there is room for so much more, once `kept_bytes` that are kept have gone.
+  bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const;
+  // The same, once all that is on its way back is there.
+  bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
+
+  // Memory for a slice of `slice_bytes`. ResourceExhausted if the system has none. REQUIRES:
+  // HasRoom(slice_bytes + kSliceOverheadBytes).
+  absl::StatusOr<AlignedBuffer> Take(int64_t slice_bytes, BufferKind kind);
+  // What Take() gave comes back.
+  void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
+
+  // The memory of a slice that cost so much comes back later, by ReturnLate(). It is used until
+  // then.
+  void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
+  void ReturnLate(AlignedBuffer buffer);
+
+  // What Take() gave is its consumer's from now on, and no longer counts.
+  void GiveAway(const AlignedBuffer& buffer) { pool_.GiveAway(buffer.size()); }
+  // The consumer has dropped it.
+  void TakeBack(AlignedBuffer buffer) { pool_.TakeBack(std::move(buffer)); }
+
+  int64_t budget_bytes() const { return pool_.budget_bytes(); }
+  int64_t used_bytes() const { return pool_.used_bytes(); }
+
+ private:
+  BufferPool pool_;
+  int64_t returning_bytes_ = 0;  // Of slices that nobody wants while a task writes to them.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_

@@ -1,0 +1,80 @@
+// Slices that streams of one plan share, by what is in them: those that some stream has, and those
+// that all have dropped and another is still to come to. The latter are kept: within bounds of
+// bytes and number, and only until somebody needs the room.
+//
+// Once the bounds are reached nothing more is kept, and the last one that was kept goes first: the
+// streams that are behind come to the oldest ones first. Keeps no counts of who has what; the
+// scheduler says when nobody has a slice any more.
+//
+// A call costs O(log slices), but for TakeUnwanted(). Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
+#define SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/engine/shared_slice.h"
+
+namespace systole {
+
+class SliceShelf {
+ public:
+  // What is kept costs `max_kept_bytes` at most (SharedSlice::cost_bytes), and is no more than
+  // `max_kept` slices.
+  SliceShelf(int64_t max_kept_bytes, size_t max_kept)
+      : max_kept_bytes_(max_kept_bytes), max_kept_(max_kept) {}
+  // Its entries refer to each other.
+  SliceShelf(const SliceShelf&) = delete;
+  SliceShelf& operator=(const SliceShelf&) = delete;
+
+  // From now on others find the slice, unless they find another one of its key.
+  void Add(const SharedSlicePtr& slice);
+  // The slice of that key, or null.
+  SharedSlicePtr Find(const SharedSlice::Key& key) const;
+  // Whether it is this one that Find() gives.
+  bool Has(const SharedSlice& slice) const;
+  // The slice is no longer to be found, and no longer kept.
+  void Remove(const SharedSlice& slice);
+
+  // Whether a slice that costs so much can be kept now.
+  bool HasRoom(int64_t cost_bytes) const;
+  // Nobody has the slice any more: keeps it. REQUIRES: Has(slice), HasRoom(its cost), not kept.
+  void Keep(const SharedSlice& slice);
+  // Somebody has it again. Nothing happens if it is not kept.
+  void Unkeep(const SharedSlice& slice);
+
+  // What is kept, in bytes and slices.
+  int64_t kept_bytes() const { return kept_bytes_; }
+  size_t kept() const { return kept_.size(); }
+  // Takes the slice that was kept last off the shelf; null if none is kept.
+  SharedSlicePtr TakeLast();
+  // The same of all that are kept and not `wanted`, oldest first.
+  std::vector<SharedSlicePtr> TakeUnwanted(absl::FunctionRef<bool(const SharedSlice&)> wanted);
+
+ private:
+  struct Entry;
+  using Entries = std::map<SharedSlice::Key, Entry>;
+  using Kept = std::list<Entries::iterator>;
+  struct Entry {
+    SharedSlicePtr slice;
+    std::optional<Kept::iterator> kept;  // If nobody has it.
+  };
+
+  void Unkeep(Entry& entry);
+  SharedSlicePtr Take(Entries::iterator entry);
+
+  const int64_t max_kept_bytes_;
+  const size_t max_kept_;
+  Entries entries_;
+  Kept kept_;  // Oldest first.
+  int64_t kept_bytes_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_

@@ -1,0 +1,98 @@
+// One image on its way through libjpeg: the library's decoder with our entropy decoder in it, the
+// rows that it makes, and the steps of a decode. Each step may jump out of libjpeg, so it runs
+// guarded (jpeg_errors.h) and has trivial locals only. Used by UncheckedJpegDecoder alone, which
+// says what is asked for when.
+//
+// Single-thread.
+#ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
+#define SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/image/jpeg/huffman_decoder.h"
+#include "core/image/jpeg/jpeg_eighth.h"
+#include "core/image/jpeg/jpeg_entropy.h"
+#include "core/image/jpeg/jpeg_errors.h"
+#include "core/image/jpeg/jpeg_options.h"
+#include "core/image/window/crop.h"
+// Last: needs <cstdio>, defines many macros.
+#include "jpeglib.h"
+
+namespace systole {
+
+// Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
+// cache.
+inline constexpr int kRowsPerCall = 8;
+static_assert(kRowsPerCall >= JpegEighth::kMaxRows);
+
+struct JpegDecompressor {
+  enum class Phase { kIdle, kHeader, kWaiting, kRows };
+
+  jpeg_decompress_struct cinfo = {};
+  JpegErrors error = {};
+  jpeg_progress_mgr progress = {};
+  JpegDecoderOptions options;
+  Phase phase = Phase::kIdle;
+  absl::string_view jpeg;
+  JpegEntropyDecoder entropy;
+  JpegEighth eighth;
+  bool own_entropy = false;  // For this image.
+
+  CropRect crop;  // At `scale`.
+  JpegScale scale = JpegScale::kFull;
+  int jump_rows = 0;          // To be skipped before the first row is decoded,
+  int skip_rows = 0;          // or to decode and drop before the first row of the crop.
+  size_t skip_bytes = 0;      // From the start of a decoded row to the first pixel of the crop.
+  size_t stride = 0;          // Of `rows`.
+  std::vector<uint8_t> rows;  // [kRowsPerCall, stride], as libjpeg writes them.
+  std::vector<uint8_t> converted;  // One row after conversion from CMYK.
+  std::vector<uint8_t> rgb;        // On the way from CMYK to grey.
+  int rows_ready = 0;              // In `rows`.
+  int next_ready = 0;
+  int rows_left = 0;  // Of the crop, not yet returned, or kept.
+
+  // Rows that KeepRows() made, and what ended them.
+  std::vector<uint8_t> kept;  // [kept_rows, kept_stride].
+  size_t kept_stride = 0;
+  int kept_rows = 0;
+  int next_kept = 0;
+  absl::Status kept_status;
+
+  explicit JpegDecompressor(const JpegDecoderOptions& options)
+      : options(options),
+        entropy(options.huffman_decoder != nullptr ? options.huffman_decoder
+                                                   : std::make_shared<HuffmanDecoder>()) {
+    error.fail_on_warning = options.fail_on_warning;
+    cinfo.err = InitErrors(&error);
+  }
+  JpegDecompressor(const JpegDecompressor&) = delete;
+  JpegDecompressor& operator=(const JpegDecompressor&) = delete;
+  ~JpegDecompressor() { jpeg_destroy_decompress(&cinfo); }
+
+  bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
+  // At a smaller scale libjpeg may make colour of more pixels than a block's share, so that it has
+  // less to interpolate. jpeg_crop_scanline forgets that. It does no harm where nothing is left to
+  // interpolate, as behind a factor of 2.
+  bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
+  absl::Status Error() const;
+  bool MakeRows();
+
+  // Steps under RunGuarded: trivial locals only.
+  static void CreateStep(JpegDecompressor* s);
+  static void HeaderStep(JpegDecompressor* s);
+  static void StartStep(JpegDecompressor* s);
+  static void RowsStep(JpegDecompressor* s);
+  static void FinishStep(JpegDecompressor* s);
+  static void CheckProgress(j_common_ptr cinfo);
+  static void CheckWanted(JpegDecompressor* s);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
