@@ -17,10 +17,10 @@ namespace {
 constexpr size_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMaxHeaderBytes = 18;  // Of a frame, with its magic number.
 
-struct FreeContext {
+struct FreeDecoder {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
-using Context = std::unique_ptr<ZSTD_DCtx, FreeContext>;
+using Context = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
 
 absl::StatusOr<Context> MakeContext() {
   Context context(ZSTD_createDCtx());

@@ -6,14 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
+#include "core/random/keyed_permutation.h"
 #include "core/status/check.h"
 
 namespace systole {
-namespace {
-
-constexpr int64_t kMaxRecords = int64_t{1} << 62;
-
-}  // namespace
 
 absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
   if (members.empty() || members.size() > kMaxMembers) {
@@ -35,7 +31,7 @@ absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
     if (records.size() < 1) {
       return absl::InvalidArgumentError(absl::StrCat("mixture[", i, "] has no records"));
     }
-    if (records.size() > kMaxRecords - mixture.num_records_) {
+    if (records.size() > KeyedPermutation::kMaxSize - mixture.num_records_) {
       return absl::InvalidArgumentError("mixture: its members have more than 2^62 records");
     }
     mixture.num_records_ += records.size();

@@ -23,10 +23,8 @@ constexpr uint64_t kGlobalTweak = 0;
 constexpr uint64_t kBlockTweak = 1;
 constexpr uint64_t kWindowTweak = 2;
 
-constexpr int64_t kMaxRecords = KeyedPermutation::kMaxSize;
-
 absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_view remedy) {
-  if (value >= 1 && value <= kMaxRecords) return absl::OkStatus();
+  if (value >= 1 && value <= KeyedPermutation::kMaxSize) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
 }

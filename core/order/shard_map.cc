@@ -4,21 +4,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/random/keyed_permutation.h"
 #include "core/status/check.h"
 
 namespace systole {
-namespace {
-
-constexpr int64_t kMaxRecords = int64_t{1} << 62;  // What Order accepts.
-
-}  // namespace
 
 absl::StatusOr<ShardMap> ShardMap::Create(absl::Span<const int64_t> records_per_shard) {
   std::vector<int64_t> begins;
   begins.reserve(records_per_shard.size() + 1);
   begins.push_back(0);
   for (const int64_t count : records_per_shard) {
-    if (count < 0 || count > kMaxRecords - begins.back()) {
+    if (count < 0 || count > KeyedPermutation::kMaxSize - begins.back()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "shard ", begins.size() - 1, " has ", count,
           " records, want 0 or more and at most 2^62 in all shards: rebuild its index"));

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kChannels = 3;
+constexpr int kColourChannels = 3;
 constexpr int kDefaultQuality = 90;
 constexpr int64_t kLargestShortSide = 16384;  // The resizer's.
 
@@ -62,8 +62,8 @@ struct DecodedImage {
 
 absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view jpeg) {
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
-  DecodedImage decoded{info.components == 1 ? 1 : kChannels, {info.width, info.height, {}}};
-  decoded.image.pixels.resize(static_cast<size_t>(info.width) * info.height * kChannels);
+  DecodedImage decoded{info.components == 1 ? 1 : kColourChannels, {info.width, info.height, {}}};
+  decoded.image.pixels.resize(static_cast<size_t>(info.width) * info.height * kColourChannels);
   SYSTOLE_RETURN_IF_ERROR(
       decoder.Decode(WholeImage(info.height, info.width), absl::MakeSpan(decoded.image.pixels)));
   return decoded;
@@ -90,13 +90,13 @@ absl::StatusOr<std::string> MakeRecord(JpegDecoder& decoder, const ImageFile& fi
         image, ShrinkShortSide(std::move(image), static_cast<int>(*options.resize_short)));
   }
   if (options.raw) {
-    channels = kChannels;
+    channels = kColourChannels;
     stored.assign(image.pixels.begin(), image.pixels.end());
   } else if (shrunk || options.quality.has_value()) {
-    channels = kChannels;
+    channels = kColourChannels;
     const int quality = static_cast<int>(options.quality.value_or(kDefaultQuality));
-    SYSTOLE_ASSIGN_OR_RETURN(stored, EncodeJpeg(image.pixels, image.width, image.height, kChannels,
-                                                {.quality = quality}));
+    SYSTOLE_ASSIGN_OR_RETURN(stored, EncodeJpeg(image.pixels, image.width, image.height,
+                                                kColourChannels, {.quality = quality}));
   }
   return ExampleBuilder()
       .AddBytes("image", stored)

@@ -10,7 +10,7 @@
 namespace systole::emulator {
 namespace {
 
-constexpr int64_t kMostChips = int64_t{1} << 20;
+constexpr int64_t kMostChipsOfAxis = int64_t{1} << 20;
 constexpr size_t kMostAxes = 3;
 
 absl::Status CheckAxes(const std::vector<TorusAxis>& axes) {
@@ -19,9 +19,9 @@ absl::Status CheckAxes(const std::vector<TorusAxis>& axes) {
         absl::StrCat("AllReduceShape.axes has ", axes.size(), " axes, want 1 to ", kMostAxes));
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i].chips >= 1 && axes[i].chips <= kMostChips) continue;
-    return absl::InvalidArgumentError(absl::StrCat("AllReduceShape.axes[", i, "].chips is ",
-                                                   axes[i].chips, ", want 1 to ", kMostChips));
+    if (axes[i].chips >= 1 && axes[i].chips <= kMostChipsOfAxis) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "AllReduceShape.axes[", i, "].chips is ", axes[i].chips, ", want 1 to ", kMostChipsOfAxis));
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,7 @@
 namespace systole::emulator {
 namespace {
 
-constexpr int64_t kLargestBatch = int64_t{1} << 20;
+constexpr int64_t kLargestCoreBatch = int64_t{1} << 20;
 constexpr double kBf16Bytes = 2, kF32Bytes = 4;
 // Of the loss and its gradient, for each class of each example; exp counts as one.
 constexpr double kLossOps = 6;
@@ -357,9 +357,9 @@ absl::StatusOr<Program> Lowering::Run() {
 }
 
 absl::Status CheckOptions(const CompileOptions& options) {
-  if (options.per_core_batch < 1 || options.per_core_batch > kLargestBatch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("per_core_batch is ", options.per_core_batch, ", want 1 to ", kLargestBatch));
+  if (options.per_core_batch < 1 || options.per_core_batch > kLargestCoreBatch) {
+    return absl::InvalidArgumentError(absl::StrCat("per_core_batch is ", options.per_core_batch,
+                                                   ", want 1 to ", kLargestCoreBatch));
   }
   if (options.overlap.has_value() && !(*options.overlap >= 0 && *options.overlap <= 1)) {
     return absl::InvalidArgumentError(

@@ -13,7 +13,7 @@ namespace {
 // A quarter of an hour at 1 GHz; the sum over a model of any number of layers stays an int64_t.
 constexpr double kMostCycles = 1e12;
 
-double Size(int64_t a) { return static_cast<double>(a); }
+double Real(int64_t a) { return static_cast<double>(a); }
 
 }  // namespace
 
@@ -25,7 +25,7 @@ absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Da
   int64_t serial = product.repeats;
   if (dataflow == Dataflow::kWsDb && product.repeats > 1) {
     const int64_t slabs = DivideUp(priced.k, array.rows);
-    if (Size(slabs) * Size(array.rows) * Size(product.repeats) > Size(kLargestGemmSize)) {
+    if (Real(slabs) * Real(array.rows) * Real(product.repeats) > Real(kLargestGemmSize)) {
       return absl::InvalidArgumentError(absl::StrCat(product.repeats, " products of K = ", priced.k,
                                                      " are too many; want a smaller batch"));
     }
@@ -34,19 +34,19 @@ absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Da
   }
   SYSTOLE_ASSIGN_OR_RETURN(const GemmCycles cost,
                            CountCycles(priced, array, dataflow, chip.matrix_units_per_core()));
-  const double cycles = Size(cost.cycles) * Size(serial);
+  const double cycles = Real(cost.cycles) * Real(serial);
   if (cycles > kMostCycles) {
     return absl::InvalidArgumentError(
         absl::StrCat("it takes ", cycles, " cycles, want at most ", kMostCycles));
   }
   const GemmShape& gemm = product.gemm;
-  const double macs_per_place = Size(std::max<int64_t>(1, chip.macs_per_place()));
+  const double macs_per_place = Real(std::max<int64_t>(1, chip.macs_per_place()));
   return Op{.kind = OpKind::kGemm,
             .gemm = gemm,
             .repeats = product.repeats,
             .tiles = cost.folds * serial,
             .cycles = cost.cycles * serial,
-            .macs = Size(gemm.m) * Size(gemm.k) * Size(gemm.n) * Size(product.repeats),
+            .macs = Real(gemm.m) * Real(gemm.k) * Real(gemm.n) * Real(product.repeats),
             .matrix_s = cycles / (chip.clock_hz() * macs_per_place)};
 }
 

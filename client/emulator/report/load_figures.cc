@@ -15,7 +15,7 @@ namespace systole::emulator {
 namespace {
 
 // A line over the numbers of trainers.
-struct Curve {
+struct LevelCurve {
   std::string series;
   std::string label;
   std::function<double(const LevelReport&)> value_of;
@@ -39,11 +39,11 @@ std::string TrainersText(int64_t trainers) {
 }
 
 // `options` without what follows from the curves. REQUIRES: levels are not empty.
-Figure Drawn(const std::vector<Numbered>& levels, const std::vector<Curve>& curves, Unit unit,
+Figure Drawn(const std::vector<Numbered>& levels, const std::vector<LevelCurve>& curves, Unit unit,
              PlotOptions options) {
   double top = 0;
   for (const auto& [number, level] : levels) {
-    for (const Curve& curve : curves) {
+    for (const LevelCurve& curve : curves) {
       const double value = curve.value_of(*level);
       if (std::isfinite(value)) top = std::max(top, value);
     }
@@ -70,7 +70,7 @@ Figure Drawn(const std::vector<Numbered>& levels, const std::vector<Curve>& curv
   for (size_t i = 0; i < levels.size(); ++i) {
     const LevelReport& level = *levels[i].second;
     std::string tip = TrainersText(level.trainers);
-    for (const Curve& curve : curves) {
+    for (const LevelCurve& curve : curves) {
       absl::StrAppend(&tip, "\n", curve.label, " ", NumberText(curve.value_of(level), unit));
     }
     // Up to half of the way to the neighbours.
@@ -124,7 +124,7 @@ HtmlTable LevelTable(const std::vector<Numbered>& levels) {
 }
 
 Figure Waits(const std::vector<Numbered>& levels) {
-  std::vector<Curve> curves;
+  std::vector<LevelCurve> curves;
   for (const auto& [name, fraction] : kReportedPercentiles) {
     curves.push_back({name, name, [fraction = fraction](const LevelReport& level) {
                         return absl::ToDoubleSeconds(level.waits.Percentile(fraction));

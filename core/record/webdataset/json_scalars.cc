@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-using Visit = absl::FunctionRef<void(absl::string_view name, JsonScalar value)>;
+using ScalarVisitor = absl::FunctionRef<void(absl::string_view name, JsonScalar value)>;
 
 void AppendUtf8(uint32_t code_point, std::string& out) {
   const auto tail = [&out](uint32_t bits) {
@@ -39,7 +39,7 @@ void AppendUtf8(uint32_t code_point, std::string& out) {
 
 class Parser {
  public:
-  Parser(absl::string_view text, Visit visit) : text_(text), visit_(visit) {}
+  Parser(absl::string_view text, ScalarVisitor visit) : text_(text), visit_(visit) {}
 
   absl::Status Parse() {
     if (Value(/*depth=*/0, nullptr) && !AtEnd()) Fail("something follows the value");
@@ -217,7 +217,7 @@ class Parser {
   }
 
   const absl::string_view text_;
-  Visit visit_;
+  ScalarVisitor visit_;
   size_t at_ = 0;
   int scalars_ = 0;
   const char* wrong_ = nullptr;
@@ -225,7 +225,7 @@ class Parser {
 
 }  // namespace
 
-absl::Status VisitJsonScalars(absl::string_view text, Visit visit) {
+absl::Status VisitJsonScalars(absl::string_view text, ScalarVisitor visit) {
   if (!IsUtf8(text)) return absl::DataLossError("is no UTF-8");
   return Parser(text, visit).Parse();
 }

@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-constexpr absl::string_view kMagic = "systole-samples-1 ";
+constexpr absl::string_view kIndexMagic = "systole-samples-1 ";
 constexpr absl::string_view kGood = "good\n";
 constexpr absl::string_view kDamaged = "damaged\n";
 
@@ -51,13 +51,14 @@ std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_byte
   for (const DamagedRecord& damaged : archive.index.damaged()) {
     absl::StrAppend(&body, damaged.record, " ", damaged.cause, "\n");
   }
-  return absl::StrFormat("%s%d %d %d %016x\n%s", kMagic, archive_bytes, archive.index.num_records(),
-                         archive.index.num_damaged(), Xxh3(body), body);
+  return absl::StrFormat("%s%d %d %d %016x\n%s", kIndexMagic, archive_bytes,
+                         archive.index.num_records(), archive.index.num_damaged(), Xxh3(body),
+                         body);
 }
 
 absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
                                                 absl::string_view identity) {
-  if (!absl::ConsumePrefix(&text, kMagic)) return Wrong("is no index of samples");
+  if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is no index of samples");
   uint64_t bytes = 0;
   uint64_t samples = 0;
   uint64_t num_damaged = 0;

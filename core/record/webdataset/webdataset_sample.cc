@@ -24,7 +24,7 @@
 namespace systole {
 namespace {
 
-using Visit = absl::FunctionRef<void(const FeatureView&)>;
+using FeatureVisitor = absl::FunctionRef<void(const FeatureView&)>;
 
 constexpr absl::string_view kKeyFeature = "__key__";
 
@@ -67,7 +67,8 @@ std::optional<int64_t> WholeNumber(absl::string_view text) {
 
 // `json_left`: how many bytes of JSON the sample may still have.
 absl::Status VisitFile(absl::string_view key, absl::string_view extension,
-                       absl::string_view content, size_t& json_left, MadeText& made, Visit visit) {
+                       absl::string_view content, size_t& json_left, MadeText& made,
+                       FeatureVisitor visit) {
   const absl::string_view last = LastPart(extension);
   if (last == "cls") {
     const std::optional<int64_t> number = WholeNumber(content);
@@ -105,7 +106,8 @@ class Format final : public ExampleFormat {
  public:
   absl::string_view name() const override { return "WebDataset sample"; }
 
-  absl::Status Decode(absl::string_view record, MadeText& made, Visit visit) const override {
+  absl::Status Decode(absl::string_view record, MadeText& made,
+                      FeatureVisitor visit) const override {
     const auto look = [record](uint64_t offset, uint64_t) -> absl::StatusOr<const char*> {
       return record.data() + offset;
     };
