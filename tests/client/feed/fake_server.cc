@@ -282,8 +282,6 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_offset(piece.header.offset);
     message.set_crc32c(piece.header.crc32c);
     message.set_draining(piece.header.draining);
-    message.set_waited_us(piece.header.waited_us);
-    message.set_sent_us(piece.header.sent_us);
     message.set_slot(piece.header.slot);
     message.set_slot_bytes(piece.header.slot_bytes);
     message.set_not_shared(static_cast<v1::NotShared>(piece.header.not_shared));
