@@ -12,15 +12,9 @@
 #include "client/step/missing_examples.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
-#include "proto/framing/layout_description.h"
 
 namespace systole {
 namespace {
-
-v1::FeedSpec WithoutWire(v1::FeedSpec spec) {
-  spec.clear_wire();
-  return spec;
-}
 
 ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
   return {.connect_timeout = options.connect_timeout,
@@ -45,8 +39,7 @@ absl::Status LastWord(FailureKind kind, const absl::Status& cause) {
 
 FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
                      std::shared_ptr<const ChannelSecurity> security)
-    : spec_(WithoutWire(spec)),
-      wire_(spec.wire()),
+    : spec_(spec),
       options_(options),
       list_(std::move(list)),
       security_(std::move(security)),
@@ -123,7 +116,7 @@ void FeedLanes::SetServers(const std::vector<std::string>& addresses) {
     server.link =
         std::make_unique<ServerLink>(address, security_, receive_watch_, options_.share_memory);
     if (shape_ != nullptr) log_.ServerJoined(address);
-    Tell(ServerJoined{.server = number, .travels = !server.link->is_same_host()});
+    Tell(ServerJoined{.server = number});
   }
   for (const int number : left) {
     servers_.at(number).left = true;
@@ -146,9 +139,11 @@ ReadVerdict FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& caus
 }
 
 void FeedLanes::Note(const AskServer& action) {
-  KnownServer::Question& question = servers_.at(action.server).questions[action.compact ? 1 : 0];
-  question.call = std::make_unique<ResolveCall>(*servers_.at(action.server).link,
-                                                SpecOf(action.compact), options_.connect_timeout,
+  KnownServer& server = servers_.at(action.server);
+  KnownServer::Question& question = server.question;
+  question.call = std::make_unique<ResolveCall>(*server.link, spec_,
+                                                /*compact=*/options_.finish != "server",
+                                                options_.connect_timeout,
                                                 [this, &question](absl::Status status) {
                                                   MutexLock lock(mu_);
                                                   question.ended = std::move(status);
@@ -166,23 +161,19 @@ void FeedLanes::Note(const ForgetServer& action) {
 void FeedLanes::Note(const OpenStream& action) {
   FeedLane& lane = lanes_[action.lane];
   const KnownServer& server = servers_.at(action.server);
-  if (lane.server != action.server || lane.wire.compact() != action.compact) {
-    UseServer(lane, action.server);
-  }
-  lane.compact = action.compact;
-  lane.wire.StreamBegins();
+  lane.server = action.server;
+  lane.compact = TravelsCompactly(*server.link);
   v1::StreamStepsRequest request;
-  *request.mutable_spec() = SpecOf(action.compact);
+  *request.mutable_spec() = spec_;
+  request.set_compact(lane.compact);
   request.set_first_step(action.first_step);
   request.set_count(action.count);
   request.set_stride(action.stride);
   request.set_core_begin(shape_->core_begin);
   request.set_core_end(shape_->core_end);
-  const std::optional<v1::FeedIdentity>& identity =
-      action.compact ? server.compact_identity : server.identity;
-  SYSTOLE_CHECK(identity.has_value());  // Only a server that answered gets steps.
-  *request.mutable_expected() = *identity;
-  lane.cursor.emplace(action.compact ? finisher_->shape() : shape_, action.first_step,
+  SYSTOLE_CHECK(server.identity.has_value());  // Only a server that answered gets steps.
+  *request.mutable_expected() = *server.identity;
+  lane.cursor.emplace(lane.compact ? finisher_->shape() : shape_, action.first_step,
                       action.first_step + action.count * action.stride, action.stride);
   lane.stream = std::make_unique<ChunkStream>(std::move(request), action.lane, *this);
   work_.start_streams.emplace_back(lane.stream.get(), server.link.get());
@@ -207,7 +198,6 @@ void FeedLanes::Note(const StopStream& action) {
 
 void FeedLanes::Note(const PauseStream& action) {
   SYSTOLE_CHECK(action.lane == reading_);
-  lanes_.at(action.lane).held = true;
   verdict_ = ReadVerdict::kPause;
 }
 
@@ -274,11 +264,12 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& r
     if (chunk.header().draining) {
       return lane->Stop(FailureKind::kLeaving, absl::UnavailableError("the server is going away"));
     }
+    // In shared memory the server finishes.
+    if (slots != nullptr && std::exchange(lane->compact, false)) lane->cursor->Reshape(shape_);
     const absl::StatusOr<ChunkPlace> accepted = chunk.Accept(*lane->cursor);
     // The server's bug, or a chunk before it was lost with a damaged frame.
     if (!accepted.ok()) return lane->Stop(FailureKind::kSuspect, accepted.status());
     place = *accepted;
-    lane->wire.SliceBegins(chunk.header().waited_us, chunk.header().sent_us);
     if (lane->compact) finisher = finisher_;
     buffer = lane->buffer.get();
     shelf = shelf_;
@@ -314,19 +305,9 @@ ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& r
   }
   // The schedule may have stopped the stream meanwhile; what came is not told to it then.
   if (lane->stopping) return ReadVerdict::kStop;
-  return place.ends_step ? StepComplete(index, *lane) : ReadVerdict::kRead;
-}
-
-ReadVerdict FeedLanes::StepComplete(int index, FeedLane& lane) {
-  lane.retries = false;
-  const bool held = std::exchange(lane.held, false);
-  const ReadVerdict verdict = Tell(StepArrived{.lane = index}, absl::OkStatus(), index);
-  if (verdict == ReadVerdict::kStop || !lane.wire.StepEnds(held)) return verdict;
-  const ReadVerdict changed =
-      Tell(FormChosen{.lane = index, .compact = lane.wire.compact()}, absl::OkStatus(), index);
-  if (changed != ReadVerdict::kStop) return verdict;  // It was the lane's last step.
-  ++stats_.wire_changes;
-  return changed;
+  if (!place.ends_step) return ReadVerdict::kRead;
+  lane->retries = false;
+  return Tell(StepArrived{.lane = index}, absl::OkStatus(), index);
 }
 
 void FeedLanes::OnStreamEnd(int index, StreamEnd end) {
@@ -367,24 +348,22 @@ void FeedLanes::EndWhatHasEnded() {
     if (lane.ended.has_value()) lanes.push_back(number);
   }
   for (const int number : lanes) EndStream(number);
-  std::vector<std::pair<int, bool>> questions;
+  std::vector<int> questions;
   for (auto& [number, server] : servers_) {
-    for (const bool compact : {false, true}) {
-      KnownServer::Question& question = server.questions[compact ? 1 : 0];
-      if (question.ended.has_value()) {
-        questions.emplace_back(number, compact);
-      } else if (question.call != nullptr && Stopped() && !question.cancelled) {
-        question.cancelled = true;
-        work_.cancel_calls.push_back(question.call.get());
-      }
+    KnownServer::Question& question = server.question;
+    if (question.ended.has_value()) {
+      questions.push_back(number);
+    } else if (question.call != nullptr && Stopped() && !question.cancelled) {
+      question.cancelled = true;
+      work_.cancel_calls.push_back(question.call.get());
     }
   }
-  for (const auto& [number, compact] : questions) EndQuestion(number, compact);
+  for (const int number : questions) EndQuestion(number);
 }
 
-void FeedLanes::EndQuestion(int number, bool compact) {
+void FeedLanes::EndQuestion(int number) {
   KnownServer& server = servers_.at(number);
-  KnownServer::Question question = std::exchange(server.questions[compact ? 1 : 0], {});
+  KnownServer::Question question = std::exchange(server.question, {});
   absl::Status status = *question.ended;
   Failure failure =
       FailureOf(status.code(), question.call->pushback(), /*running=*/answer_.has_value());
@@ -392,10 +371,10 @@ void FeedLanes::EndQuestion(int number, bool compact) {
     ++stats_.damaged_answers;
     failure = {.kind = FailureKind::kDamaged};
   } else if (status.ok()) {
-    status = CheckAnswer(question.call->response(), compact);
+    status = CheckAnswer(question.call->response());
     failure = {.kind = FailureKind::kFinal};
     if (status.ok()) {
-      (compact ? server.compact_identity : server.identity) = question.call->response().identity();
+      server.identity = question.call->response().identity();
       if (!std::exchange(server.told, "").empty()) log_.AnswersAgain(AddressOf(number));
       trainer_wakes_.SignalAll();
     }
@@ -404,7 +383,7 @@ void FeedLanes::EndQuestion(int number, bool compact) {
   }
   work_.ended_calls.push_back(std::move(question.call));
   if (status.ok()) {
-    Tell(Answered{.server = number, .compact = compact});
+    Tell(Answered{.server = number});
     return;
   }
   if (!Stopped()) {
@@ -418,19 +397,15 @@ void FeedLanes::EndQuestion(int number, bool compact) {
       log_.NoAnswer(AddressOf(number), status);
     }
   }
-  Tell(AskFailed{.server = number, .compact = compact, .failure = failure}, server.Named(status));
+  Tell(AskFailed{.server = number, .failure = failure}, server.Named(status));
 }
 
-absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact) {
-  SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, compact ? finisher_->spec() : spec_));
-  if (!answer_.has_value()) {
-    answer_ = answer;
-    log_.SetFeed(answer.identity().spec_fingerprint());
-    return absl::OkStatus();
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout first, LayoutOf(*answer_));
-  return CheckSameFeed(answer, *answer_, compact ? finisher_->shape()->layout : first,
-                       options_.allow_mixed_content);
+absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer) {
+  SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, spec_));
+  if (answer_.has_value()) return CheckSameFeed(answer, *answer_, options_.allow_mixed_content);
+  answer_ = answer;
+  log_.SetFeed(answer.identity().spec_fingerprint());
+  return absl::OkStatus();
 }
 
 void FeedLanes::EndStream(int number) {
@@ -465,21 +440,16 @@ void FeedLanes::StreamLost(const FeedLane& lane, const LaneEnding& ending) {
   }
 }
 
-void FeedLanes::UseServer(FeedLane& lane, int server) {
-  lane.server = server;
-  // Between processes of one machine nothing travels.
-  const bool travels = !servers_.at(server).link->is_same_host();
-  lane.wire =
-      finisher_ != nullptr && travels ? WireChooser(wire_, finisher_->ratio()) : WireChooser();
+bool FeedLanes::TravelsCompactly(const ServerLink& link) const {
+  if (finisher_ == nullptr) return false;
+  return options_.finish == "client" || !link.is_same_host();
 }
 
 bool FeedLanes::AllIdle() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
                      [](const auto& entry) { return entry.second.stream == nullptr; }) &&
-         std::all_of(servers_.begin(), servers_.end(), [](const auto& entry) {
-           return entry.second.questions[0].call == nullptr &&
-                  entry.second.questions[1].call == nullptr;
-         });
+         std::all_of(servers_.begin(), servers_.end(),
+                     [](const auto& entry) { return entry.second.question.call == nullptr; });
 }
 
 }  // namespace systole

@@ -32,7 +32,6 @@
 #include "client/lanes/keeper_work.h"
 #include "client/lanes/step_finisher.h"
 #include "client/lanes/step_window.h"
-#include "client/lanes/wire_chooser.h"
 #include "client/schedule/step_schedule.h"
 #include "client/servers/known_server.h"
 #include "client/servers/receive_meter.h"
@@ -52,10 +51,6 @@
 
 namespace systole {
 
-// WireChooser starts to count anew in each stream, and skips its first step. With shorter streams
-// AUTO could never decide again once it wants kMaxWantedSteps steps.
-static_assert(kStepsPerStream > WireChooser::kMaxWantedSteps);
-
 class FeedLanes : public ChunkListener, public WatchedFeed {
  public:
   // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
@@ -71,8 +66,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   // How many servers there are now.
   int64_t num_servers() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing is
-  // to travel compactly; `order` tells masked examples from padding. Called once, after an answer.
+  // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing
+  // travels compactly; `order` tells masked examples from padding. Called once, after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              const Order& order, int64_t end_step, int64_t window_steps) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -111,21 +106,16 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   // The keeper's loop and its parts.
   void Keep() ABSL_LOCKS_EXCLUDED(mu_);
   void EndWhatHasEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndQuestion(int number, bool compact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndQuestion(int number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStream(int number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts and tells it. The lane still has its cursor.
   void StreamLost(const FeedLane& lane, const LaneEnding& ending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The lane goes on with `server`. It chooses the form anew, because the way there is another one.
-  void UseServer(FeedLane& lane, int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What the stream does after a complete step of lane `index`.
-  ReadVerdict StepComplete(int index, FeedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether a stream from there is to be asked for compact tensors.
+  bool TravelsCompactly(const ServerLink& link) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // How a line of the log names the server.
   std::string AddressOf(int server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  const v1::FeedSpec& SpecOf(bool compact) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return compact ? finisher_->spec() : spec_;
-  }
 
   // The watcher's loop, if the list of servers may change.
   void WatchServers() ABSL_LOCKS_EXCLUDED(mu_);
@@ -134,8 +124,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   void SetServers(const std::vector<std::string>& addresses) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // FailedPrecondition if `answer` is about another feed than the first answer; Internal if the
-  // spec cannot yield it. `compact`: `answer` is about what travels compactly.
-  absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact)
+  // spec cannot yield it.
+  absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The trainer has taken `step`.
   void CountWait(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -148,8 +138,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || !cancelled_.ok(); }
 
   // Constant after construction.
-  const v1::FeedSpec spec_;  // Without `wire`, which is not for the servers.
-  const v1::Wire wire_;
+  const v1::FeedSpec spec_;
   const FeedClientOptions options_;
   const ServerList list_;
   const std::shared_ptr<const ChannelSecurity> security_;

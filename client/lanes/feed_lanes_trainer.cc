@@ -58,10 +58,8 @@ void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
   shelf_ = StepShelf::Create(shape_->bytes(), window_steps + kStepsInHand, options_.memory);
   window_.emplace(options_.first_step, window_steps);
   end_step_ = end_step;
-  Tell(FeedStarted{.first_step = options_.first_step,
-                   .end_step = end_step,
-                   .window = window_steps,
-                   .compact = finisher_ != nullptr && wire_ == v1::COMPACT});
+  Tell(
+      FeedStarted{.first_step = options_.first_step, .end_step = end_step, .window = window_steps});
 }
 
 absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
