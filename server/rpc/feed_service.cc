@@ -4,9 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/example/feature_view.h"
 #include "core/image/jpeg/entropy_check.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
@@ -17,6 +15,8 @@
 #include "proto/metrics/metric_messages.h"
 #include "server/access/call_credentials.h"
 #include "server/metrics/server_metrics.h"
+#include "server/rpc/dataset_answers.h"
+#include "server/rpc/feed_identity.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
 #include "server/streams/trouble.h"
@@ -37,9 +37,6 @@ constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
-// Features that DescribeDataset lists; a record may have any number.
-constexpr int kMaxFeaturesListed = 1000;
-
 // A call that ends at once with a status.
 class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
@@ -50,21 +47,6 @@ class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 absl::Status Draining() {
   return MarkedAs(Trouble::kDraining,
                   absl::UnavailableError("this server is draining; ask another"));
-}
-
-void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {
-  summary.set_name(dataset.name());
-  summary.set_num_shards(static_cast<int64_t>(dataset.shards().size()));
-  summary.set_num_records(dataset.num_records());
-  summary.set_fingerprint(dataset.fingerprint());
-  summary.set_num_damaged_records(dataset.num_damaged_records());
-}
-
-void DescribeDamage(const DamageLog::Entry& entry, v1::DamagedRecord& record) {
-  record.set_shard(ForeignName(entry.shard));
-  record.set_record(entry.record);
-  record.set_offset(entry.offset);
-  record.set_cause(ForeignText(entry.cause));
 }
 
 // The datasets that a feed reads, as one text.
@@ -80,37 +62,6 @@ absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc:
   // DATA_LOSS is for records; this is worth another attempt.
   return absl::AbortedError(
       absl::StrCat("the request is no good: ", status.message(), "; send it again"));
-}
-
-// FailedPrecondition unless a client that began with `expected` can go on with `own`.
-absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
-  if (expected.spec_fingerprint() != 0 && expected.spec_fingerprint() != own.spec_fingerprint()) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the spec is not the one expected: its fingerprint is %016x here, %016x was expected; "
-        "either it was damaged on the way, or `expected` is ResolveFeed's answer to another spec",
-        own.spec_fingerprint(), expected.spec_fingerprint()));
-  }
-  if (expected.dataset_fingerprint() != own.dataset_fingerprint()) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the dataset is not the one this feed began with: its fingerprint is %016x here, %016x was "
-        "expected; serve the same shards, or start the feed anew",
-        own.dataset_fingerprint(), expected.dataset_fingerprint()));
-  }
-  if (expected.order_fingerprint() != own.order_fingerprint()) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
-                        "expected): seed, shuffle, "
-                        "global_batch and tail must stay the same",
-                        own.order_fingerprint(), expected.order_fingerprint()));
-  }
-  // Empty: the client was told to accept any.
-  if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the content version is ", own.content_version(), " here, ",
-                     ForeignName(expected.content_version()),
-                     " was expected: the bytes may differ; run one version on all servers"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -137,13 +88,20 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
   }
 }
 
-grpc::ServerUnaryReactor* FeedService::Answer(grpc::CallbackServerContext* context,
-                                              const char* method, const absl::Status& status,
-                                              LogFields about) {
+grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context, const char* method,
+                                           const absl::Status& status, LogFields about) {
   if (!status.ok()) refusals_.Add(*context, method, status, std::move(about));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+grpc::ServerUnaryReactor* FeedService::Answer(
+    grpc::CallbackServerContext* context, const char* method, LogFields about,
+    absl::FunctionRef<absl::Status(const Asker& asker)> answer) {
+  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  about.identity = IdentityOf(asker);
+  return End(context, method, asker.ok() ? answer(*asker) : asker.status(), std::move(about));
 }
 
 absl::Status FeedService::CheckMayRead(const Asker& asker,
@@ -181,64 +139,18 @@ void FeedService::Tick() {
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
                                                     const v1::ListDatasetsRequest*,
                                                     v1::ListDatasetsResponse* response) {
-  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
-  return Answer(context, "ListDatasets", asker.ok() ? List(*asker, *response) : asker.status(),
-                {.identity = IdentityOf(asker)});
-}
-
-absl::Status FeedService::List(const Asker& asker, v1::ListDatasetsResponse& response) const {
-  if (asker.policy != nullptr && asker.caller.anonymous() &&
-      !asker.policy->MayListAny(asker.caller)) {
-    return CredentialWanted();
-  }
-  for (const auto& [name, dataset] : catalogue_.datasets()) {
-    if (asker.MayList(name)) Summarize(*dataset, *response.add_datasets());
-  }
-  for (const auto& [name, refusal] : catalogue_.refused()) {
-    if (!asker.MayList(name)) continue;
-    v1::RefusedDataset& refused = *response.add_refused();
-    refused.set_name(name);
-    refused.set_reason(ForeignText(refusal.reason));
-  }
-  return absl::OkStatus();
+  return Answer(context, "ListDatasets", {}, [&](const Asker& asker) {
+    return systole::ListDatasets(catalogue_, asker, *response);
+  });
 }
 
 grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerContext* context,
                                                        const v1::DescribeDatasetRequest* request,
                                                        v1::DescribeDatasetResponse* response) {
-  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
-  return Answer(context, "DescribeDataset",
-                asker.ok() ? Describe(*asker, *request, *response) : asker.status(),
-                {.identity = IdentityOf(asker), .dataset = request->dataset()});
-}
-
-absl::Status FeedService::Describe(const Asker& asker, const v1::DescribeDatasetRequest& request,
-                                   v1::DescribeDatasetResponse& response) const {
-  const auto may_list = [&asker](absl::string_view name) { return asker.MayList(name); };
-  if (asker.caller.anonymous() && !may_list(request.dataset())) return CredentialWanted();
-  absl::StatusOr<std::shared_ptr<const Dataset>> found =
-      catalogue_.Find(request.dataset(), may_list);
-  if (!may_list(request.dataset())) return MarkedAs(Trouble::kNotPermitted, found.status());
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset, std::move(found));
-  Summarize(*dataset, *response.mutable_summary());
-  for (const std::shared_ptr<const RecordSource>& shard : dataset->shards()) {
-    v1::ShardSummary& summary = *response.add_shards();
-    summary.set_name(ForeignName(shard->base_name()));
-    summary.set_bytes(static_cast<int64_t>(shard->size_bytes()));
-    summary.set_num_records(shard->num_records());
-    summary.set_num_damaged_records(shard->num_damaged());
-  }
-  for (const DamageLog::Entry& entry : dataset->DamagedRecords(DamageLog::kMaxEntries)) {
-    DescribeDamage(entry, *response.add_damaged_records());
-  }
-  for (const FeatureDescription& feature : dataset->features()) {
-    if (response.features_size() >= kMaxFeaturesListed) break;
-    v1::FeatureSummary& summary = *response.add_features();
-    summary.set_name(ForeignName(feature.name));
-    summary.set_kind(std::string(FeatureKindName(feature.kind)));
-    summary.set_num_values(feature.count);
-  }
-  return absl::OkStatus();
+  return Answer(context, "DescribeDataset", {.dataset = request->dataset()},
+                [&](const Asker& asker) {
+                  return systole::DescribeDataset(catalogue_, asker, *request, *response);
+                });
 }
 
 grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
@@ -246,18 +158,17 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
                                                    grpc::ByteBuffer* response) {
   v1::ResolveFeedRequest parsed;
   if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
-    return Answer(context, "ResolveFeed", status, {});
+    return End(context, "ResolveFeed", status, {});
   }
-  v1::ResolveFeedResponse answer;
-  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
-  const absl::Status status = asker.ok() ? Resolve(*asker, parsed, answer) : asker.status();
-  if (status.ok()) {
-    GuardedMessage guarded = EncodeGuarded(answer);
-    context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
-    response->Swap(&guarded.bytes);
-  }
-  return Answer(context, "ResolveFeed", status,
-                {.identity = IdentityOf(asker), .dataset = NamesOf(parsed.spec())});
+  return Answer(context, "ResolveFeed", {.dataset = NamesOf(parsed.spec())},
+                [&](const Asker& asker) {
+                  v1::ResolveFeedResponse answer;
+                  SYSTOLE_RETURN_IF_ERROR(Resolve(asker, parsed, answer));
+                  GuardedMessage guarded = EncodeGuarded(answer);
+                  context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
+                  response->Swap(&guarded.bytes);
+                  return absl::OkStatus();
+                });
 }
 
 absl::Status FeedService::Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
@@ -273,9 +184,8 @@ absl::Status FeedService::Resolve(const Asker& asker, const v1::ResolveFeedReque
 grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext* context,
                                                     const v1::ServerStatusRequest*,
                                                     v1::ServerStatusResponse* response) {
-  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
-  return Answer(context, "ServerStatus", asker.ok() ? Tell(*asker, *response) : asker.status(),
-                {.identity = IdentityOf(asker)});
+  return Answer(context, "ServerStatus", {},
+                [&](const Asker& asker) { return Tell(asker, *response); });
 }
 
 absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& response) const {
@@ -285,15 +195,7 @@ absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& res
   response.set_draining(counters_.draining);
   AddMetrics(ReadMetrics(), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
-  for (const auto& [name, dataset] : catalogue_.datasets()) {
-    if (!asker.MayList(name)) continue;
-    v1::DatasetStatus& status = *response.add_datasets();
-    status.set_name(name);
-    status.set_masked_examples(dataset->damage().masked_examples());
-    for (const DamageLog::Entry& entry : dataset->damage().entries()) {
-      DescribeDamage(entry, *status.add_damaged_records());
-    }
-  }
+  AddDamage(catalogue_, asker, response);
   return absl::OkStatus();
 }
 

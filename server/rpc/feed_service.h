@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -116,11 +117,12 @@ class FeedService final
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
                                                      const absl::Status& status, LogFields about);
   // Ends a call that has one answer. `about` is for the log; the client is added.
+  grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, const char* method,
+                                const absl::Status& status, LogFields about);
+  // The way in of all such calls: finds out who asks, lets `answer` answer, and ends the call.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
-                                   const absl::Status& status, LogFields about);
-  absl::Status List(const Asker& asker, v1::ListDatasetsResponse& response) const;
-  absl::Status Describe(const Asker& asker, const v1::DescribeDatasetRequest& request,
-                        v1::DescribeDatasetResponse& response) const;
+                                   LogFields about,
+                                   absl::FunctionRef<absl::Status(const Asker& asker)> answer);
   absl::Status Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Asker& asker, v1::ServerStatusResponse& response) const;

@@ -1,0 +1,31 @@
+// What callers are told of datasets: those of a catalogue that they may know of.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_
+#define SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_
+
+#include "absl/status/status.h"
+#include "server/access/asker.h"
+#include "server/rpc/catalogue.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// The answer of ListDatasets. Unauthenticated if a credential is wanted to list anything.
+absl::Status ListDatasets(const Catalogue& catalogue, const Asker& asker,
+                          v1::ListDatasetsResponse& response);
+
+// The answer of DescribeDataset.
+//   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
+//   NotFound         it is not there, or not for this caller.
+// Also the errors of Catalogue::Find.
+absl::Status DescribeDataset(const Catalogue& catalogue, const Asker& asker,
+                             const v1::DescribeDatasetRequest& request,
+                             v1::DescribeDatasetResponse& response);
+
+// What ServerStatus says of datasets: the damage that was met in those that the caller may list.
+void AddDamage(const Catalogue& catalogue, const Asker& asker, v1::ServerStatusResponse& response);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_

@@ -1,0 +1,39 @@
+#include "server/rpc/feed_identity.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/status/foreign_text.h"
+
+namespace systole {
+
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
+  if (expected.spec_fingerprint() != 0 && expected.spec_fingerprint() != own.spec_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the spec is not the one expected: its fingerprint is %016x here, %016x was expected; "
+        "either it was damaged on the way, or `expected` is ResolveFeed's answer to another spec",
+        own.spec_fingerprint(), expected.spec_fingerprint()));
+  }
+  if (expected.dataset_fingerprint() != own.dataset_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the dataset is not the one this feed began with: its fingerprint is %016x here, %016x was "
+        "expected; serve the same shards, or start the feed anew",
+        own.dataset_fingerprint(), expected.dataset_fingerprint()));
+  }
+  if (expected.order_fingerprint() != own.order_fingerprint()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
+                        "expected): seed, shuffle, "
+                        "global_batch and tail must stay the same",
+                        own.order_fingerprint(), expected.order_fingerprint()));
+  }
+  // Empty: the client was told to accept any.
+  if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the content version is ", own.content_version(), " here, ",
+                     ForeignName(expected.content_version()),
+                     " was expected: the bytes may differ; run one version on all servers"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

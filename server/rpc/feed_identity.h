@@ -1,0 +1,18 @@
+// Whether a client that began with one feed goes on with the same one here.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_RPC_FEED_IDENTITY_H_
+#define SYSTOLE_SERVER_RPC_FEED_IDENTITY_H_
+
+#include "absl/status/status.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// FailedPrecondition unless a client that began with `expected` can go on with `own`: says what
+// differs, and what to do.
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_RPC_FEED_IDENTITY_H_

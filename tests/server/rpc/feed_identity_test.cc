@@ -1,0 +1,55 @@
+#include "server/rpc/feed_identity.h"
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+v1::FeedIdentity Own() {
+  v1::FeedIdentity identity;
+  identity.set_dataset_fingerprint(0xd);
+  identity.set_order_fingerprint(0x0);
+  identity.set_content_version("systole-3");
+  identity.set_spec_fingerprint(0x5);
+  return identity;
+}
+
+TEST(FeedIdentityTest, TheSameFeedGoesOn) { EXPECT_THAT(CheckIdentity(Own(), Own()), IsOk()); }
+
+TEST(FeedIdentityTest, AClientMayExpectAnySpecAndAnyContentVersion) {
+  v1::FeedIdentity expected = Own();
+  expected.clear_spec_fingerprint();
+  expected.clear_content_version();
+  EXPECT_THAT(CheckIdentity(expected, Own()), IsOk());
+}
+
+TEST(FeedIdentityTest, WhatDiffersIsNamedWithBothSides) {
+  const auto refused = [](const auto& a, const auto& b) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, AllOf(HasSubstr(a), HasSubstr(b)));
+  };
+  v1::FeedIdentity expected = Own();
+  expected.set_spec_fingerprint(0x6);
+  EXPECT_THAT(CheckIdentity(expected, Own()),
+              refused("is 0000000000000005 here", "0000000000000006 was expected"));
+  expected = Own();
+  expected.set_dataset_fingerprint(0xe);
+  EXPECT_THAT(CheckIdentity(expected, Own()),
+              refused("the dataset is not the one", "000000000000000e was expected"));
+  expected = Own();
+  expected.set_order_fingerprint(0x1);
+  EXPECT_THAT(CheckIdentity(expected, Own()),
+              refused("the order is not the one", "0000000000000001 expected"));
+  expected = Own();
+  expected.set_content_version("systole-2");
+  EXPECT_THAT(CheckIdentity(expected, Own()),
+              refused("is systole-3 here", "systole-2 was expected"));
+}
+
+}  // namespace
+}  // namespace systole
