@@ -21,7 +21,7 @@
 #include "core/memory/aligned_buffer.h"
 #include "core/program/allocator.h"
 #include "core/status/check.h"
-#include "server/door/tls_credentials.h"
+#include "server/listener/tls_credentials.h"
 #include "tests/core/storage/temp_folder.h"
 
 namespace systole {

@@ -24,11 +24,11 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/slots/slot_socket.h"
 #include "server/config/config_flags.h"
-#include "server/door/listening_sockets.h"
-#include "server/door/open_calls.h"
-#include "server/door/tls_credentials.h"
-#include "server/door/tls_files.h"
-#include "server/door/user_credentials.h"
+#include "server/listener/listening_sockets.h"
+#include "server/listener/open_calls.h"
+#include "server/listener/tls_credentials.h"
+#include "server/listener/tls_files.h"
+#include "server/listener/user_credentials.h"
 #include "server/open_files.h"
 
 namespace systole {
@@ -38,7 +38,7 @@ namespace {
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// The kernel counts the time in which a client's window is closed, too (DoorOptions): a trainer in
+// The kernel counts the time in which a client's window is closed, too (ListenerOptions): a trainer in
 // a debugger or a long evaluation must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
@@ -136,7 +136,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<TlsFiles> files,
                            TlsFiles::Open(tls, [events](absl::string_view text, bool good) {
                              if (events == nullptr) return;
-                             events->Add(LogCause::kDoor, good ? LogLevel::kInfo : LogLevel::kError,
+                             events->Add(LogCause::kConnections, good ? LogLevel::kInfo : LogLevel::kError,
                                          text);
                            }));
   return TlsCredentialsOver(std::move(files));
@@ -226,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // As many as come: the door counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse them.
+  // As many as come: the listener counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
   const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
@@ -239,8 +239,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("gRPC does not start its server");
   SYSTOLE_ASSIGN_OR_RETURN(
-      server->door_,
-      Door::Open(std::move(listeners),
+      server->listener_,
+      Listener::Open(std::move(listeners),
                  {.max_connections = max_connections,
                   .max_connections_per_peer = config.max_connections_per_peer() > 0
                                                   ? config.max_connections_per_peer()
@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                   .turned_away =
                       [events](absl::string_view peer, absl::string_view why) {
                         if (events == nullptr) return;
-                        events->Add(LogCause::kDoor, LogLevel::kWarn, why,
+                        events->Add(LogCause::kConnections, LogLevel::kWarn, why,
                                     {.client = std::string(peer)});
                       }},
                  [server = server.get()](int connection, std::optional<uid_t> user) {
@@ -262,7 +262,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                    parameters.fd = connection;
                    server->AcceptorFor(user).HandleNewConnection(&parameters);
                  }));
-  server->service_->TellOfConnections(*server->door_);
+  server->service_->TellOfConnections(*server->listener_);
   if (!IsUnix(config.listen())) {
     server->port_ = port;
     server->address_ = absl::StrCat(where.host, ":", port);
@@ -288,7 +288,7 @@ bool Server::Drain(absl::Duration timeout) {
     bool done ABSL_GUARDED_BY(mu) = false;
   };
   // gRPC would leave a connection that comes after Shutdown() open and unserved.
-  if (door_ != nullptr) door_->StopListening();
+  if (listener_ != nullptr) listener_->StopListening();
   health_->StartDraining();
   service_->StartDraining();
   reflection_->StartDraining();
@@ -308,7 +308,7 @@ bool Server::Drain(absl::Duration timeout) {
   while (!progress->done && absl::Now() < deadline) {
     progress->changed.WaitFor(progress->mu, deadline - absl::Now());
   }
-  if (!progress->done && door_ != nullptr) door_->HangUp();
+  if (!progress->done && listener_ != nullptr) listener_->HangUp();
   return progress->done;
 }
 

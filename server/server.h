@@ -20,7 +20,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "server/door/door.h"
+#include "server/listener/listener.h"
 #include "server/introspection/health_service.h"
 #include "server/introspection/reflection_service.h"
 #include "server/rpc/catalogue.h"
@@ -63,9 +63,9 @@ class Server {
   // end calls _Exit.
   bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
-  // The regular work of door and services. To be called each second or so, by one thread.
+  // The regular work of listener and services. To be called each second or so, by one thread.
   void Tick() {
-    door_->EndQuiet();
+    listener_->EndQuiet();
     service_->Tick();
     reflection_->Tick();
     health_->Tick();
@@ -77,7 +77,7 @@ class Server {
   bool Drain(absl::Duration timeout);
 
   // Connections: how many are open, and how many were turned away.
-  DoorCounters connections() const { return door_->counters(); }
+  ListenerCounters connections() const { return listener_->counters(); }
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
@@ -86,7 +86,7 @@ class Server {
          std::string listen, absl::Status sharing, absl::Status open_files);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
-  // First, so destroyed last: the door and the slots remove their socket files before that.
+  // First, so destroyed last: the listener and the slots remove their socket files before that.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::unique_ptr<ReflectionService> reflection_;
@@ -100,7 +100,7 @@ class Server {
   // Hand connections to gRPC: of the users that stand for an identity, and of all others.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Listener> listener_;
   std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). Last: it uses what is above.
 };
 

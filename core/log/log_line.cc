@@ -22,7 +22,7 @@ constexpr CauseNames kCauses[] = {
     {"stream_ended", "streams ended"},
     {"refused", "requests refused"},
     {"not_shared", "reasons not to share memory"},
-    {"door", "connections turned away"},
+    {"connections", "connections turned away"},
     {"grpc", "lines of gRPC"},
     {"server_lost", "losses of servers"},
     {"step_late", "late steps"},

@@ -29,7 +29,7 @@ enum class LogCause {
   kStreamEnded,
   kRefused,
   kNotShared,
-  kDoor,  // Connections that are turned away.
+  kConnections,  // Connections that are turned away.
   kGrpc,
   // In the log of a client.
   kServerLost,  // A server that gives no answer, broke off a stream or drains, and its return.

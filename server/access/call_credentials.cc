@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "grpcpp/security/auth_context.h"
-#include "server/door/tls_credentials.h"
-#include "server/door/user_credentials.h"
+#include "server/listener/tls_credentials.h"
+#include "server/listener/user_credentials.h"
 
 namespace systole {
 

@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "core/status/status_macros.h"
 #include "server/access/call_credentials.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -16,18 +16,18 @@ constexpr absl::Duration kStalled = absl::Minutes(2);
 
 }  // namespace
 
-absl::StatusOr<Asker> GuardedCalls::Permitted(absl::StatusOr<Asker> asker) const {
-  if (asker.ok() && !((*asker).*method_.may)()) {
-    return NotPermitted(asker->caller, method_.name, method_.permission);
+absl::StatusOr<Permissions> GuardedCalls::Permitted(absl::StatusOr<Permissions> permissions) const {
+  if (permissions.ok() && !((*permissions).*method_.may)()) {
+    return NotPermitted(permissions->caller, method_.name, method_.permission);
   }
-  return asker;
+  return permissions;
 }
 
 absl::Status GuardedCalls::Check(const grpc::CallbackServerContext& context) const {
-  const absl::StatusOr<Asker> asker = WhoAsks(access_.get(), context);
-  absl::Status status = Permitted(asker).status();
+  const absl::StatusOr<Permissions> permissions = PermissionsOf(access_.get(), context);
+  absl::Status status = Permitted(permissions).status();
   if (!status.ok()) {
-    refusals_.Add(context, method_.name, status, {.identity = IdentityOf(asker)});
+    refusals_.Add(context, method_.name, status, {.identity = IdentityOf(permissions)});
   }
   return status;
 }
@@ -35,9 +35,9 @@ absl::Status GuardedCalls::Check(const grpc::CallbackServerContext& context) con
 absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::Admit(
     grpc::CallbackServerContext& context) {
   SYSTOLE_RETURN_IF_ERROR(Check(context));
-  SYSTOLE_ASSIGN_OR_RETURN(Asker asker, WhoAsks(access_.get(), context));
-  const std::string identity = asker.caller.identity;
-  absl::StatusOr<std::shared_ptr<StreamHandle>> handle = TakePlace(context, std::move(asker));
+  SYSTOLE_ASSIGN_OR_RETURN(Permissions permissions, PermissionsOf(access_.get(), context));
+  const std::string identity = permissions.caller.identity;
+  absl::StatusOr<std::shared_ptr<StreamHandle>> handle = TakePlace(context, std::move(permissions));
   if (!handle.ok()) {
     refusals_.Add(context, method_.name, handle.status(), {.identity = identity});
   }
@@ -45,29 +45,29 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::Admit(
 }
 
 absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
-    grpc::CallbackServerContext& context, Asker asker) {
+    grpc::CallbackServerContext& context, Permissions permissions) {
   auto handle = std::make_shared<StreamHandle>(context.c_call(), clock_);
-  if (!calls_.Add({.peer = asker.caller.anonymous()
+  if (!calls_.Add({.peer = permissions.caller.anonymous()
                                ? HostOfPeer(context.peer())
-                               : absl::StrCat("identity '", asker.caller.identity, "'"),
-                   .credentials = std::move(asker.credentials),
+                               : absl::StrCat("identity '", permissions.caller.identity, "'"),
+                   .credentials = std::move(permissions.credentials),
                    .datasets = {},
                    .handle = handle})) {
-    return MarkedAs(Trouble::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+    return MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
                                            method_.max_calls, " calls of ", method_.name,
                                            " are open, the most there may be; ask later")));
   }
   // After it has its place: either this is seen here, or End() finds the call.
   if (draining_) {
     calls_.Remove(*handle);
-    return MarkedAs(Trouble::kDraining, absl::UnavailableError("this server is draining"));
+    return MarkedAs(EndCause::kDraining, absl::UnavailableError("this server is draining"));
   }
   return handle;
 }
 
 void GuardedCalls::Tick() {
   calls_.StopUnless([this](const RunningStream& call) {
-    return Permitted(WhoAsks(access_.get(), call.credentials)).status();
+    return Permitted(PermissionsOf(access_.get(), call.credentials)).status();
   });
   calls_.StopStalled(kStalled);
 }

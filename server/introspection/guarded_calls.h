@@ -14,7 +14,7 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "grpcpp/server_context.h"
 #include "server/access/access_control.h"
-#include "server/access/asker.h"
+#include "server/access/permissions.h"
 #include "server/streams/refusal_log.h"
 #include "server/streams/running_streams.h"
 #include "server/streams/stream_handle.h"
@@ -25,7 +25,7 @@ struct GuardedMethod {
   const char* name;
   // As the config has it, for errors.
   const char* permission;
-  bool (Asker::*may)() const;
+  bool (Permissions::*may)() const;
   // Most calls at once, shared like the places of streams (server/streams/running_streams.h).
   int max_calls;
 };
@@ -60,9 +60,9 @@ class GuardedCalls {
   void End();
 
  private:
-  absl::StatusOr<Asker> Permitted(absl::StatusOr<Asker> asker) const;
+  absl::StatusOr<Permissions> Permitted(absl::StatusOr<Permissions> permissions) const;
   absl::StatusOr<std::shared_ptr<StreamHandle>> TakePlace(grpc::CallbackServerContext& context,
-                                                          Asker asker);
+                                                          Permissions permissions);
 
   const GuardedMethod method_;
   const std::shared_ptr<AccessControl> access_;

@@ -18,7 +18,7 @@ using grpc::health::v1::HealthCheckResponse;
 
 constexpr GuardedMethod kHealth = {.name = "Health",
                                    .permission = "health",
-                                   .may = &Asker::MaySeeHealth,
+                                   .may = &Permissions::MaySeeHealth,
                                    .max_calls = kMaxHealthWatches};
 
 bool IsKnown(const HealthCheckRequest& request) {

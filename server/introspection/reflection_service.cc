@@ -25,7 +25,7 @@ constexpr const char* kMethods[] = {
 
 constexpr GuardedMethod kReflection = {.name = "ServerReflectionInfo",
                                        .permission = "reflection",
-                                       .may = &Asker::MayReflect,
+                                       .may = &Permissions::MayReflect,
                                        .max_calls = kMaxReflectionCalls};
 
 void SetError(const absl::Status& status, ServerReflectionResponse& response) {

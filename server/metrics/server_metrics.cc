@@ -8,7 +8,7 @@
 #include "core/cache/cache_metrics.h"
 #include "core/concurrency/processors.h"
 #include "core/program/allocator.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -37,17 +37,17 @@ double Engine(const ServerNumbers& numbers) {
 }
 
 template <auto field>
-double AtDoor(const ServerNumbers& numbers) {
-  return static_cast<double>(numbers.door.*field);
+double AtListener(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.listener.*field);
 }
 
 // Of causes that are told as one, the sum.
-template <Trouble... causes>
+template <EndCause... causes>
 double Refused(const ServerNumbers& numbers) {
   return static_cast<double>((numbers.service.refused.of(causes) + ...));
 }
 
-template <Trouble... causes>
+template <EndCause... causes>
 double Ended(const ServerNumbers& numbers) {
   return static_cast<double>((numbers.service.ended.of(causes) + ...));
 }
@@ -70,30 +70,30 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kCounter,
        .help = "Streams that have ended.",
        .label = "reason",
-       .parts = {{"complete", Ended<Trouble::kNone>, "all was sent"},
-                 {"drained", Ended<Trouble::kDraining>, "the server drains"},
-                 {"client_gone", Ended<Trouble::kClientGone>,
+       .parts = {{"complete", Ended<EndCause::kNone>, "all was sent"},
+                 {"drained", Ended<EndCause::kDraining>, "the server drains"},
+                 {"client_gone", Ended<EndCause::kClientGone>,
                   "the client cancelled, or its connection ended"},
-                 {"gave_place", Ended<Trouble::kGavePlace>, "its place went to another peer"},
-                 {"stalled", Ended<Trouble::kStalled>,
+                 {"gave_place", Ended<EndCause::kGavePlace>, "its place went to another peer"},
+                 {"stalled", Ended<EndCause::kStalled>,
                   "its client took nothing for `--stalled-stream-timeout`"},
-                 {"not_permitted", Ended<Trouble::kNotPermitted, Trouble::kUnauthenticated>,
+                 {"not_permitted", Ended<EndCause::kNotPermitted, EndCause::kUnauthenticated>,
                   "its token or permission was withdrawn"},
                  // By its code an error of a stream may look like that of a request.
-                 {"failed", Ended<Trouble::kFailed, Trouble::kBadRequest>,
+                 {"failed", Ended<EndCause::kFailed, EndCause::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},
       {.name = "requests_refused",
        .kind = kCounter,
        .help = "Requests refused, of all methods.",
        .label = "reason",
-       .parts = {{"unauthenticated", Refused<Trouble::kUnauthenticated>,
+       .parts = {{"unauthenticated", Refused<EndCause::kUnauthenticated>,
                   "a credential is missing or not good"},
-                 {"not_permitted", Refused<Trouble::kNotPermitted>,
+                 {"not_permitted", Refused<EndCause::kNotPermitted>,
                   "the caller lacks the permission; says nothing on whether the dataset exists"},
-                 {"no_place", Refused<Trouble::kNoPlace>, "no place for another stream"},
-                 {"bad_request", Refused<Trouble::kBadRequest>, "it cannot be served as it is"},
-                 {"draining", Refused<Trouble::kDraining>, "the server drains"},
-                 {"other", Refused<Trouble::kFailed>, "anything else"}}},
+                 {"no_place", Refused<EndCause::kNoPlace>, "no place for another stream"},
+                 {"bad_request", Refused<EndCause::kBadRequest>, "it cannot be served as it is"},
+                 {"draining", Refused<EndCause::kDraining>, "the server drains"},
+                 {"other", Refused<EndCause::kFailed>, "anything else"}}},
       {.name = "steps_served",
        .kind = kCounter,
        .help = "Steps sent, of the cores asked for.",
@@ -122,28 +122,28 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
       {.name = "open_connections",
        .kind = kGauge,
        .help = "Connections that are open now.",
-       .read = AtDoor<&DoorCounters::open>},
+       .read = AtListener<&ListenerCounters::open>},
       {.name = "connections_accepted",
        .kind = kCounter,
        .help = "Connections let in.",
-       .read = AtDoor<&DoorCounters::let_in>},
+       .read = AtListener<&ListenerCounters::let_in>},
       {.name = "connections_turned_away",
        .kind = kCounter,
        .help = "Connections closed at once.",
        .label = "reason",
-       .parts = {{"over_total", AtDoor<&DoorCounters::over_total>, "`--max-connections`"},
-                 {"over_peer", AtDoor<&DoorCounters::over_peer>, "`--max-connections-per-peer`"},
-                 {"no_descriptor", AtDoor<&DoorCounters::no_descriptor>,
+       .parts = {{"over_total", AtListener<&ListenerCounters::over_total>, "`--max-connections`"},
+                 {"over_peer", AtListener<&ListenerCounters::over_peer>, "`--max-connections-per-peer`"},
+                 {"no_descriptor", AtListener<&ListenerCounters::no_descriptor>,
                   "no file descriptor left"}}},
       {.name = "connections_dropped",
        .kind = kCounter,
        .help = "Connections closed later.",
        .label = "reason",
-       .parts = {{"no_call", AtDoor<&DoorCounters::no_call>,
+       .parts = {{"no_call", AtListener<&ListenerCounters::no_call>,
                   "asked for nothing for `--idle-timeout` and `--handshake-timeout` together"},
-                 {"sent_too_much", AtDoor<&DoorCounters::sent_too_much>,
+                 {"sent_too_much", AtListener<&ListenerCounters::sent_too_much>,
                   "sent more than its calls account for"},
-                 {"cost_most", AtDoor<&DoorCounters::cost_most>,
+                 {"cost_most", AtListener<&ListenerCounters::cost_most>,
                   "cost most when all connections together cost too much"}}},
       {.name = "memory_budget_bytes",
        .kind = kGauge,

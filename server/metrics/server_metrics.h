@@ -12,7 +12,7 @@
 #include "core/cache/value_cache.h"
 #include "core/engine/step_engine.h"
 #include "core/metrics/metric.h"
-#include "server/door/door.h"
+#include "server/listener/listener.h"
 #include "server/streams/service_counters.h"
 
 namespace systole {
@@ -24,7 +24,7 @@ inline constexpr absl::string_view kServerMetricPrefix = "systole_server_";
 struct ServerNumbers {
   const ServiceCounters& service;
   StepEngine::Stats engine;
-  DoorCounters door;
+  ListenerCounters listener;
   ValueCacheStats cache;
   int64_t masked_examples = 0;  // Of all datasets.
 };

@@ -13,7 +13,7 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "server/access/call_credentials.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -38,17 +38,17 @@ void DescribeDamage(const DamageLog::Entry& entry, v1::DamagedRecord& record) {
 
 }  // namespace
 
-absl::Status ListDatasets(const Catalogue& catalogue, const Asker& asker,
+absl::Status ListDatasets(const Catalogue& catalogue, const Permissions& permissions,
                           v1::ListDatasetsResponse& response) {
-  if (asker.policy != nullptr && asker.caller.anonymous() &&
-      !asker.policy->MayListAny(asker.caller)) {
+  if (permissions.policy != nullptr && permissions.caller.anonymous() &&
+      !permissions.policy->MayListAny(permissions.caller)) {
     return CredentialWanted();
   }
   for (const auto& [name, dataset] : catalogue.datasets()) {
-    if (asker.MayList(name)) Summarize(*dataset, *response.add_datasets());
+    if (permissions.MayList(name)) Summarize(*dataset, *response.add_datasets());
   }
   for (const auto& [name, refusal] : catalogue.refused()) {
-    if (!asker.MayList(name)) continue;
+    if (!permissions.MayList(name)) continue;
     v1::RefusedDataset& refused = *response.add_refused();
     refused.set_name(name);
     refused.set_reason(ForeignText(refusal.reason));
@@ -56,14 +56,14 @@ absl::Status ListDatasets(const Catalogue& catalogue, const Asker& asker,
   return absl::OkStatus();
 }
 
-absl::Status DescribeDataset(const Catalogue& catalogue, const Asker& asker,
+absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& permissions,
                              const v1::DescribeDatasetRequest& request,
                              v1::DescribeDatasetResponse& response) {
-  const auto may_list = [&asker](absl::string_view name) { return asker.MayList(name); };
-  if (asker.caller.anonymous() && !may_list(request.dataset())) return CredentialWanted();
+  const auto may_list = [&permissions](absl::string_view name) { return permissions.MayList(name); };
+  if (permissions.caller.anonymous() && !may_list(request.dataset())) return CredentialWanted();
   absl::StatusOr<std::shared_ptr<const Dataset>> found =
       catalogue.Find(request.dataset(), may_list);
-  if (!may_list(request.dataset())) return MarkedAs(Trouble::kNotPermitted, found.status());
+  if (!may_list(request.dataset())) return MarkedAs(EndCause::kNotPermitted, found.status());
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset, std::move(found));
   Summarize(*dataset, *response.mutable_summary());
   for (const std::shared_ptr<const RecordSource>& shard : dataset->shards()) {
@@ -86,9 +86,9 @@ absl::Status DescribeDataset(const Catalogue& catalogue, const Asker& asker,
   return absl::OkStatus();
 }
 
-void AddDamage(const Catalogue& catalogue, const Asker& asker, v1::ServerStatusResponse& response) {
+void AddDamage(const Catalogue& catalogue, const Permissions& permissions, v1::ServerStatusResponse& response) {
   for (const auto& [name, dataset] : catalogue.datasets()) {
-    if (!asker.MayList(name)) continue;
+    if (!permissions.MayList(name)) continue;
     v1::DatasetStatus& status = *response.add_datasets();
     status.set_name(name);
     status.set_masked_examples(dataset->damage().masked_examples());

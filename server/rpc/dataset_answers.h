@@ -5,26 +5,26 @@
 #define SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_
 
 #include "absl/status/status.h"
-#include "server/access/asker.h"
+#include "server/access/permissions.h"
 #include "server/rpc/catalogue.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
 
 // The answer of ListDatasets. Unauthenticated if a credential is wanted to list anything.
-absl::Status ListDatasets(const Catalogue& catalogue, const Asker& asker,
+absl::Status ListDatasets(const Catalogue& catalogue, const Permissions& permissions,
                           v1::ListDatasetsResponse& response);
 
 // The answer of DescribeDataset.
 //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
 //   NotFound         it is not there, or not for this caller.
 // Also the errors of Catalogue::Find.
-absl::Status DescribeDataset(const Catalogue& catalogue, const Asker& asker,
+absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& permissions,
                              const v1::DescribeDatasetRequest& request,
                              v1::DescribeDatasetResponse& response);
 
 // What ServerStatus says of datasets: the damage that was met in those that the caller may list.
-void AddDamage(const Catalogue& catalogue, const Asker& asker, v1::ServerStatusResponse& response);
+void AddDamage(const Catalogue& catalogue, const Permissions& permissions, v1::ServerStatusResponse& response);
 
 }  // namespace systole
 

@@ -19,7 +19,7 @@
 #include "server/rpc/feed_identity.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -45,7 +45,7 @@ class RefusedStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 };
 
 absl::Status Draining() {
-  return MarkedAs(Trouble::kDraining,
+  return MarkedAs(EndCause::kDraining,
                   absl::UnavailableError("this server is draining; ask another"));
 }
 
@@ -98,24 +98,24 @@ grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context,
 
 grpc::ServerUnaryReactor* FeedService::Answer(
     grpc::CallbackServerContext* context, const char* method, LogFields about,
-    absl::FunctionRef<absl::Status(const Asker& asker)> answer) {
-  const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
-  about.identity = IdentityOf(asker);
-  return End(context, method, asker.ok() ? answer(*asker) : asker.status(), std::move(about));
+    absl::FunctionRef<absl::Status(const Permissions& permissions)> answer) {
+  const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
+  about.identity = IdentityOf(permissions);
+  return End(context, method, permissions.ok() ? answer(*permissions) : permissions.status(), std::move(about));
 }
 
-absl::Status FeedService::CheckMayRead(const Asker& asker,
+absl::Status FeedService::CheckMayRead(const Permissions& permissions,
                                        const std::vector<std::string>& datasets) const {
-  const auto may_read = [&asker](absl::string_view name) { return asker.MayRead(name); };
+  const auto may_read = [&permissions](absl::string_view name) { return permissions.MayRead(name); };
   for (const std::string& name : datasets) {
     if (may_read(name)) continue;
-    if (asker.caller.anonymous()) return CredentialWanted();
+    if (permissions.caller.anonymous()) return CredentialWanted();
     // The log alone says why.
     events_.Add(LogCause::kRefused, LogLevel::kInfo,
-                absl::StrCat("identity '", asker.caller.identity, "' may not read '",
+                absl::StrCat("identity '", permissions.caller.identity, "' may not read '",
                              ForeignName(name), "'"),
-                {.identity = asker.caller.identity, .dataset = name});
-    return MarkedAs(Trouble::kNotPermitted, catalogue_.Find(name, may_read).status());
+                {.identity = permissions.caller.identity, .dataset = name});
+    return MarkedAs(EndCause::kNotPermitted, catalogue_.Find(name, may_read).status());
   }
   return absl::OkStatus();
 }
@@ -127,8 +127,8 @@ void FeedService::Tick() {
                   absl::StrCat(status.message(), "; the tokens read before stay good"));
     }
     running_.StopUnless([this](const RunningStream& stream) {
-      const absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), stream.credentials);
-      return asker.ok() ? CheckMayRead(*asker, stream.datasets) : asker.status();
+      const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), stream.credentials);
+      return permissions.ok() ? CheckMayRead(*permissions, stream.datasets) : permissions.status();
     });
   }
   // In this order: a stream whose client was hung up on must not go on as bytes.
@@ -139,8 +139,8 @@ void FeedService::Tick() {
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
                                                     const v1::ListDatasetsRequest*,
                                                     v1::ListDatasetsResponse* response) {
-  return Answer(context, "ListDatasets", {}, [&](const Asker& asker) {
-    return systole::ListDatasets(catalogue_, asker, *response);
+  return Answer(context, "ListDatasets", {}, [&](const Permissions& permissions) {
+    return systole::ListDatasets(catalogue_, permissions, *response);
   });
 }
 
@@ -148,8 +148,8 @@ grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerConte
                                                        const v1::DescribeDatasetRequest* request,
                                                        v1::DescribeDatasetResponse* response) {
   return Answer(context, "DescribeDataset", {.dataset = request->dataset()},
-                [&](const Asker& asker) {
-                  return systole::DescribeDataset(catalogue_, asker, *request, *response);
+                [&](const Permissions& permissions) {
+                  return systole::DescribeDataset(catalogue_, permissions, *request, *response);
                 });
 }
 
@@ -161,9 +161,9 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
     return End(context, "ResolveFeed", status, {});
   }
   return Answer(context, "ResolveFeed", {.dataset = NamesOf(parsed.spec())},
-                [&](const Asker& asker) {
+                [&](const Permissions& permissions) {
                   v1::ResolveFeedResponse answer;
-                  SYSTOLE_RETURN_IF_ERROR(Resolve(asker, parsed, answer));
+                  SYSTOLE_RETURN_IF_ERROR(Resolve(permissions, parsed, answer));
                   GuardedMessage guarded = EncodeGuarded(answer);
                   context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
                   response->Swap(&guarded.bytes);
@@ -171,10 +171,10 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
                 });
 }
 
-absl::Status FeedService::Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
+absl::Status FeedService::Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
                                   v1::ResolveFeedResponse& response) {
   if (counters_.draining) return Draining();
-  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
+  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedFeed> feed,
                            feeds_.Find(request.spec()));
   DescribeFeed(*feed, request.compact(), response);
@@ -185,23 +185,23 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
                                                     const v1::ServerStatusRequest*,
                                                     v1::ServerStatusResponse* response) {
   return Answer(context, "ServerStatus", {},
-                [&](const Asker& asker) { return Tell(asker, *response); });
+                [&](const Permissions& permissions) { return Tell(permissions, *response); });
 }
 
-absl::Status FeedService::Tell(const Asker& asker, v1::ServerStatusResponse& response) const {
-  if (!asker.MaySeeStatus()) return NotPermitted(asker.caller, "ServerStatus", "status");
+absl::Status FeedService::Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const {
+  if (!permissions.MaySeeStatus()) return NotPermitted(permissions.caller, "ServerStatus", "status");
   response.set_version(SYSTOLE_VERSION);
   response.set_content_version(ContentVersion());
   response.set_draining(counters_.draining);
   AddMetrics(ReadMetrics(), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
-  AddDamage(catalogue_, asker, response);
+  AddDamage(catalogue_, permissions, response);
   return absl::OkStatus();
 }
 
 std::vector<MetricReading> FeedService::ReadMetrics() const {
   ServerNumbers numbers = {.service = counters_, .engine = engine_.GetStats()};
-  if (const Door* const door = door_; door != nullptr) numbers.door = door->counters();
+  if (const Listener* const listener = listener_; listener != nullptr) numbers.listener = listener->counters();
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     numbers.masked_examples += dataset->damage().masked_examples();
@@ -210,9 +210,9 @@ std::vector<MetricReading> FeedService::ReadMetrics() const {
 }
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
-    const v1::StreamStepsRequest& request, const Asker& asker) {
+    const v1::StreamStepsRequest& request, const Permissions& permissions) {
   if (counters_.draining) return Draining();
-  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
+  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
   // A slice in a slot is finished, and one stream has one form.
   if (request.compact() && !request.slot_session().empty()) {
     return absl::InvalidArgumentError(
@@ -264,30 +264,30 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
     return Refuse(*context, status, {});
   }
-  absl::StatusOr<Asker> asker = WhoAsks(options_.access.get(), *context);
+  absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
   LogFields about = {.client = context->peer(),
-                     .identity = IdentityOf(asker),
+                     .identity = IdentityOf(permissions),
                      .dataset = NamesOf(parsed.spec()),
                      .step = parsed.first_step()};
-  if (!asker.ok()) return Refuse(*context, asker.status(), about);
+  if (!permissions.ok()) return Refuse(*context, permissions.status(), about);
   // Before a place is taken: a request that cannot be served must not end another peer's stream.
-  const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *asker);
+  const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
   if (!feed.ok()) return Refuse(*context, feed.status(), about);
   about.feed = (*feed)->plan->fingerprint();
   // The place is taken first and given back if the stream cannot begin: requests that come at once
   // must not all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
-  const bool anonymous = asker->caller.anonymous();
+  const bool anonymous = permissions->caller.anonymous();
   const std::string peer = anonymous ? std::string(HostOfPeer(context->peer()))
-                                     : absl::StrCat("identity '", asker->caller.identity, "'");
+                                     : absl::StrCat("identity '", permissions->caller.identity, "'");
   if (!running_.Add({.peer = peer,
-                     .credentials = std::move(asker->credentials),
+                     .credentials = std::move(permissions->credentials),
                      .datasets = DatasetsOf(parsed.spec()),
                      .handle = handle})) {
     context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
     return Refuse(
         *context,
-        MarkedAs(Trouble::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+        MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
                                         "this server serves ", options_.max_streams,
                                         " streams, the most it may; ask another, or later"))),
         about);

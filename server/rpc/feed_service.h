@@ -26,8 +26,8 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/access/access_control.h"
-#include "server/access/asker.h"
-#include "server/door/door.h"
+#include "server/access/permissions.h"
+#include "server/listener/listener.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/served_feeds.h"
 #include "server/slots/not_shared_log.h"
@@ -74,8 +74,8 @@ class FeedService final
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
 
-  // Connections are among the metrics from now on. `door` must outlive all calls.
-  void TellOfConnections(const Door& door) { door_ = &door; }
+  // Connections are among the metrics from now on. `listener` must outlive all calls.
+  void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
   // All that this server counts, as it is now.
   std::vector<MetricReading> ReadMetrics() const;
@@ -105,11 +105,11 @@ class FeedService final
   //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
   //   NotFound         it is not there, or not for this caller.
   // Also the errors of Catalogue::Find.
-  absl::Status CheckMayRead(const Asker& asker, const std::vector<std::string>& datasets) const;
+  absl::Status CheckMayRead(const Permissions& permissions, const std::vector<std::string>& datasets) const;
 
   // The feed of a stream that may begin as soon as it has a place.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> PlanStream(
-      const v1::StreamStepsRequest& request, const Asker& asker);
+      const v1::StreamStepsRequest& request, const Permissions& permissions);
   // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
                                                          const ServedFeed& feed, std::string peer,
@@ -122,10 +122,10 @@ class FeedService final
   // The way in of all such calls: finds out who asks, lets `answer` answer, and ends the call.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
                                    LogFields about,
-                                   absl::FunctionRef<absl::Status(const Asker& asker)> answer);
-  absl::Status Resolve(const Asker& asker, const v1::ResolveFeedRequest& request,
+                                   absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);
+  absl::Status Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
                        v1::ResolveFeedResponse& response);
-  absl::Status Tell(const Asker& asker, v1::ServerStatusResponse& response) const;
+  absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
 
   const Catalogue catalogue_;
   const FeedServiceOptions options_;
@@ -133,7 +133,7 @@ class FeedService final
   EventLog& events_;
   ServiceCounters counters_;
   RefusalLog refusals_;
-  std::atomic<const Door*> door_ = nullptr;
+  std::atomic<const Listener*> listener_ = nullptr;
   NotSharedLog not_shared_;
   RunningStreams running_;
   StepEngine engine_;

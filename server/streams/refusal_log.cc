@@ -7,7 +7,7 @@ namespace systole {
 
 void RefusalLog::Add(const grpc::CallbackServerContext& context, const char* method,
                      const absl::Status& status, LogFields about) {
-  refused_.Count(TroubleOf(status));
+  refused_.Count(EndCauseOf(status));
   about.client = context.peer();
   events_.Add(LogCause::kRefused, LogLevel::kInfo,
               absl::StrCat(method, " for ", ForeignName(about.client), " refused: ",

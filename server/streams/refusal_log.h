@@ -14,7 +14,7 @@ namespace systole {
 class RefusalLog {
  public:
   // Both must outlive it.
-  RefusalLog(EventLog& events, TroubleCounters& refused) : events_(events), refused_(refused) {}
+  RefusalLog(EventLog& events, EndCauseCounters& refused) : events_(events), refused_(refused) {}
 
   // `status` is the error that the call of `method` ends with. Fills in the client of `about`.
   void Add(const grpc::CallbackServerContext& context, const char* method,
@@ -22,7 +22,7 @@ class RefusalLog {
 
  private:
   EventLog& events_;
-  TroubleCounters& refused_;
+  EndCauseCounters& refused_;
 };
 
 }  // namespace systole

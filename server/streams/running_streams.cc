@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 
@@ -33,7 +33,7 @@ bool RunningStreams::Add(RunningStream stream) {
   }
   if (ended != nullptr) {
     ended->Stop(MarkedAs(
-        Trouble::kGavePlace,
+        EndCause::kGavePlace,
         absl::UnavailableError("this server is full, and another peer with fewer streams has asked "
                                "for one; ask another server, or later")));
   }
@@ -48,7 +48,7 @@ void RunningStreams::Remove(const StreamHandle& handle) {
 void RunningStreams::StopStalled(absl::Duration timeout) {
   StopUnless([timeout](const RunningStream& stream) {
     if (stream.handle->stalled() < timeout) return absl::OkStatus();
-    return MarkedAs(Trouble::kStalled,
+    return MarkedAs(EndCause::kStalled,
                     absl::UnavailableError(absl::StrCat(
                         "the client has taken nothing for ", absl::FormatDuration(timeout),
                         ", so the stream's place and memory go to others; ask again")));

@@ -9,18 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 
 // A counter for each cause.
-class TroubleCounters {
+class EndCauseCounters {
  public:
-  void Count(Trouble trouble) { ++counts_[static_cast<size_t>(trouble)]; }
-  int64_t of(Trouble trouble) const { return counts_[static_cast<size_t>(trouble)]; }
+  void Count(EndCause cause) { ++counts_[static_cast<size_t>(cause)]; }
+  int64_t of(EndCause cause) const { return counts_[static_cast<size_t>(cause)]; }
 
  private:
-  std::array<std::atomic<int64_t>, kNumTroubles> counts_ = {};
+  std::array<std::atomic<int64_t>, kNumEndCauses> counts_ = {};
 };
 
 struct ServiceCounters {
@@ -30,8 +30,8 @@ struct ServiceCounters {
   std::atomic<int64_t> payload_bytes = 0;
   std::atomic<int64_t> shared_payload_bytes = 0;  // Of payload_bytes, through shared memory.
   std::atomic<bool> draining = false;
-  TroubleCounters refused;  // Requests of all methods.
-  TroubleCounters ended;    // Streams. kNone: all was sent.
+  EndCauseCounters refused;  // Requests of all methods.
+  EndCauseCounters ended;    // Streams. kNone: all was sent.
 };
 
 }  // namespace systole

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
-#include "server/streams/trouble.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -133,7 +133,7 @@ void StepWriter::End(const absl::Status& given, absl::string_view why) {
   const absl::Status stopped = handle_->stopped();
   const absl::Status& status = stopped.ok() ? given : stopped;
   const bool drained = status.ok() && notice_sent_;
-  counters_.ended.Count(drained ? Trouble::kDraining : TroubleOf(status));
+  counters_.ended.Count(drained ? EndCause::kDraining : EndCauseOf(status));
   const bool expected = status.ok() || absl::IsCancelled(status);
   log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn,
            stopped.ok() && !why.empty() ? why : status.message());

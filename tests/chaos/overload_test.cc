@@ -40,7 +40,7 @@ struct Crowds {
   std::unique_ptr<ReaderCrowd> readers;
 };
 
-TEST_F(OverloadTest, CrowdsAtTheDoorOfAServerWithFewDescriptors) {
+TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
   // A few of those that it has room for.
   ExpectFairShare(/*honest=*/8, [&] {

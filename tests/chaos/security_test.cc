@@ -103,7 +103,7 @@ class SecurityTest : public ChaosTest {
   }
 };
 
-TEST_F(SecurityTest, StrangersAtTheDoorOfAFeedThatRuns) {
+TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   MakeCertificates("others");

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/types/span.h"
-#include "server/door/frame_scanner.h"
+#include "server/listener/frame_scanner.h"
 
 namespace {
 

@@ -123,10 +123,10 @@ std::vector<Room> SystoleRooms() {
       // What the server is told: one table of flags and of a config file's fields.
       {"server/config", 2, Join({status, messages, {"core/program"}})},
       // Who gets in, and by which certificates: knows nothing of feeds.
-      {"server/door", 5, Join({ground, {"core/concurrency"}})},
+      {"server/listener", 5, Join({ground, {"core/concurrency"}})},
       // Who may what: a configuration and tokens against what a call came with.
       {"server/access", 6,
-       Join({status, messages, {"core/concurrency", "core/token", "server/door"}})},
+       Join({status, messages, {"core/concurrency", "core/token", "server/listener"}})},
       // Memory that is lent to clients of this machine.
       {"server/slots", 6,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
@@ -145,20 +145,20 @@ std::vector<Room> SystoleRooms() {
       {"server/metrics",
        13,
        {"core/concurrency", "core/program", "core/metrics", "core/cache", "core/engine",
-        "server/door", "server/streams"}},
+        "server/listener", "server/streams"}},
       // The calls of Systole's own service, and the datasets that they name.
       {"server/rpc", 14,
        Join({files,
              messages,
              {"core/log", "core/metrics", "core/cache", "core/compression", "core/record/source",
               "core/example", "core/image/jpeg", "core/spec", "core/dataset", "core/plan",
-              "core/engine", "proto/metrics", "proto/framing", "server/door", "server/access",
+              "core/engine", "proto/metrics", "proto/framing", "server/listener", "server/access",
               "server/slots", "server/streams", "server/metrics"}})},
       {"server", 15,
        Join({files,
              messages,
              {"core/text", "core/log", "core/program", "core/compression", "core/image/jpeg",
-              "proto/framing", "proto/slots", "server/config", "server/door", "server/slots",
+              "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
               "server/introspection", "server/rpc"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
@@ -312,7 +312,7 @@ std::vector<Library> ForeignLibraries() {
       // stays until the end. TLS itself is gRPC's.
       {"OpenSSL",
        {"openssl/"},
-       {"core/token/token_table.cc", "server/door/read_observer.cc", "server/door/tls_files.cc",
+       {"core/token/token_table.cc", "server/listener/read_observer.cc", "server/listener/tls_files.cc",
         "client/cli/main.cc"},
        {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},

@@ -15,7 +15,7 @@
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "server/access/access_control.h"
-#include "server/door/tls_credentials.h"
+#include "server/listener/tls_credentials.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/dataset/test_dataset.h"

@@ -390,13 +390,13 @@ std::string BytesOf(const Step& step, const std::string& tensor) {
 }
 
 // The feed's only step has what the interpreter made.
-void ExpectAll(absl::string_view door, Feed& feed, const std::vector<Case>& cases) {
+void ExpectAll(absl::string_view way, Feed& feed, const std::vector<Case>& cases) {
   const absl::StatusOr<std::optional<Step>> step = feed.Next();
-  ASSERT_THAT(step, IsOk()) << door;
+  ASSERT_THAT(step, IsOk()) << way;
   ASSERT_TRUE(step->has_value());
   for (const Case& one : cases) {
     EXPECT_TRUE(BytesOf(**step, one.output.name()) == one.bytes)
-        << door << " differs from the interpreter: " << one.output.ShortDebugString();
+        << way << " differs from the interpreter: " << one.output.ShortDebugString();
   }
 }
 

@@ -39,7 +39,7 @@ TEST(ServerMetricsTest, EachSourceIsRead) {
   const std::vector<MetricReading> readings =
       ReadServerMetrics({.service = counters,
                          .engine = {.examples_made = 48},
-                         .door = {.open = 2, .over_peer = 9},
+                         .listener = {.open = 2, .over_peer = 9},
                          .masked_examples = 4});
   EXPECT_THAT(FindMetric(readings, "steps_served"), Optional(3));
   EXPECT_THAT(FindMetric(readings, "examples_made"), Optional(48));
@@ -52,16 +52,16 @@ TEST(ServerMetricsTest, EachSourceIsRead) {
 // A request has no place; a stream that runs has one.
 TEST(ServerMetricsTest, AStreamsEndCountsOnceWhateverTheCause) {
   ServiceCounters counters;
-  for (size_t trouble = 0; trouble < kNumTroubles; ++trouble) {
-    if (static_cast<Trouble>(trouble) == Trouble::kNoPlace) continue;
-    counters.ended.Count(static_cast<Trouble>(trouble));
+  for (size_t cause = 0; cause < kNumEndCauses; ++cause) {
+    if (static_cast<EndCause>(cause) == EndCause::kNoPlace) continue;
+    counters.ended.Count(static_cast<EndCause>(cause));
   }
   double ends = 0;
   for (const MetricReading& reading : ReadServerMetrics({.service = counters})) {
     if (reading.name != "stream_ends") continue;
     for (const MetricValue& value : reading.values) ends += value.value;
   }
-  EXPECT_EQ(ends, kNumTroubles - 1);
+  EXPECT_EQ(ends, kNumEndCauses - 1);
 }
 
 }  // namespace

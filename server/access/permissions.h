@@ -1,0 +1,52 @@
+// The caller of a gRPC call and its permissions: its credentials, looked up in the policy in force.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_ACCESS_PERMISSIONS_H_
+#define SYSTOLE_SERVER_ACCESS_PERMISSIONS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "server/access/access_control.h"
+#include "server/access/access_policy.h"
+
+namespace systole {
+
+struct Permissions {
+  // The policy in force when the call came. Null: every caller has every permission.
+  std::shared_ptr<const AccessPolicy> policy;
+  Credentials credentials;
+  Caller caller;
+
+  bool MayRead(absl::string_view dataset) const {
+    return policy == nullptr || policy->MayRead(caller, dataset);
+  }
+  bool MayList(absl::string_view dataset) const {
+    return policy == nullptr || policy->MayList(caller, dataset);
+  }
+  bool MayReflect() const { return policy == nullptr || policy->MayReflect(caller); }
+  bool MaySeeHealth() const { return policy == nullptr || policy->MaySeeHealth(caller); }
+  bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }
+};
+
+// `access` null: every caller has every permission, and credentials are not looked at.
+//   Unauthenticated  a credential that is not good.
+absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access,
+                              const grpc::CallbackServerContext& context);
+absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentials credentials);
+
+// The error for a caller that may not do `what`, which takes the config's `permission`:
+// Unauthenticated if the caller is anonymous, PermissionDenied if not.
+absl::Status NotPermitted(const Caller& caller, absl::string_view what,
+                          absl::string_view permission);
+
+// Empty if `permissions` is an error or anonymous.
+std::string IdentityOf(const absl::StatusOr<Permissions>& permissions);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ACCESS_PERMISSIONS_H_

@@ -1,0 +1,159 @@
+// Limits what connections cost a server before a call is served, so that clients without a
+// credential can neither fill its memory nor take its time for long. gRPC reads all that a
+// connection sends, and makes a call of 12 to 20 KiB of each stream that it opens, before our code
+// hears of it.
+//
+//   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time ---->  unearned
+//
+// A connection whose unearned part is too large is closed. All connections together have a bound,
+// too. Connections that have just ended still count, because gRPC takes time to free their memory:
+//   - beyond the bound, connections of a peer that costs more than its part of it are closed;
+//   - while the open connections alone cost more than the bound, the peer that costs most loses its
+//     costliest connection.
+//
+// Thread-compatible. Has no clock: the caller passes the time.
+#ifndef SYSTOLE_SERVER_LISTENER_ALLOWANCE_H_
+#define SYSTOLE_SERVER_LISTENER_ALLOWANCE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+// Bytes that a served call earns: the largest request with its metadata.
+inline constexpr int64_t kEarnedByCall = int64_t{80} << 10;
+// Most unearned bytes of a connection: the largest request after a TLS handshake with certificates,
+// or as many requests of 4 KiB as a client may have open at once.
+inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
+// Most unearned streams of a connection: twice what a client may have open at once. (gRPC 1.51
+// holds only those clients to that limit that acknowledge its SETTINGS.)
+inline constexpr int64_t kMaxUnearnedStreams = 128;
+// Most bytes of one list of headers, on the wire: twice the metadata that gRPC accepts.
+inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
+// Bytes sent to a connection for which it earns one byte, to open windows and answer pings with.
+inline constexpr int64_t kSentPerEarnedByte = 100;
+// Earned by each second, for keepalive pings and health's Watch.
+inline constexpr int64_t kEarnedBytesPerSecond = 1 << 10;
+inline constexpr int64_t kEarnedStreamsPerSecond = 1;
+// Most memory that gRPC takes for one byte of a frame, and for a stream.
+inline constexpr int64_t kByteCost = 4;
+inline constexpr int64_t kStreamCost = int64_t{16} << 10;
+// Most memory of a connection that has had no call yet, in plain text and over TLS.
+inline constexpr int64_t kPlainConnectionCost = int64_t{24} << 10;
+inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
+// The bound of all connections together.
+inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
+// The least part of the bound that a peer has: a TLS handshake and a request.
+inline constexpr int64_t kLeastPart = int64_t{128} << 10;
+// Debts: how fast they are paid off, all peers together; the most that a peer can have; and above
+// how much a peer's new connections wait.
+inline constexpr int64_t kPaidPerMs = 8 << 10;
+inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
+inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
+
+// What one connection has done since it came.
+struct Traffic {
+  int64_t bytes_received = 0;
+  int64_t bytes_sent = 0;  // To the peer, and acknowledged.
+  int64_t calls_served = 0;
+  int64_t streams_opened = 0;
+  // As it is now: streams that are not answered (their request has not ended, or the answer has
+  // not gone), bytes of requests that have not ended, and whether the peer has yet to read
+  // something that was sent to it.
+  int64_t streams_waiting = 0;
+  int64_t bytes_waiting = 0;
+  bool unread = false;
+  int64_t header_bytes = 0;  // Of the list of headers that came last.
+};
+
+// The allowance of one connection.
+class Allowance {
+ public:
+  // `connection_cost`: what the connection itself costs until it has had a call.
+  Allowance(int64_t connection_cost, absl::Duration now)
+      : connection_cost_(connection_cost), at_(now) {}
+
+  // Counts what the connection has done so far. REQUIRES: neither `total` nor `now` decreases.
+  void Take(const Traffic& total, absl::Duration now);
+  // Counts the time that has passed.
+  void Pass(absl::Duration now) { Take(seen_, now); }
+
+  int64_t unearned_bytes() const { return bytes_; }
+  int64_t unearned_streams() const { return streams_; }
+  int64_t cost() const {
+    return (seen_.calls_served > 0 ? 0 : connection_cost_) + kByteCost * bytes_ +
+           kStreamCost * streams_;
+  }
+  // Whether all that came is earned.
+  bool IsClear() const { return bytes_ == 0 && streams_ == 0; }
+  bool IsOver() const {
+    return bytes_ > kMaxUnearnedBytes || streams_ > kMaxUnearnedStreams ||
+           seen_.header_bytes > kMaxHeaderBytes;
+  }
+
+ private:
+  int64_t connection_cost_;
+  Traffic seen_;
+  absl::Duration at_;  // Seconds up to here have been counted.
+  int64_t bytes_ = 0;
+  int64_t streams_ = 0;
+};
+
+// The allowances of all connections, by a number for each.
+class Allowances {
+ public:
+  // REQUIRES: no connection `id` is known.
+  void Add(int64_t id, std::string peer, int64_t connection_cost, absl::Duration now);
+  // The connection has ended. Its cost becomes a debt of its peer, which is paid off with time.
+  void Remove(int64_t id, absl::Duration now);
+
+  // Allowance::Take() of the connection `id`. REQUIRES: as there, and `id` is known.
+  const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
+
+  // The cost of all connections, also of those that have just ended.
+  int64_t cost() const { return cost_ + debt_; }
+  // Whether a connection may stay open: all connections together are within the bound, or this one
+  // costs little, or its peer has no more than its part. REQUIRES: `id` is known.
+  bool MayGoOn(int64_t id, absl::Duration now);
+  // Whether a new connection of `peer` may come in. A peer with a large debt waits, for four
+  // seconds at most if no other peer owes. While all connections together are over the bound, few
+  // come in.
+  bool MayComeIn(const std::string& peer, absl::Duration now);
+  // The connection to close: the costliest one of the peer that costs most. nullopt: the open
+  // connections are within the bound.
+  std::optional<int64_t> FindExcess(absl::Duration now);
+
+ private:
+  struct Connection {
+    std::string peer;
+    Allowance allowance;
+  };
+  struct Peer {
+    int64_t cost = 0;  // Of its open connections.
+    int64_t debt = 0;  // Left by connections that have ended.
+  };
+
+  // Pays off debts.
+  void PassTime(absl::Duration now);
+  // Sums the costs of the open connections anew, as they are at `now`.
+  void Recount(absl::Duration now);
+  // Adds to a peer's cost and debt.
+  void Change(const std::string& peer, int64_t cost, int64_t debt = 0);
+
+  std::map<int64_t, Connection> connections_;
+  std::map<std::string, Peer> peers_;  // Those that cost something.
+  int64_t cost_ = 0;                   // The sum over `connections_`, and so of `peers_`.
+  int64_t debt_ = 0;                   // The sum over `peers_`.
+  absl::Duration paid_at_;
+  // When a connection last came in while all together were over the bound.
+  absl::Duration came_at_ = -absl::InfiniteDuration();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_ALLOWANCE_H_

@@ -1,0 +1,167 @@
+// Lets clients in: accepts connections, hands each one over, and knows which are still open.
+//
+//   listening sockets --accept--> within the caps? --yes--> a duplicate is handed over (to gRPC)
+//                                        |                          |
+//                                        no: closed at once         ends: our own descriptor sees it
+//
+// It closes TCP connections that send more than their calls account for, before gRPC sees the
+// surplus (meter.h). On a Unix socket nothing is counted: the socket's mode decides who connects.
+//
+// When the process has no descriptor left, a spare one takes the new connection in, to close it.
+// The receiver of a connection must shut it down (shutdown(2), both ways) when done, as gRPC does.
+// The listener does not notice when only the receiver's descriptor is closed.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_LISTENER_H_
+#define SYSTOLE_SERVER_LISTENER_LISTENER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/descriptor/owned_fd.h"
+#include "server/listener/listening_sockets.h"
+#include "server/listener/meter.h"
+#include "server/listener/open_calls.h"
+
+namespace systole {
+
+struct ListenerOptions {
+  // Most connections at once; each costs two descriptors. Further ones are closed at once.
+  int64_t max_connections = 4096;
+  // The same for one peer: an address, or on a Unix socket a user. Stops one machine from taking
+  // every place.
+  int64_t max_connections_per_peer = 2048;
+  // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
+  // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
+  absl::Duration silence_timeout = absl::Minutes(3);
+  // Registers every TCP connection. EndQuiet() drops those that have had no call for
+  // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
+  // or counted. Unix connections are never in it, because a call does not tell which of them it
+  // belongs to.
+  std::shared_ptr<OpenCalls> calls;
+  absl::Duration call_timeout = absl::InfiniteDuration();
+  // Whether connections speak TLS, which takes more memory.
+  bool tls = false;
+  // For what a connection earns by time (allowance.h).
+  MonotonicClock clock = SteadyClock();
+  // Called for every connection that is turned away or dropped, with a sentence that says why: on
+  // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known. May be
+  // null.
+  std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
+};
+
+// Counts since the listener was opened, except `open`.
+struct ListenerCounters {
+  int64_t open = 0;  // Connections open now.
+  int64_t let_in = 0;
+  int64_t over_total = 0;     // Turned away: max_connections.
+  int64_t over_peer = 0;      // Turned away: max_connections_per_peer.
+  int64_t no_descriptor = 0;  // Turned away: the process or the system had no descriptor left.
+  int64_t no_call = 0;        // Dropped: call_timeout.
+  int64_t sent_too_much = 0;  // Dropped: more than its calls account for.
+  int64_t cost_most = 0;      // Dropped: it cost most when all together cost too much.
+};
+
+class Listener {
+ public:
+  // Gets a descriptor of each connection, non-blocking and close-on-exec, which it must close, and
+  // on a Unix socket the peer's user, as the kernel knows it. Called for one connection after the
+  // other, on a thread of its own, because gRPC may read what has come before it returns. TLS must
+  // begin within the call. Must not call the listener.
+  using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
+
+  // InvalidArgument if a cap is below 1; Internal if `options.calls` is set and reads are not seen
+  // (read_observer.h); another code if the system refuses a descriptor.
+  static absl::StatusOr<std::unique_ptr<Listener>> Open(ListeningSockets listeners, ListenerOptions options,
+                                                    HandOver hand_over);
+  // Stops listening. Connections stay open.
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // Closes the listening sockets. After this nothing is handed over. Returns at once if called
+  // again.
+  void StopListening() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends every connection that is open, whatever its owner and its peer are doing.
+  void HangUp() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends connections that have had no call for too long. To be called each second or so.
+  void EndQuiet() ABSL_LOCKS_EXCLUDED(mu_);
+
+  ListenerCounters counters() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Connection {
+    OwnedFd own;
+    std::string peer;
+    std::string address;
+    std::shared_ptr<OpenCalls::Connection> calls;  // Null on a Unix socket.
+    bool ended = false;                            // The listener itself has ended it.
+  };
+
+  Listener(ListeningSockets listeners, ListenerOptions options, HandOver hand_over, OwnedFd epoll,
+       OwnedFd wake);
+  // These run on the listener's thread.
+  void Run();
+  void Handle(int fd, uint32_t events);
+  void Accept(int listener);
+  void LetIn(OwnedFd connection);
+  // Hands over the waiting connections that may come in.
+  void HandOverWaiting() ABSL_LOCKS_EXCLUDED(mu_);
+  void HandOverOne(int own, std::optional<uid_t> user) ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasRoomFor(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Accepts a connection with the spare descriptor and closes it. False: there was no spare.
+  bool TurnAway(int listener);
+  void TellNoDescriptor(int error) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends the connections that the meter has closed.
+  void DropExcess() ABSL_LOCKS_EXCLUDED(mu_);
+  void Forget(int own) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  void CloseListeners() ABSL_LOCKS_EXCLUDED(mu_);
+  void Listen(bool on);
+
+  enum class Listening { kYes, kStopping, kNo };
+
+  const ListenerOptions options_;
+  const HandOver hand_over_;
+  const OwnedFd epoll_;
+  // Readable when `listening_` or `ending_` has changed, or the meter has closed a connection.
+  const std::shared_ptr<const OwnedFd> wake_;
+  // Only the listener's thread uses these.
+  ListeningSockets listeners_;
+  OwnedFd spare_;
+  bool paused_ = false;  // The listeners are not watched for a moment.
+  const std::shared_ptr<Meter> meter_;
+  // Accepted connections that are not handed over yet (Meter::MayComeIn), by peer, oldest first.
+  std::map<std::string, std::deque<int>> waiting_;
+  std::string last_in_;  // The peer whose turn was last.
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  Listening listening_ ABSL_GUARDED_BY(mu_) = Listening::kYes;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Calls of `hand_over_` to come.
+  std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By `own`.
+  std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
+  ListenerCounters counters_ ABSL_GUARDED_BY(mu_);
+  WorkerPool hand_over_thread_{1};  // These two last: they use what is above.
+  WorkerPool thread_{1};
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_LISTENER_H_

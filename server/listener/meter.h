@@ -1,0 +1,91 @@
+// Counts what TCP connections send when gRPC reads it, before gRPC has looked at it, and says which
+// connections to close because they sent too much (allowance.h). The surplus never reaches gRPC.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_METER_H_
+#define SYSTOLE_SERVER_LISTENER_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "server/listener/allowance.h"
+#include "server/listener/frame_scanner.h"
+#include "server/listener/open_calls.h"
+#include "server/listener/read_observer.h"
+
+namespace systole {
+
+class Meter : public std::enable_shared_from_this<Meter> {
+ public:
+  struct Excess {
+    int fd = -1;
+    // True: it sent too much by itself. False: it cost most when all together cost too much.
+    bool alone = false;
+    std::string what;  // What it has sent, for the log.
+  };
+
+  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. `clock` is for what connections
+  // earn by time. `tell` is called when TakeExcess() has something to return, on any thread, with
+  // the meter's lock held.
+  Meter(int64_t connection_cost, MonotonicClock clock, std::function<void()> tell)
+      : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
+
+  // Begins to count the connection `fd`. Call it before gRPC gets the connection. Returns the
+  // observer that must see its reads.
+  std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
+                                    std::shared_ptr<OpenCalls::Connection> calls)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The connection has ended: its reads fail from now on. Does nothing if `fd` is not known.
+  void Remove(int fd) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The connections to close. Their reads fail already.
+  std::vector<Excess> TakeExcess() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // As Allowances::MayComeIn().
+  bool MayComeIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class Observer;
+  struct Connection {
+    int fd = -1;
+    std::string peer;
+    std::shared_ptr<OpenCalls::Connection> calls;
+    FrameScanner frames;
+    Traffic traffic;
+  };
+
+  // Counts what was read of a connection. False: it must be closed.
+  bool Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts all that the connection has done so far.
+  const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Close(int64_t id, bool alone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Forget(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int64_t connection_cost_;
+  const MonotonicClock clock_;
+  const std::function<void()> tell_;
+  Mutex mu_;
+  // Each connection has a number, because descriptors are used again, and a read may be shown after
+  // the connection's end.
+  int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
+  std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // The numbers, by descriptor.
+  Allowances allowances_ ABSL_GUARDED_BY(mu_);
+  std::vector<Excess> excess_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_METER_H_

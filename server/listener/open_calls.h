@@ -1,0 +1,78 @@
+// Counts the calls of each connection, so that the listener can drop connections that never have one,
+// and the served calls, which account for what a connection sends. gRPC hands a call over when its
+// request is complete. So a connection whose requests never end, which gRPC takes for busy, has no
+// call here.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
+#define SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "grpcpp/support/server_interceptor.h"
+
+namespace systole {
+
+class OpenCalls {
+ public:
+  // The calls of one connection.
+  class Connection {
+   public:
+    explicit Connection(MonotonicClock clock) : clock_(std::move(clock)), since_(clock_()) {}
+
+    void Begin() ABSL_LOCKS_EXCLUDED(mu_);
+    // An open call counts as served from now on: see CallCounter().
+    void Serve() ABSL_LOCKS_EXCLUDED(mu_);
+    // `served`: whether Serve() was called for this call.
+    void End(bool served) ABSL_LOCKS_EXCLUDED(mu_);
+    struct Counts {
+      int64_t open = 0;
+      int64_t unserved = 0;  // Open calls for which Serve() was not called.
+      int64_t served = 0;    // All since the connection came.
+    };
+    Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
+    // How long there has been no open call; zero while there is one.
+    absl::Duration Quiet() const ABSL_LOCKS_EXCLUDED(mu_);
+
+   private:
+    const MonotonicClock clock_;
+    mutable Mutex mu_;
+    Counts counts_ ABSL_GUARDED_BY(mu_);
+    absl::Duration since_ ABSL_GUARDED_BY(mu_);  // When the last open call ended.
+  };
+
+  explicit OpenCalls(MonotonicClock clock) : clock_(std::move(clock)) {}
+
+  // Adds a new connection. `peer` is written as in calls (ServerContextBase::peer()):
+  // "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT".
+  std::shared_ptr<Connection> Add(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Removes a connection that has ended. A newer one of the same peer stays.
+  void Remove(const std::string& peer, const std::shared_ptr<Connection>& connection)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Null if there is none.
+  std::shared_ptr<Connection> Find(absl::string_view peer) const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const MonotonicClock clock_;
+  mutable Mutex mu_;
+  std::map<std::string, std::shared_ptr<Connection>, std::less<>> connections_ ABSL_GUARDED_BY(mu_);
+};
+
+// For ServerBuilder: tells `calls` when each call begins, is served, and ends. A stream is served
+// when its answer begins. Any other call is served when its answer has gone, unless the answer is
+// an error that anybody can cause: no good credential, an unknown method, or a request that cannot
+// be read.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallCounter(
+    std::shared_ptr<OpenCalls> calls);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_

@@ -1,0 +1,51 @@
+// Shows us what gRPC reads from a connection, before gRPC sees it. gRPC parses all that it can
+// read, makes a call of each stream, and tells nobody until a request is whole. It has no hook for
+// this. So read_observer.cc has functions that replace recvmsg(2), with which gRPC reads, and
+// SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller they behave as the
+// originals.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_
+#define SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// Called on gRPC's threads, for one connection never on two at a time.
+class ReadObserver {
+ public:
+  virtual ~ReadObserver() = default;
+
+  // `bytes` have come. False: gRPC is told that the connection was reset.
+  virtual bool OnBytes(size_t bytes) = 0;
+  // The next bytes, in plain text. False: gRPC gets an error in their place.
+  virtual bool OnPlainText(absl::Span<const uint8_t> bytes) = 0;
+};
+
+// Shows `observer` what is read from the socket `fd` from now on, until it is closed. Of TLS only
+// the number of bytes is shown; HandedOver shows the plain text.
+void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
+
+// While a HandedOver lives on a thread, TLS that begins on this thread belongs to the observed
+// socket `fd`: its plain text is shown to the socket's observer.
+class HandedOver {
+ public:
+  explicit HandedOver(int fd);
+  ~HandedOver();
+  HandedOver(const HandedOver&) = delete;
+  HandedOver& operator=(const HandedOver&) = delete;
+};
+
+// Internal if gRPC does not call this program's functions, because it is linked in another way than
+// Debian's.
+absl::Status CheckReadsAreSeen();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_

@@ -1,0 +1,155 @@
+#include "server/listener/tls_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "core/descriptor/owned_fd.h"
+#include "core/status/foreign_text.h"
+#include "core/status/status_macros.h"
+#include "openssl/bio.h"
+#include "openssl/err.h"
+#include "openssl/pem.h"
+#include "openssl/x509.h"
+
+namespace systole {
+namespace {
+
+// A bundle of all the CAs that browsers know has 220 KB.
+constexpr off_t kMaxFileBytes = 4 << 20;
+
+template <auto kFree>
+struct FreeBy {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+
+absl::Status Bad(const char* flag, const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, " '", ForeignName(path), "': ", why));
+}
+
+// `secret`: nobody but the user may read it.
+absl::StatusOr<std::string> ReadFile(const char* flag, const std::string& path, bool secret) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info = {};
+  if (!fd.ok() || ::fstat(fd.get(), &info) != 0) {
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat(flag, ": cannot read '", ForeignName(path), "'"));
+  }
+  if (secret && (info.st_mode & 077) != 0) {
+    return Bad(flag, path,
+               absl::StrCat("other users can read the key; run: chmod 600 ", ForeignName(path)));
+  }
+  if (!S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) {
+    return Bad(flag, path, absl::StrCat("want a file of at most ", kMaxFileBytes, " bytes"));
+  }
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), 0);
+  if (got != info.st_size) return Bad(flag, path, "it changed while it was read; try again");
+  return bytes;
+}
+
+Bio Reader(const std::string& pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+absl::StatusOr<Certificate> FirstCertificate(const char* flag, const std::string& path,
+                                             const std::string& pem) {
+  Certificate certificate(PEM_read_bio_X509(Reader(pem).get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  if (certificate != nullptr) return certificate;
+  return Bad(flag, path, "it holds no PEM certificate (-----BEGIN CERTIFICATE-----)");
+}
+
+// Asks nobody at a terminal.
+int NoPassword(char*, int, int, void*) { return 0; }
+
+}  // namespace
+
+absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options) {
+  if (options.certificate.empty() || options.key.empty()) {
+    return absl::InvalidArgumentError(
+        "TLS needs both --tls-certificate and --tls-key; deploy/make_certificates.sh makes them");
+  }
+  TlsMaterial material;
+  SYSTOLE_ASSIGN_OR_RETURN(material.certificate,
+                           ReadFile("--tls-certificate", options.certificate, /*secret=*/false));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      const Certificate certificate,
+      FirstCertificate("--tls-certificate", options.certificate, material.certificate));
+  SYSTOLE_ASSIGN_OR_RETURN(material.key, ReadFile("--tls-key", options.key, /*secret=*/true));
+  const Key key(PEM_read_bio_PrivateKey(Reader(material.key).get(), nullptr, NoPassword, nullptr));
+  const bool match = key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (key == nullptr)
+    return Bad("--tls-key", options.key, "it holds no PEM key without a password");
+  if (!match) {
+    return Bad(
+        "--tls-key", options.key,
+        absl::StrCat("it is not the key of the certificate '", ForeignName(options.certificate),
+                     "'; give the pair that was made "
+                     "together"));
+  }
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
+    return Bad("--tls-certificate", options.certificate, "it has expired; make a new one");
+  }
+  if (!options.client_ca.empty()) {
+    SYSTOLE_ASSIGN_OR_RETURN(material.client_ca,
+                             ReadFile("--tls-client-ca", options.client_ca, /*secret=*/false));
+    SYSTOLE_RETURN_IF_ERROR(
+        FirstCertificate("--tls-client-ca", options.client_ca, material.client_ca).status());
+  }
+  return material;
+}
+
+absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(
+    TlsOptions options, std::function<void(absl::string_view, bool)> tell) {
+  // First, so that a change between the two is seen later.
+  Stamp stamp = StampOf(options);
+  SYSTOLE_ASSIGN_OR_RETURN(TlsMaterial first, ReadTlsFiles(options));
+  return absl::WrapUnique(
+      new TlsFiles(std::move(options), std::move(tell), std::move(stamp), std::move(first)));
+}
+
+TlsFiles::Stamp TlsFiles::StampOf(const TlsOptions& options) {
+  Stamp stamp;
+  for (const std::string& path : {options.certificate, options.key, options.client_ca}) {
+    struct stat info = {};
+    if (path.empty() || ::stat(path.c_str(), &info) != 0) info = {};
+    stamp.emplace_back(info.st_dev, info.st_ino,
+                       int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+                       info.st_size);
+  }
+  return stamp;
+}
+
+std::optional<TlsMaterial> TlsFiles::TakeChange() {
+  absl::StatusOr<TlsMaterial> material = TlsMaterial();
+  {
+    MutexLock lock(mu_);
+    if (first_.has_value()) return std::exchange(first_, std::nullopt);
+    Stamp stamp = StampOf(options_);
+    if (stamp == seen_) return std::nullopt;
+    seen_ = std::move(stamp);
+    material = ReadTlsFiles(options_);
+  }
+  if (tell_ != nullptr) {
+    tell_(material.ok() ? "the TLS files have changed; new connections use them"
+                        : absl::StrCat("the TLS files have changed, and the old ones stay in use: ",
+                                       material.status().message()),
+          material.ok());
+  }
+  if (!material.ok()) return std::nullopt;
+  return *std::move(material);
+}
+
+}  // namespace systole

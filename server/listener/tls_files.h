@@ -1,0 +1,86 @@
+// The files of a server's TLS: its certificate, its key, and the CA of its clients. They are
+// checked before they are used, at the start and whenever one of them has changed.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_TLS_FILES_H_
+#define SYSTOLE_SERVER_LISTENER_TLS_FILES_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/concurrency/mutex.h"
+
+namespace systole {
+
+// Paths of PEM files. All empty: no TLS.
+struct TlsOptions {
+  std::string certificate;  // The server's certificate, then the chain to its CA.
+  std::string key;          // Readable for this user alone: mode 0600 or less.
+  // Clients must show a certificate of one of these CAs. Empty: they need none.
+  std::string client_ca;
+
+  bool on() const { return !certificate.empty() || !key.empty() || !client_ca.empty(); }
+};
+
+// What the files hold.
+struct TlsMaterial {
+  std::string certificate;
+  std::string key;
+  std::string client_ca;
+};
+
+// Reads the files and checks them.
+//   InvalidArgument   certificate or key is not named; one of the two is not PEM, or has a
+//                     password; they do not belong together; other users can read the key.
+//   NotFound, ..      a file cannot be read.
+// Every message names the file and the remedy.
+absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
+
+class TlsFiles {
+ public:
+  // `tell` is called when changed files were read (`good`) or refused, with a sentence that says
+  // so, on the thread that calls TakeChange(). May be null. Errors of ReadTlsFiles().
+  static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
+      TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);
+
+  bool verifies_clients() const { return !options_.client_ca.empty(); }
+
+  // The first call returns what the files hold. Later calls return it only if the files have
+  // changed and are good. Changed files with an error are reported to `tell` once and not returned:
+  // the caller keeps the last good ones.
+  std::optional<TlsMaterial> TakeChange() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Device, inode, time of change in ns, size: of each file.
+  using Stamp = std::vector<std::tuple<dev_t, ino_t, int64_t, off_t>>;
+
+  TlsFiles(TlsOptions options, std::function<void(absl::string_view, bool)> tell, Stamp stamp,
+           TlsMaterial first)
+      : options_(std::move(options)),
+        tell_(std::move(tell)),
+        seen_(std::move(stamp)),
+        first_(std::move(first)) {}
+  static Stamp StampOf(const TlsOptions& options);
+
+  const TlsOptions options_;
+  const std::function<void(absl::string_view, bool)> tell_;
+  Mutex mu_;
+  Stamp seen_ ABSL_GUARDED_BY(mu_);
+  std::optional<TlsMaterial> first_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_TLS_FILES_H_

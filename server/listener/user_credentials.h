@@ -1,0 +1,27 @@
+// gRPC's server credentials for the connections of one user on a Unix socket: plain text, and every
+// call knows the user. gRPC 1.51 itself does not tell a call its peer's user.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_LISTENER_USER_CREDENTIALS_H_
+#define SYSTOLE_SERVER_LISTENER_USER_CREDENTIALS_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+
+#include "grpcpp/security/auth_context.h"
+#include "grpcpp/security/server_credentials.h"
+
+namespace systole {
+
+// For connections on a Unix socket whose peer is `user`, as the kernel told the caller.
+std::shared_ptr<grpc::ServerCredentials> CredentialsOfUser(uid_t user);
+
+// The `user` of the CredentialsOfUser() that a call's connection uses; nullopt if it uses others.
+// `context` is ServerContextBase::auth_context().
+std::optional<uid_t> UserOf(const grpc::AuthContext& context);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_USER_CREDENTIALS_H_

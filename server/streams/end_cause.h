@@ -1,0 +1,38 @@
+// Why a request is refused or a stream ends, as a cause that can be counted. Several causes share a
+// status code, so the code alone says too little.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_STREAMS_END_CAUSE_H_
+#define SYSTOLE_SERVER_STREAMS_END_CAUSE_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+
+namespace systole {
+
+enum class EndCause {
+  kNone,
+  kUnauthenticated,
+  kNotPermitted,
+  kNoPlace,     // All places are taken.
+  kBadRequest,  // The request cannot be served as it is.
+  kDraining,
+  kGavePlace,  // The stream ended, so that another peer got a place.
+  kStalled,    // The stream's client took nothing.
+  kClientGone,
+  kFailed,  // Anything else.
+};
+inline constexpr size_t kNumEndCauses = 10;
+
+// `status`, marked with its cause. The mark stays in this process: a client gets code and message
+// only.
+// REQUIRES: !status.ok().
+absl::Status MarkedAs(EndCause cause, absl::Status status);
+
+// The marked cause; without a mark, the code decides. OK is kNone.
+EndCause EndCauseOf(const absl::Status& status);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STREAMS_END_CAUSE_H_
