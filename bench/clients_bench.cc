@@ -21,7 +21,7 @@
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "client/feed/feed_client.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/status/check.h"
 #include "grpcpp/create_channel.h"
 #include "systole/v1/service.grpc.pb.h"

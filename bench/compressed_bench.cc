@@ -14,7 +14,7 @@
 #include "bench/corpora.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/random/counter_rng.h"
 #include "core/record/shard_formats.h"
 #include "core/record/tfrecord/record_writer.h"

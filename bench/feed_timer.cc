@@ -42,7 +42,7 @@
 #include "core/json/json_writer.h"
 #include "core/numeric/bf16.h"
 #include "core/plan/feed_plan.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 

@@ -13,7 +13,7 @@
 #include "core/image/paired_decoding.h"
 #include "core/image/resize/bilinear_resizer.h"
 #include "core/image/window/crop.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/random/counter_rng.h"
 #include "core/status/check.h"
 

@@ -29,7 +29,7 @@
 #include "client/feed/feed_client.h"
 #include "core/example/example_builder.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/record/tfrecord/record_writer.h"
 #include "core/status/check.h"
 #include "server/server.h"

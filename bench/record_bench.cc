@@ -20,7 +20,7 @@
 #include "core/engine/step_engine.h"
 #include "core/example/example_builder.h"
 #include "core/plan/feed_plan.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/random/counter_rng.h"
 #include "core/record/tfrecord/record_writer.h"
 #include "core/record/tfrecord/scan_shard.h"

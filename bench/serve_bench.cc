@@ -20,7 +20,7 @@
 #include "core/concurrency/processors.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/status/check.h"
 #include "tests/core/storage/temp_folder.h"
 

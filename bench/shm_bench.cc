@@ -16,7 +16,7 @@
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 
 namespace systole::bench {
 namespace {

@@ -19,7 +19,7 @@
 #include "benchmark/benchmark.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/status/check.h"
 #include "server/listener/tls_credentials.h"
 #include "tests/core/storage/temp_folder.h"

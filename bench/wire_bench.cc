@@ -23,7 +23,7 @@
 #include "benchmark/benchmark.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "core/status/check.h"
 #include "grpcpp/create_channel.h"
 #include "systole/v1/service.grpc.pb.h"

@@ -15,10 +15,10 @@
 #include "absl/strings/string_view.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
-#include "core/descriptor/loopback_host.h"
 #include "core/memory/sealed_memory.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+#include "core/text/loopback_host.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/framing/guarded_message.h"
@@ -38,8 +38,8 @@ namespace {
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// The kernel counts the time in which a client's window is closed, too (ListenerOptions): a trainer in
-// a debugger or a long evaluation must not lose its connection at once.
+// The kernel counts the time in which a client's window is closed, too (ListenerOptions): a trainer
+// in a debugger or a long evaluation must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
@@ -136,8 +136,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<TlsFiles> files,
                            TlsFiles::Open(tls, [events](absl::string_view text, bool good) {
                              if (events == nullptr) return;
-                             events->Add(LogCause::kConnections, good ? LogLevel::kInfo : LogLevel::kError,
-                                         text);
+                             events->Add(LogCause::kConnections,
+                                         good ? LogLevel::kInfo : LogLevel::kError, text);
                            }));
   return TlsCredentialsOver(std::move(files));
 }
@@ -226,7 +226,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // As many as come: the listener counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse them.
+  // As many as come: the listener counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse
+  // them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
   const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
@@ -241,27 +242,27 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   SYSTOLE_ASSIGN_OR_RETURN(
       server->listener_,
       Listener::Open(std::move(listeners),
-                 {.max_connections = max_connections,
-                  .max_connections_per_peer = config.max_connections_per_peer() > 0
-                                                  ? config.max_connections_per_peer()
-                                                  : std::max<int64_t>(1, max_connections / 2),
-                  .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
-                  .calls = calls,
-                  // After gRPC, which ends an idle connection in better form.
-                  .call_timeout = idle_timeout + handshake_timeout,
-                  .tls = tls.on(),
-                  .clock = service.clock,
-                  .turned_away =
-                      [events](absl::string_view peer, absl::string_view why) {
-                        if (events == nullptr) return;
-                        events->Add(LogCause::kConnections, LogLevel::kWarn, why,
-                                    {.client = std::string(peer)});
-                      }},
-                 [server = server.get()](int connection, std::optional<uid_t> user) {
-                   Acceptor::NewConnectionParameters parameters;
-                   parameters.fd = connection;
-                   server->AcceptorFor(user).HandleNewConnection(&parameters);
-                 }));
+                     {.max_connections = max_connections,
+                      .max_connections_per_peer = config.max_connections_per_peer() > 0
+                                                      ? config.max_connections_per_peer()
+                                                      : std::max<int64_t>(1, max_connections / 2),
+                      .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
+                      .calls = calls,
+                      // After gRPC, which ends an idle connection in better form.
+                      .call_timeout = idle_timeout + handshake_timeout,
+                      .tls = tls.on(),
+                      .clock = service.clock,
+                      .turned_away =
+                          [events](absl::string_view peer, absl::string_view why) {
+                            if (events == nullptr) return;
+                            events->Add(LogCause::kConnections, LogLevel::kWarn, why,
+                                        {.client = std::string(peer)});
+                          }},
+                     [server = server.get()](int connection, std::optional<uid_t> user) {
+                       Acceptor::NewConnectionParameters parameters;
+                       parameters.fd = connection;
+                       server->AcceptorFor(user).HandleNewConnection(&parameters);
+                     }));
   server->service_->TellOfConnections(*server->listener_);
   if (!IsUnix(config.listen())) {
     server->port_ = port;

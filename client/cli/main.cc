@@ -15,8 +15,8 @@
 #include "client/cli/console/command_line.h"
 #include "client/cli/console/interrupt.h"
 #include "core/numeric/simd_target.h"
-#include "core/program/allocator.h"
-#include "core/program/exit_code.h"
+#include "core/process/allocator.h"
+#include "core/process/exit_code.h"
 #include "openssl/crypto.h"
 #include "proto/framing/grpc_log.h"
 

@@ -14,8 +14,8 @@
 #include "core/order/core_split.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 #include "google/protobuf/descriptor.h"
 #include "proto/framing/layout_description.h"
 

@@ -45,7 +45,7 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, bool allow_mixed_content);
 
 // For answers that are shown to people: makes every text in `answer` and in the messages within it
-// fit to print (core/status/foreign_text.h).
+// fit to print (core/text/foreign_text.h).
 //   Internal  a number that counts something is below 0, above kMaxCount or not finite; names it.
 absl::Status CleanAnswer(google::protobuf::Message& answer);
 

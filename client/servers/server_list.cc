@@ -14,9 +14,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/servers/server_link.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/small_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -11,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "core/descriptor/loopback_host.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/small_file.h"
+#include "core/text/loopback_host.h"
 
 namespace systole {
 namespace {

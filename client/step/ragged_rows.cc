@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/cache/disk_entry.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/compression/deflate.h"
 #include "core/compression/zstd.h"
 #include "core/memory/aligned_buffer.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

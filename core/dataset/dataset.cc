@@ -11,9 +11,9 @@
 #include "core/checksum/xxh3.h"
 #include "core/dataset/manifest.h"
 #include "core/record/shard_formats.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/list_shards.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/numeric/bf16.h"
 #include "core/numeric/float16.h"
 #include "core/operations/program.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

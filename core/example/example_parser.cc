@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status/check.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/status/check.h"
-#include "core/status/utf8.h"
+#include "core/text/utf8.h"
 
 namespace systole {
 namespace {

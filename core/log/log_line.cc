@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/json/json_writer.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/image/image_size.h"
 #include "core/operations/program.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -13,8 +13,8 @@
 #include "core/plan/scratch_bytes.h"
 #include "core/plan/spec_text.h"
 #include "core/spec/order_spec.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "core/operations/data_type.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/tensor/dtype.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

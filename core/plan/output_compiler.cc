@@ -18,9 +18,9 @@
 #include "core/plan/content_version.h"
 #include "core/plan/feature_schema.h"
 #include "core/plan/spec_text.h"
-#include "core/status/did_you_mean.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/did_you_mean.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/status/foreign_text.h"
 #include "core/storage/byte_source.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

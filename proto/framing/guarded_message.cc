@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/checksum/crc32c.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 #include "grpcpp/support/slice.h"
 
 namespace systole {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 

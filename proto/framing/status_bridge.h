@@ -11,7 +11,7 @@ namespace systole {
 
 // Messages longer than kMaxStatusMessageBytes are cut: they travel in a header of limited size.
 grpc::Status ToGrpcStatus(const absl::Status& status);
-// A peer's message is escaped and cut (core/status/foreign_text.h), so that it is safe to print. A
+// A peer's message is escaped and cut (core/text/foreign_text.h), so that it is safe to print. A
 // status without a message gets its code's name.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

@@ -16,9 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/access_token/token_file.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
-#include "core/token/token_file.h"
 #include "server/access/access_policy.h"
 #include "systole/v1/config.pb.h"
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/token/token_table.h"
+#include "core/access_token/token_table.h"
 #include "systole/v1/config.pb.h"
 
 namespace systole {

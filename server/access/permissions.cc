@@ -9,7 +9,7 @@
 namespace systole {
 
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access,
-                              const grpc::CallbackServerContext& context) {
+                                          const grpc::CallbackServerContext& context) {
   if (access == nullptr) return Permissions();
   SYSTOLE_ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf(context));
   return PermissionsOf(access, std::move(credentials));
@@ -17,8 +17,10 @@ absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access,
 
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentials credentials) {
   if (access == nullptr) return Permissions();
-  Permissions permissions = {.policy = access->policy(), .credentials = std::move(credentials), .caller = {}};
-  SYSTOLE_ASSIGN_OR_RETURN(permissions.caller, permissions.policy->Identify(permissions.credentials, access->Now()));
+  Permissions permissions = {
+      .policy = access->policy(), .credentials = std::move(credentials), .caller = {}};
+  SYSTOLE_ASSIGN_OR_RETURN(permissions.caller,
+                           permissions.policy->Identify(permissions.credentials, access->Now()));
   return permissions;
 }
 

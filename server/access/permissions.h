@@ -36,7 +36,7 @@ struct Permissions {
 // `access` null: every caller has every permission, and credentials are not looked at.
 //   Unauthenticated  a credential that is not good.
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access,
-                              const grpc::CallbackServerContext& context);
+                                          const grpc::CallbackServerContext& context);
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentials credentials);
 
 // The error for a caller that may not do `what`, which takes the config's `permission`:

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "core/program/duration_text.h"
-#include "core/program/size_text.h"
 #include "core/status/check.h"
-#include "core/status/foreign_text.h"
+#include "core/text/duration_text.h"
+#include "core/text/foreign_text.h"
+#include "core/text/size_text.h"
 
 namespace systole {
 namespace {

@@ -54,8 +54,8 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
                    .datasets = {},
                    .handle = handle})) {
     return MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
-                                           method_.max_calls, " calls of ", method_.name,
-                                           " are open, the most there may be; ask later")));
+                                            method_.max_calls, " calls of ", method_.name,
+                                            " are open, the most there may be; ask later")));
   }
   // After it has its place: either this is seen here, or End() finds the call.
   if (draining_) {

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 #include "proto/framing/status_bridge.h"
 #include "server/streams/stream_handle.h"
 #include "systole/v1/service.grpc.pb.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/status/check.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"

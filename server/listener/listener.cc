@@ -112,8 +112,9 @@ void SetTcpOptions(int fd, absl::Duration silence_timeout) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(ListeningSockets listeners, ListenerOptions options,
-                                                 HandOver hand_over) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(ListeningSockets listeners,
+                                                         ListenerOptions options,
+                                                         HandOver hand_over) {
   if (options.max_connections < 1 || options.max_connections_per_peer < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("at most ", options.max_connections, " connections and ",
@@ -128,12 +129,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(ListeningSockets listen
   for (const OwnedFd& listener : listeners.fds) {
     SYSTOLE_RETURN_IF_ERROR(Watch(epoll.get(), listener.get(), EPOLLIN));
   }
-  return absl::WrapUnique(new Listener(std::move(listeners), std::move(options), std::move(hand_over),
-                                   std::move(epoll), std::move(wake)));
+  return absl::WrapUnique(new Listener(std::move(listeners), std::move(options),
+                                       std::move(hand_over), std::move(epoll), std::move(wake)));
 }
 
-Listener::Listener(ListeningSockets listeners, ListenerOptions options, HandOver hand_over, OwnedFd epoll,
-           OwnedFd wake)
+Listener::Listener(ListeningSockets listeners, ListenerOptions options, HandOver hand_over,
+                   OwnedFd epoll, OwnedFd wake)
     : options_(std::move(options)),
       hand_over_(std::move(hand_over)),
       epoll_(std::move(epoll)),

@@ -60,8 +60,8 @@ struct ListenerOptions {
   // For what a connection earns by time (allowance.h).
   MonotonicClock clock = SteadyClock();
   // Called for every connection that is turned away or dropped, with a sentence that says why: on
-  // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known. May be
-  // null.
+  // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known.
+  // May be null.
   std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
 };
 
@@ -87,8 +87,9 @@ class Listener {
 
   // InvalidArgument if a cap is below 1; Internal if `options.calls` is set and reads are not seen
   // (read_observer.h); another code if the system refuses a descriptor.
-  static absl::StatusOr<std::unique_ptr<Listener>> Open(ListeningSockets listeners, ListenerOptions options,
-                                                    HandOver hand_over);
+  static absl::StatusOr<std::unique_ptr<Listener>> Open(ListeningSockets listeners,
+                                                        ListenerOptions options,
+                                                        HandOver hand_over);
   // Stops listening. Connections stay open.
   ~Listener();
   Listener(const Listener&) = delete;
@@ -114,7 +115,7 @@ class Listener {
   };
 
   Listener(ListeningSockets listeners, ListenerOptions options, HandOver hand_over, OwnedFd epoll,
-       OwnedFd wake);
+           OwnedFd wake);
   // These run on the listener's thread.
   void Run();
   void Handle(int fd, uint32_t events);

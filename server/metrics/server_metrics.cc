@@ -7,7 +7,7 @@
 
 #include "core/cache/cache_metrics.h"
 #include "core/concurrency/processors.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "server/streams/end_cause.h"
 
 namespace systole {
@@ -132,7 +132,8 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .help = "Connections closed at once.",
        .label = "reason",
        .parts = {{"over_total", AtListener<&ListenerCounters::over_total>, "`--max-connections`"},
-                 {"over_peer", AtListener<&ListenerCounters::over_peer>, "`--max-connections-per-peer`"},
+                 {"over_peer", AtListener<&ListenerCounters::over_peer>,
+                  "`--max-connections-per-peer`"},
                  {"no_descriptor", AtListener<&ListenerCounters::no_descriptor>,
                   "no file descriptor left"}}},
       {.name = "connections_dropped",

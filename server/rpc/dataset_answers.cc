@@ -10,8 +10,8 @@
 #include "core/dataset/dataset.h"
 #include "core/example/feature_view.h"
 #include "core/record/source/record_source.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 #include "server/access/call_credentials.h"
 #include "server/streams/end_cause.h"
 
@@ -59,7 +59,9 @@ absl::Status ListDatasets(const Catalogue& catalogue, const Permissions& permiss
 absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& permissions,
                              const v1::DescribeDatasetRequest& request,
                              v1::DescribeDatasetResponse& response) {
-  const auto may_list = [&permissions](absl::string_view name) { return permissions.MayList(name); };
+  const auto may_list = [&permissions](absl::string_view name) {
+    return permissions.MayList(name);
+  };
   if (permissions.caller.anonymous() && !may_list(request.dataset())) return CredentialWanted();
   absl::StatusOr<std::shared_ptr<const Dataset>> found =
       catalogue.Find(request.dataset(), may_list);
@@ -86,7 +88,8 @@ absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& perm
   return absl::OkStatus();
 }
 
-void AddDamage(const Catalogue& catalogue, const Permissions& permissions, v1::ServerStatusResponse& response) {
+void AddDamage(const Catalogue& catalogue, const Permissions& permissions,
+               v1::ServerStatusResponse& response) {
   for (const auto& [name, dataset] : catalogue.datasets()) {
     if (!permissions.MayList(name)) continue;
     v1::DatasetStatus& status = *response.add_datasets();

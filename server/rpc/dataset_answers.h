@@ -24,7 +24,8 @@ absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& perm
                              v1::DescribeDatasetResponse& response);
 
 // What ServerStatus says of datasets: the damage that was met in those that the caller may list.
-void AddDamage(const Catalogue& catalogue, const Permissions& permissions, v1::ServerStatusResponse& response);
+void AddDamage(const Catalogue& catalogue, const Permissions& permissions,
+               v1::ServerStatusResponse& response);
 
 }  // namespace systole
 

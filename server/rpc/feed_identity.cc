@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 

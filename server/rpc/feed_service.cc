@@ -8,8 +8,8 @@
 #include "core/image/jpeg/entropy_check.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
 #include "proto/metrics/metric_messages.h"
@@ -17,9 +17,9 @@
 #include "server/metrics/server_metrics.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
+#include "server/streams/end_cause.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
-#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -101,12 +101,15 @@ grpc::ServerUnaryReactor* FeedService::Answer(
     absl::FunctionRef<absl::Status(const Permissions& permissions)> answer) {
   const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
   about.identity = IdentityOf(permissions);
-  return End(context, method, permissions.ok() ? answer(*permissions) : permissions.status(), std::move(about));
+  return End(context, method, permissions.ok() ? answer(*permissions) : permissions.status(),
+             std::move(about));
 }
 
 absl::Status FeedService::CheckMayRead(const Permissions& permissions,
                                        const std::vector<std::string>& datasets) const {
-  const auto may_read = [&permissions](absl::string_view name) { return permissions.MayRead(name); };
+  const auto may_read = [&permissions](absl::string_view name) {
+    return permissions.MayRead(name);
+  };
   for (const std::string& name : datasets) {
     if (may_read(name)) continue;
     if (permissions.caller.anonymous()) return CredentialWanted();
@@ -127,7 +130,8 @@ void FeedService::Tick() {
                   absl::StrCat(status.message(), "; the tokens read before stay good"));
     }
     running_.StopUnless([this](const RunningStream& stream) {
-      const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), stream.credentials);
+      const absl::StatusOr<Permissions> permissions =
+          PermissionsOf(options_.access.get(), stream.credentials);
       return permissions.ok() ? CheckMayRead(*permissions, stream.datasets) : permissions.status();
     });
   }
@@ -171,7 +175,8 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
                 });
 }
 
-absl::Status FeedService::Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
+absl::Status FeedService::Resolve(const Permissions& permissions,
+                                  const v1::ResolveFeedRequest& request,
                                   v1::ResolveFeedResponse& response) {
   if (counters_.draining) return Draining();
   SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
@@ -188,8 +193,10 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
                 [&](const Permissions& permissions) { return Tell(permissions, *response); });
 }
 
-absl::Status FeedService::Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const {
-  if (!permissions.MaySeeStatus()) return NotPermitted(permissions.caller, "ServerStatus", "status");
+absl::Status FeedService::Tell(const Permissions& permissions,
+                               v1::ServerStatusResponse& response) const {
+  if (!permissions.MaySeeStatus())
+    return NotPermitted(permissions.caller, "ServerStatus", "status");
   response.set_version(SYSTOLE_VERSION);
   response.set_content_version(ContentVersion());
   response.set_draining(counters_.draining);
@@ -201,7 +208,8 @@ absl::Status FeedService::Tell(const Permissions& permissions, v1::ServerStatusR
 
 std::vector<MetricReading> FeedService::ReadMetrics() const {
   ServerNumbers numbers = {.service = counters_, .engine = engine_.GetStats()};
-  if (const Listener* const listener = listener_; listener != nullptr) numbers.listener = listener->counters();
+  if (const Listener* const listener = listener_; listener != nullptr)
+    numbers.listener = listener->counters();
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     numbers.masked_examples += dataset->damage().masked_examples();
@@ -278,8 +286,9 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   // must not all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
   const bool anonymous = permissions->caller.anonymous();
-  const std::string peer = anonymous ? std::string(HostOfPeer(context->peer()))
-                                     : absl::StrCat("identity '", permissions->caller.identity, "'");
+  const std::string peer = anonymous
+                               ? std::string(HostOfPeer(context->peer()))
+                               : absl::StrCat("identity '", permissions->caller.identity, "'");
   if (!running_.Add({.peer = peer,
                      .credentials = std::move(permissions->credentials),
                      .datasets = DatasetsOf(parsed.spec()),
@@ -288,8 +297,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     return Refuse(
         *context,
         MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
-                                        "this server serves ", options_.max_streams,
-                                        " streams, the most it may; ask another, or later"))),
+                                         "this server serves ", options_.max_streams,
+                                         " streams, the most it may; ask another, or later"))),
         about);
   }
   ++counters_.active_streams;

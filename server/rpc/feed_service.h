@@ -105,7 +105,8 @@ class FeedService final
   //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
   //   NotFound         it is not there, or not for this caller.
   // Also the errors of Catalogue::Find.
-  absl::Status CheckMayRead(const Permissions& permissions, const std::vector<std::string>& datasets) const;
+  absl::Status CheckMayRead(const Permissions& permissions,
+                            const std::vector<std::string>& datasets) const;
 
   // The feed of a stream that may begin as soon as it has a place.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> PlanStream(
@@ -120,9 +121,9 @@ class FeedService final
   grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, const char* method,
                                 const absl::Status& status, LogFields about);
   // The way in of all such calls: finds out who asks, lets `answer` answer, and ends the call.
-  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* method,
-                                   LogFields about,
-                                   absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);
+  grpc::ServerUnaryReactor* Answer(
+      grpc::CallbackServerContext* context, const char* method, LogFields about,
+      absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);
   absl::Status Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;

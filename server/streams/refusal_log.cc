@@ -1,7 +1,7 @@
 #include "server/streams/refusal_log.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 

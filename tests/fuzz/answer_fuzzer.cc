@@ -12,7 +12,7 @@
 #include "client/lanes/step_finisher.h"
 #include "client/servers/server_answer.h"
 #include "core/status/check.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "proto/framing/layout_description.h"

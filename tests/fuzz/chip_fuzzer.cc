@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     SYSTOLE_CHECK(compiled.ok());
     return new systole::emulator::Model(*std::move(compiled));
   }();
-  const absl::StatusOr<systole::emulator::Program> program =
+  const absl::StatusOr<systole::emulator::ChipProgram> program =
       systole::emulator::CompileProgram(*model, *chip, {.per_core_batch = 16});
   SYSTOLE_CHECK(program.ok());
   SYSTOLE_CHECK(std::isfinite(program->step.seconds) && program->step.seconds > 0);

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/access_token/token_table.h"
 #include "core/status/check.h"
-#include "core/token/token_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace systole;

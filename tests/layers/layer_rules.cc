@@ -16,7 +16,7 @@ Names Join(std::initializer_list<Names> lists) {
 }
 
 std::vector<Room> SystoleRooms() {
-  const Names status = {"core/status"};
+  const Names status = {"core/text", "core/status"};
   const Names messages = {"proto/systole/v1"};
   const Names ground = Join({status,
                              {"core/descriptor", "core/interrupt", "core/tensor", "core/memory",
@@ -30,34 +30,34 @@ std::vector<Room> SystoleRooms() {
   // What one sees of a feed as its trainer.
   const Names feed = {"client/step", "client/servers", "client/lanes", "client/feed"};
   return {
+      {"core/text", 0, {}},  // What people write and read.
       {"core/status", 0, {}},
       {"core/descriptor", 0, {}},  // Of files, sockets and memory alike.
       // For loops of every stage: below them all, and no thread of its own.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
-      {"core/text", 1, status},     // Messages from text that a person wrote.
-      {"core/program", 1, status},  // The process's own: its exit codes, how its malloc behaves.
-      {"core/json", 1, status},     // For `--json`, reports and logs.
+      {"core/textproto", 1, status},  // Messages from text that a person wrote.
+      {"core/process", 1, status},    // The process's own: its exit codes, how its malloc behaves.
+      {"core/json", 1, status},       // For `--json`, reports and logs.
       // What a metric is and how it is shown, for whoever counts.
       {"core/metrics", 2, {"core/json"}},
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
       // Secrets that let a client in, by their hashes: for the server and for `systole token`.
-      {"core/token", 1, {"core/status", "core/descriptor"}},
+      {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
       // The stores, each by itself; none knows another.
-      {"core/storage/local", 3, {"core/status", "core/storage"}},
-      {"core/storage/memory", 3, {"core/status", "core/storage", "core/concurrency"}},
+      {"core/storage/local", 3, Join({status, {"core/storage"}})},
+      {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
       // Which store a name belongs to: what reads shards knows this room and no store.
-      {"core/storage/stores",
-       4,
-       {"core/status", "core/storage", "core/storage/local", "core/storage/memory"}},
+      {"core/storage/stores", 4,
+       Join({status, {"core/storage", "core/storage/local", "core/storage/memory"}})},
       // What servers and feeds tell the person who runs them.
-      {"core/log", 3, {"core/status", "core/json", "core/concurrency"}},
+      {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk: knows no images.
       {"core/cache", 5, Join({files, {"core/metrics"}})},
       {"core/compression", 5, files},
@@ -100,7 +100,7 @@ std::vector<Room> SystoleRooms() {
       {"core/dataset", 9,
        Join({files,
              messages,
-             {"core/text", "core/record", "core/record/source", "core/example", "core/image",
+             {"core/textproto", "core/record", "core/record/source", "core/example", "core/image",
               "core/order"}})},
       // A feed spec, checked against a dataset and translated. No thread, no example.
       {"core/plan", 10,
@@ -121,12 +121,12 @@ std::vector<Room> SystoleRooms() {
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
       // What the server is told: one table of flags and of a config file's fields.
-      {"server/config", 2, Join({status, messages, {"core/program"}})},
+      {"server/config", 2, Join({status, messages, {"core/process"}})},
       // Who gets in, and by which certificates: knows nothing of feeds.
       {"server/listener", 5, Join({ground, {"core/concurrency"}})},
       // Who may what: a configuration and tokens against what a call came with.
       {"server/access", 6,
-       Join({status, messages, {"core/concurrency", "core/token", "server/listener"}})},
+       Join({status, messages, {"core/concurrency", "core/access_token", "server/listener"}})},
       // Memory that is lent to clients of this machine.
       {"server/slots", 6,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
@@ -144,7 +144,7 @@ std::vector<Room> SystoleRooms() {
       // What a server counts, a line each: over the rooms that count it.
       {"server/metrics",
        13,
-       {"core/concurrency", "core/program", "core/metrics", "core/cache", "core/engine",
+       {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/engine",
         "server/listener", "server/streams"}},
       // The calls of Systole's own service, and the datasets that they name.
       {"server/rpc", 14,
@@ -157,7 +157,7 @@ std::vector<Room> SystoleRooms() {
       {"server", 15,
        Join({files,
              messages,
-             {"core/text", "core/log", "core/program", "core/compression", "core/image/jpeg",
+             {"core/textproto", "core/log", "core/process", "core/compression", "core/image/jpeg",
               "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
               "server/introspection", "server/rpc"}})},
       // The queue of one core; the emulator takes from it and knows no gRPC.
@@ -206,9 +206,9 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/message_file", 8,
        Join({status, messages, {"core/storage", "core/record/tfrecord"}})},
       // The files of deploy/ that are compiled in.
-      {"client/emulator/shipped", 6, Join({status, messages, {"core/text"}})},
+      {"client/emulator/shipped", 6, Join({status, messages, {"core/textproto"}})},
       {"client/emulator/model", 7,
-       Join({ground, messages, {"core/text", "client/emulator/shipped"}})},
+       Join({ground, messages, {"core/textproto", "client/emulator/shipped"}})},
       {"client/emulator/training", 9,
        Join({files,
              messages,
@@ -217,7 +217,7 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/chip", 8,
        Join({ground,
              messages,
-             {"core/text", "core/json", "client/emulator/array", "client/emulator/shipped",
+             {"core/textproto", "core/json", "client/emulator/array", "client/emulator/shipped",
               "client/emulator/model"}})},
       {"client/emulator/timing", 10,
        Join({files,
@@ -227,7 +227,7 @@ std::vector<Room> SystoleRooms() {
       // Pictures for the demo's data set.
       {"client/cli/flowers", 7, Join({files, {"core/image/jpeg", "client/texture"}})},
       // Options, --help, --json, the progress bar, Ctrl-C: knows no feed and no shard.
-      {"client/cli/console", 3, Join({ground, {"core/program", "core/concurrency"}})},
+      {"client/cli/console", 3, Join({ground, {"core/process", "core/concurrency"}})},
       // What pack, inspect and verify do.
       {"client/cli/shards", 10,
        Join({files,
@@ -249,11 +249,11 @@ std::vector<Room> SystoleRooms() {
              messages,
              emulator,
              feed,
-             {"core/text",
-              "core/program",
+             {"core/textproto",
+              "core/process",
               "core/json",
               "core/metrics",
-              "core/token",
+              "core/access_token",
               "core/log",
               "core/batch",
               "core/order",
@@ -272,15 +272,15 @@ std::vector<Room> SystoleRooms() {
               "client/cli/pacing"}})},
       {"client/cli",
        14,
-       {"core/numeric", "core/program", "proto/framing/grpc_log.h", "client/cli/console",
+       {"core/numeric", "core/process", "proto/framing/grpc_log.h", "client/cli/console",
         "client/cli/commands"}},
       // The C++ below the Python package; nothing of C++ stands on it.
       {"client/python/extension", 14,
        Join({files,
              messages,
              feed,
-             {"core/text", "core/program/allocator.h", "core/log", "core/metrics", "core/cache",
-              "core/order", "core/compression", "core/dataset", "core/plan",
+             {"core/textproto", "core/process/allocator.h", "core/log", "core/metrics",
+              "core/cache", "core/order", "core/compression", "core/dataset", "core/plan",
               "proto/framing/grpc_log.h", "client/local", "client/look"}})},
   };
 }
@@ -290,7 +290,7 @@ std::vector<Library> ForeignLibraries() {
       {"abseil", {"absl/"}, {}, {}},
       {"protobuf",
        {"google/protobuf/"},
-       {"core/text/", "core/spec/", "core/operations/", "core/dataset/", "core/plan/",
+       {"core/textproto/", "core/spec/", "core/operations/", "core/dataset/", "core/plan/",
         "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
@@ -312,8 +312,8 @@ std::vector<Library> ForeignLibraries() {
       // stays until the end. TLS itself is gRPC's.
       {"OpenSSL",
        {"openssl/"},
-       {"core/token/token_table.cc", "server/listener/read_observer.cc", "server/listener/tls_files.cc",
-        "client/cli/main.cc"},
+       {"core/access_token/token_table.cc", "server/listener/read_observer.cc",
+        "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // Decoder, encoder, and what they share or replace of it. Not their public headers.

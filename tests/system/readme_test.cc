@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "systole/v1/config.pb.h"

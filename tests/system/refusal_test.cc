@@ -1,4 +1,4 @@
-// What users and machines get wrong: one clear message and an exit code of core/program/README.md.
+// What users and machines get wrong: one clear message and an exit code of core/process/README.md.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -78,7 +78,7 @@ class CompileCommand final : public Command {
     options_.training = !inference_;
     SYSTOLE_ASSIGN_OR_RETURN(const emulator::Model model, emulator::LoadModel(model_));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::Chip chip, emulator::LoadChip(chip_));
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::Program program,
+    SYSTOLE_ASSIGN_OR_RETURN(const emulator::ChipProgram program,
                              emulator::CompileProgram(model, chip, options_));
     if (options_.slice.empty()) {
       console.err << "no --slice: taking " << program.slice << ", the first of " << chip.name()

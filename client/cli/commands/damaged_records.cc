@@ -1,7 +1,7 @@
 #include "client/cli/commands/damaged_records.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 

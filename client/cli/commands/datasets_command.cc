@@ -13,9 +13,9 @@
 #include "client/cli/commands/security_flags.h"
 #include "client/servers/server_status.h"
 #include "core/json/json_writer.h"
-#include "core/program/duration_text.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/duration_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

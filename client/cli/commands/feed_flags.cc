@@ -12,7 +12,7 @@
 #include "client/lanes/feed_watch.h"
 #include "core/log/event_log.h"
 #include "core/status/status_macros.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 
 namespace systole {
 namespace {

@@ -11,9 +11,9 @@
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
 #include "core/json/json_writer.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/list_shards.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

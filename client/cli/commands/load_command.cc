@@ -21,8 +21,8 @@
 #include "client/emulator/report/feed_facts.h"
 #include "client/emulator/report/run_report.h"
 #include "client/feed/feed_client.h"
-#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/duration_text.h"
 
 namespace systole {
 namespace {

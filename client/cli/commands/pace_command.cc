@@ -30,9 +30,9 @@
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed/feed_client.h"
 #include "core/concurrency/monotonic_clock.h"
-#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
+#include "core/text/duration_text.h"
 
 namespace systole {
 namespace {

@@ -13,8 +13,8 @@
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/packer.h"
 #include "core/json/json_writer.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

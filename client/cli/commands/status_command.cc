@@ -25,8 +25,8 @@
 #include "core/json/json_writer.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/metric_text.h"
-#include "core/program/duration_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/duration_text.h"
 #include "proto/metrics/metric_messages.h"
 
 namespace systole {

@@ -159,7 +159,7 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
            .padded_slice_bytes = static_cast<int64_t>(bytes.padded)};
   if (run.has_value()) {
     SYSTOLE_ASSIGN_OR_RETURN(const ArrivalTensor image, ImageFor(*run, tensors));
-    SYSTOLE_ASSIGN_OR_RETURN(emulator::Program program,
+    SYSTOLE_ASSIGN_OR_RETURN(emulator::ChipProgram program,
                              emulator::CompileProgram(run->model, run->chip,
                                                       {.per_core_batch = cores.per_core_batch,
                                                        .slice = run->slice,

@@ -14,8 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/console/command_line.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/chip/infeed_layout.h"
-#include "client/emulator/chip/program.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/timing/arrivals.h"
 #include "client/emulator/timing/timing_report.h"
@@ -27,7 +27,7 @@ namespace systole {
 // The cores to be timed, and the program that they run, unless the step's time was given.
 struct TimedFeed {
   emulator::TimedCores cores;
-  std::optional<emulator::Program> program;
+  std::optional<emulator::ChipProgram> program;
 };
 
 // What is known about the steps before the feed is open: their time, or the model and the chips

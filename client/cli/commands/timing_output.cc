@@ -16,7 +16,7 @@ void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps
 absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
                                const emulator::TimingReport& timing,
                                const emulator::StepHistory& steps,
-                               const std::optional<emulator::Program>& program,
+                               const std::optional<emulator::ChipProgram>& program,
                                const std::vector<emulator::Fact>& more_results,
                                const ReportFlags& flags, const Console& console) {
   emulator::RunReport report = emulator::ReportOf(timing, steps);

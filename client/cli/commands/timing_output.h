@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "client/cli/commands/report_flags.h"
 #include "client/cli/console/command_line.h"
-#include "client/emulator/chip/program.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/step_history.h"
 #include "client/emulator/timing/feed_origin.h"
@@ -28,7 +28,7 @@ void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps
 absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
                                const emulator::TimingReport& timing,
                                const emulator::StepHistory& steps,
-                               const std::optional<emulator::Program>& program,
+                               const std::optional<emulator::ChipProgram>& program,
                                const std::vector<emulator::Fact>& more_results,
                                const ReportFlags& flags, const Console& console);
 

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/commands/commands.h"
+#include "core/access_token/token_file.h"
 #include "core/json/json_writer.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
-#include "core/token/token_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -7,11 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/program/duration_text.h"
-#include "core/program/exit_code.h"
-#include "core/program/unknown_argument.h"
-#include "core/status/did_you_mean.h"
-#include "core/status/foreign_text.h"
+#include "core/process/exit_code.h"
+#include "core/text/did_you_mean.h"
+#include "core/text/duration_text.h"
+#include "core/text/foreign_text.h"
+#include "core/text/unknown_argument.h"
 
 namespace systole {
 namespace {

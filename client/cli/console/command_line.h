@@ -60,7 +60,7 @@ class OptionList {
   virtual void Optional(const std::string& name, const std::string& value,
                         std::optional<double>* field, const std::string& help) = 0;
 
-  // A time (core/program/duration_text.h says how it is written), which may be left out.
+  // A time (core/text/duration_text.h says how it is written), which may be left out.
   virtual void Optional(const std::string& name, absl::Duration* field,
                         const std::string& help) = 0;
   virtual void Optional(const std::string& name, std::optional<absl::Duration>* field,
@@ -92,7 +92,7 @@ class Command {
   virtual std::string summary() const = 0;  // One sentence.
   virtual std::string example() const = 0;  // A command line that works, shown by --help.
   virtual void Declare(OptionList& options) = 0;
-  // Runs with the fields filled in. The status decides the exit code (core/program/exit_code.h). If
+  // Runs with the fields filled in. The status decides the exit code (core/process/exit_code.h). If
   // it is not OK, the caller prints its message to `err`: a command does not print it itself.
   virtual absl::Status Run(const Console& console) = 0;
 };

@@ -18,12 +18,12 @@
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/record/source/record_source.h"
 #include "core/record/tfrecord/record_writer.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
 #include "core/storage/local/file_source.h"
 #include "core/storage/local/small_file.h"
 #include "core/storage/stores/list_shards.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/emulator/model/value_range.h"
 #include "client/emulator/shipped/shipped_files.h"
 #include "core/status/status_macros.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 
 namespace systole::emulator {
 namespace {

@@ -65,7 +65,7 @@ class Lowering {
         options_(options),
         rows_(FuseLayers(model, options.training)) {}
 
-  absl::StatusOr<Program> Run();
+  absl::StatusOr<ChipProgram> Run();
 
  private:
   const LayerPlan& First(const FusedRow& row) const {
@@ -98,7 +98,7 @@ class Lowering {
   const v1::Slice& slice_;
   const CompileOptions& options_;
   const std::vector<FusedRow> rows_;
-  Program program_;
+  ChipProgram program_;
 };
 
 void Lowering::SetFacts() {
@@ -338,7 +338,7 @@ void Lowering::CountMemory() {
   program_.needed_memory_bytes += activations + parameters * copies;
 }
 
-absl::StatusOr<Program> Lowering::Run() {
+absl::StatusOr<ChipProgram> Lowering::Run() {
   SetFacts();
   AddInfeed();
   for (size_t row = 0; row < rows_.size(); ++row) {
@@ -370,8 +370,8 @@ absl::Status CheckOptions(const CompileOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<Program> CompileProgram(const Model& model, const v1::Chip& chip,
-                                       const CompileOptions& options) {
+absl::StatusOr<ChipProgram> CompileProgram(const Model& model, const v1::Chip& chip,
+                                           const CompileOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(CheckChip(chip));
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(const v1::Slice* slice, FindSlice(chip, options.slice));

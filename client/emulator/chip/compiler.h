@@ -1,4 +1,5 @@
-// Lowers a model to a Program for one chip. Shapes are static, so everything is known in advance.
+// Lowers a model to a ChipProgram for one chip. Shapes are static, so everything is known in
+// advance.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_COMPILER_H_
@@ -10,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/emulator/array/cycle_model.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/chip/infeed_layout.h"
-#include "client/emulator/chip/program.h"
 #include "client/emulator/model/model.h"
 #include "core/tensor/dtype.h"
 #include "systole/v1/chip.pb.h"
@@ -37,8 +38,8 @@ struct CompileOptions {
 //   InvalidArgument  the chip (see CheckChip) or an option is out of range, or a product too large
 //                    for the cycle model; names the layer.
 //   NotFound         the chip has no such slice; lists those it has.
-absl::StatusOr<Program> CompileProgram(const Model& model, const v1::Chip& chip,
-                                       const CompileOptions& options);
+absl::StatusOr<ChipProgram> CompileProgram(const Model& model, const v1::Chip& chip,
+                                           const CompileOptions& options);
 
 }  // namespace systole::emulator
 

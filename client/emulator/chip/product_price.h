@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/emulator/array/cycle_model.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/chip/layer_products.h"
-#include "client/emulator/chip/program.h"
 #include "systole/v1/chip.pb.h"
 
 namespace systole::emulator {

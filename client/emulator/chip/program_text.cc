@@ -26,7 +26,7 @@ std::string ShapeText(const GemmShape& gemm, int64_t repeats) {
   return text;
 }
 
-std::string FactsText(const Program& program) {
+std::string FactsText(const ChipProgram& program) {
   return absl::StrFormat("%s for %s: %d %s of %d %s, %d examples a core, %s, %s, overlap %g\n\n",
                          program.model, program.slice, program.chips,
                          program.chips == 1 ? "chip" : "chips", program.cores / program.chips,
@@ -35,7 +35,7 @@ std::string FactsText(const Program& program) {
                          DataflowName(program.dataflow), program.overlap);
 }
 
-std::string LayersText(const Program& program) {
+std::string LayersText(const ChipProgram& program) {
   size_t name_width = 5, shape_width = 5;
   for (const LayerCost& layer : program.layers) {
     name_width = std::max(name_width, layer.name.size());
@@ -60,7 +60,7 @@ void AppendLine(std::string* text, absl::string_view name, absl::string_view val
   absl::StrAppendFormat(text, "%-14s %s\n", name, value);
 }
 
-std::string TotalsText(const Program& program) {
+std::string TotalsText(const ChipProgram& program) {
   const StepCost& step = program.step;
   std::string text;
   AppendLine(&text, "matrix",
@@ -151,7 +151,7 @@ void WriteStep(const StepCost& step, JsonWriter& json) {
   json.Field("seconds", step.seconds).EndObject();
 }
 
-void WriteOperation(const Op& op, const Program& program, JsonWriter& json) {
+void WriteOperation(const Op& op, const ChipProgram& program, JsonWriter& json) {
   json.BeginObject().Field("kind", OpKindName(op.kind)).Field("name", op.name);
   if (op.layer >= 0) json.Field("row", program.layers[static_cast<size_t>(op.layer)].name);
   if (op.kind == OpKind::kGemm) {
@@ -172,14 +172,14 @@ void WriteComparison(const Comparison& comparison, JsonWriter& json) {
 
 }  // namespace
 
-std::string ProgramTable(const Program& program, const std::vector<Comparison>& published) {
+std::string ProgramTable(const ChipProgram& program, const std::vector<Comparison>& published) {
   std::string text =
       absl::StrCat(FactsText(program), LayersText(program), "\n", TotalsText(program));
   if (!published.empty()) absl::StrAppend(&text, "\n", PublishedText(published));
   return text;
 }
 
-std::string ProgramListing(const Program& program) {
+std::string ProgramListing(const ChipProgram& program) {
   std::string text;
   size_t width = 0;
   for (const Op& op : program.ops) width = std::max(width, op.name.size());
@@ -197,7 +197,7 @@ std::string ProgramListing(const Program& program) {
   return text;
 }
 
-void WriteProgram(const Program& program, const std::vector<Comparison>& published,
+void WriteProgram(const ChipProgram& program, const std::vector<Comparison>& published,
                   bool with_operations, JsonWriter& json) {
   json.BeginObject().Field("model", program.model).Field("chip", program.chip);
   json.Field("slice", program.slice).Field("chips", program.chips).Field("cores", program.cores);

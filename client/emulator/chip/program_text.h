@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "client/emulator/chip/program.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/chip/published.h"
 #include "core/json/json_writer.h"
 
 namespace systole::emulator {
 
 // One line for every row of layers, then the totals, then the comparisons if there are any.
-std::string ProgramTable(const Program& program, const std::vector<Comparison>& published);
+std::string ProgramTable(const ChipProgram& program, const std::vector<Comparison>& published);
 
 // One line for every operation, in order.
-std::string ProgramListing(const Program& program);
+std::string ProgramListing(const ChipProgram& program);
 
 // One object: the facts, "layers", "step", "infeed", "published", and "operations" if asked for.
 // Seconds, bytes and flops, never scaled.
-void WriteProgram(const Program& program, const std::vector<Comparison>& published,
+void WriteProgram(const ChipProgram& program, const std::vector<Comparison>& published,
                   bool with_operations, JsonWriter& json);
 
 }  // namespace systole::emulator

@@ -32,7 +32,7 @@ double UtilisationOf(const Cost& cost, double places) {
 
 }  // namespace
 
-void AddUpTotals(const v1::Chip& chip, Program& program) {
+void AddUpTotals(const v1::Chip& chip, ChipProgram& program) {
   StepCost& step = program.step;
   for (const Op& op : program.ops) {
     switch (op.kind) {

@@ -10,7 +10,7 @@ absl::StatusOr<std::vector<Comparison>> CompareWithPublished(const Model& model,
   std::vector<Comparison> comparisons;
   for (const v1::Measurement& measurement : chip.measurements()) {
     if (measurement.model() != model.name) continue;
-    SYSTOLE_ASSIGN_OR_RETURN(const Program program,
+    SYSTOLE_ASSIGN_OR_RETURN(const ChipProgram program,
                              CompileProgram(model, chip,
                                             {.per_core_batch = measurement.per_core_batch(),
                                              .slice = measurement.slice(),

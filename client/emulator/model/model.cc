@@ -14,7 +14,7 @@
 #include "client/emulator/model/value_range.h"
 #include "core/checksum/xxh3.h"
 #include "core/status/status_macros.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 
 namespace systole::emulator {
 namespace {

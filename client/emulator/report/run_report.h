@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "client/emulator/chip/program.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/report/number_text.h"
 #include "client/emulator/report/step_history.h"
 #include "client/emulator/timing/latency_histogram.h"

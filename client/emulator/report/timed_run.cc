@@ -120,7 +120,7 @@ Verdict VerdictOf(const Utilisation& used) {
                                                    : Grade::kBad};
 }
 
-Roofline RooflineOf(const Program& program) {
+Roofline RooflineOf(const ChipProgram& program) {
   Roofline roofline = {.peak_flops_per_second = program.peak_flops,
                        .bytes_per_second = program.memory_bytes_per_s};
   for (const LayerCost& layer : program.layers) {

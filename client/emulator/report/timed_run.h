@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "client/emulator/chip/program.h"
+#include "client/emulator/chip/chip_program.h"
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/step_history.h"
 #include "client/emulator/timing/latency_histogram.h"
@@ -32,7 +32,7 @@ std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label
 Verdict VerdictOf(const Utilisation& used);
 
 // A compiled model's layers under its chip's roof.
-Roofline RooflineOf(const Program& program);
+Roofline RooflineOf(const ChipProgram& program);
 
 // The report of a paced run if `timing` has the emulator's overhead, and of a replay if not.
 // `steps`: all but the first.

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 
 namespace systole::emulator {
 namespace {

@@ -7,7 +7,7 @@
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
 #include "core/plan/content_version.h"
-#include "core/program/allocator.h"
+#include "core/process/allocator.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "proto/framing/grpc_log.h"

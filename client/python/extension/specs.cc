@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "client/python/extension/raise.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "nanobind/stl/string.h"

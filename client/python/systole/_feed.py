@@ -111,7 +111,7 @@ _MALLOC_VARIABLES = (
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# Heaps of malloc, as every client has (core/program/README.md). With 4, TCP has 0.9 of the rate.
+# Heaps of malloc, as every client has (core/process/README.md). With 4, TCP has 0.9 of the rate.
 _ARENAS = 1
 
 # The process that has opened feeds from servers. gRPC leaves files open for good, also after

@@ -8,8 +8,8 @@
 #include "core/interrupt/interrupt.h"
 #include "core/memory/scratch_scope.h"
 #include "core/record/source/foreign_kind.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

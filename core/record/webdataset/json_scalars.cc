@@ -9,7 +9,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/status/utf8.h"
+#include "core/text/utf8.h"
 
 namespace systole {
 namespace {

@@ -18,8 +18,8 @@
 #include "core/record/webdataset/json_scalars.h"
 #include "core/record/webdataset/sample_name.h"
 #include "core/record/webdataset/tar_entry.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -16,10 +16,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
 #include "core/storage/local/file_source.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

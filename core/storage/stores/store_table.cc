@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
 #include "core/storage/local/local_store.h"
 #include "core/storage/memory/memory_store.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/status/foreign_text.h"
+#include "core/text/foreign_text.h"
 #include "google/protobuf/descriptor.h"
 
 namespace systole {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/feed/feed_client.h"
 #include "core/status/status_macros.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 #include "systole/v1/feed.pb.h"
 
 namespace {

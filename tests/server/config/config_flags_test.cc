@@ -11,7 +11,7 @@
 #include "core/compression/chunk_cache.h"
 #include "core/compression/compression.h"
 #include "core/log/event_log.h"
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/rpc/feed_service.h"

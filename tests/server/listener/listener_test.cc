@@ -295,9 +295,9 @@ TEST_F(ListenerTest, OnAUnixSocketThePeerIsTheUserAndTheFileGoesWithTheListener)
 TEST_F(ListenerTest, CapsBelowOneAreRefused) {
   absl::StatusOr<ListeningSockets> listeners = ListenOnTcp("127.0.0.1", 0);
   ASSERT_THAT(listeners, IsOk());
-  EXPECT_THAT(
-      Listener::Open(*std::move(listeners), {.max_connections = 0}, [](int, std::optional<uid_t>) {}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
+  EXPECT_THAT(Listener::Open(*std::move(listeners), {.max_connections = 0},
+                             [](int, std::optional<uid_t>) {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
 }
 
 TEST(ListeningSocketsTest, ATakenPortIsUnavailable) {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/strip.h"
 #include "client/cli/commands/commands.h"
-#include "core/token/token_file.h"
+#include "core/access_token/token_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/command_run.h"

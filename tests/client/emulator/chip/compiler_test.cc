@@ -19,19 +19,19 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-Program Compiled(const Model& model, const v1::Chip& chip, const CompileOptions& options) {
-  absl::StatusOr<Program> program = CompileProgram(model, chip, options);
+ChipProgram Compiled(const Model& model, const v1::Chip& chip, const CompileOptions& options) {
+  absl::StatusOr<ChipProgram> program = CompileProgram(model, chip, options);
   EXPECT_THAT(program, IsOk());
-  return program.ok() ? *std::move(program) : Program();
+  return program.ok() ? *std::move(program) : ChipProgram();
 }
 
-std::vector<std::string> OpNames(const Program& program) {
+std::vector<std::string> OpNames(const ChipProgram& program) {
   std::vector<std::string> names;
   for (const Op& op : program.ops) names.push_back(op.name);
   return names;
 }
 
-const Op& Find(const Program& program, const std::string& name) {
+const Op& Find(const ChipProgram& program, const std::string& name) {
   for (const Op& op : program.ops) {
     if (op.name == name) return op;
   }
@@ -50,12 +50,14 @@ Model Mlp() {
 // 82.4 ms of memory. Ours count a stride's phases exactly, which saves 0.4 % of the cycles.
 TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   const Model model = ShippedModel("resnet50");
-  const Program v2 = Compiled(model, ShippedChip("v2"), {.per_core_batch = 128, .slice = "v2-8"});
+  const ChipProgram v2 =
+      Compiled(model, ShippedChip("v2"), {.per_core_batch = 128, .slice = "v2-8"});
   EXPECT_NEAR(static_cast<double>(v2.step.cycles) / 116.06e6, 1, 0.005);
   EXPECT_NEAR(v2.step.utilisation, 0.82, 0.005);
   EXPECT_NEAR(v2.step.memory_s / 0.1060, 1, 0.002);
   EXPECT_NEAR(v2.step.memory_bytes / 128 / 290e6, 1, 0.001);
-  const Program v3 = Compiled(model, ShippedChip("v3"), {.per_core_batch = 128, .slice = "v3-8"});
+  const ChipProgram v3 =
+      Compiled(model, ShippedChip("v3"), {.per_core_batch = 128, .slice = "v3-8"});
   EXPECT_NEAR(static_cast<double>(v3.step.cycles) / 58.06e6, 1, 0.005);
   EXPECT_NEAR(v3.step.memory_s / 0.0824, 1, 0.002);
 }
@@ -70,17 +72,18 @@ TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   const Model model = ShippedModel("resnet50");
   for (const auto& c : cases) {
     const v1::Chip chip = ShippedChip(c.chip);
-    const Program sum = Compiled(model, chip, {.per_core_batch = 128});
+    const ChipProgram sum = Compiled(model, chip, {.per_core_batch = 128});
     EXPECT_EQ(sum.cores, 8);
     EXPECT_NEAR(sum.examples_per_s() / c.sum, 1, 0.01) << c.chip;
-    const Program overlapped = Compiled(model, chip, {.per_core_batch = 128, .overlap = 1});
+    const ChipProgram overlapped = Compiled(model, chip, {.per_core_batch = 128, .overlap = 1});
     EXPECT_NEAR(overlapped.examples_per_s() / c.overlapped, 1, 0.015) << c.chip;
   }
 }
 
 // 224 * 224 * 3 bfloat16 an image, and as many images as the slice trains.
 TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
-  const Program v2 = Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
+  const ChipProgram v2 =
+      Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
   EXPECT_DOUBLE_EQ(v2.infeed.useful_bytes, 128 * 224. * 224 * 3 * 2);
   EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // hwcn-tiled: 3 to 8.
   EXPECT_NEAR(v2.feed_bytes_per_s(), v2.examples_per_s() * 224 * 224 * 3 * 2, 1);
@@ -99,7 +102,7 @@ TEST(CompilerTest, OperationsStandInTheOrderOfAStep) {
 
 // Worked by hand: a 4 x 4 array at 1 MHz, memory at 1 byte/us, 16 operations/us. Microseconds.
 TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
-  const Program program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
+  const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
   const struct {
     const char* op;
     int64_t tiles, cycles;
@@ -136,7 +139,7 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
 }
 
 TEST(CompilerTest, RowsHoldForwardAndBackwardOfWhatIsFused) {
-  const Program program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
+  const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
   ASSERT_EQ(program.layers.size(), 2u);
   const LayerCost& hidden = program.layers[0];
   EXPECT_EQ(hidden.name, "hidden");
@@ -154,11 +157,11 @@ TEST(CompilerTest, RowsHoldForwardAndBackwardOfWhatIsFused) {
 }
 
 TEST(CompilerTest, OverlapHidesTheShorterOfMatrixAndMemory) {
-  const Program half = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .overlap = 0.5});
+  const ChipProgram half = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .overlap = 0.5});
   EXPECT_NEAR(half.step.compute_s * 1e6, 2206 + 129 / 2., 1e-9);
   v1::Chip chip = ToyChip();
   chip.set_overlap(1);
-  const Program full = Compiled(Mlp(), chip, {.per_core_batch = 5});
+  const ChipProgram full = Compiled(Mlp(), chip, {.per_core_batch = 5});
   EXPECT_NEAR(full.step.compute_s * 1e6, 2206, 1e-9);
   EXPECT_EQ(full.overlap, 1);
 }
@@ -166,14 +169,14 @@ TEST(CompilerTest, OverlapHidesTheShorterOfMatrixAndMemory) {
 TEST(CompilerTest, OneChipOfOneCoreHasNothingToSum) {
   v1::Chip chip = ToyChip();
   chip.set_cores(1);
-  const Program program = Compiled(Mlp(), chip, {.per_core_batch = 5, .slice = "one"});
+  const ChipProgram program = Compiled(Mlp(), chip, {.per_core_batch = 5, .slice = "one"});
   EXPECT_EQ(program.cores, 1);
   EXPECT_EQ(program.step.core_sum_s, 0);
   EXPECT_EQ(program.step.all_reduce_s, 0);
 }
 
 TEST(CompilerTest, InferenceIsTheForwardPassAlone) {
-  const Program program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .training = false});
+  const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .training = false});
   EXPECT_THAT(OpNames(program), ElementsAre("infeed", "hidden forward", "classes forward"));
   EXPECT_NEAR(program.step.seconds * 1e6, 30 + 236 + 20 + 158, 1e-9);
 }
@@ -188,12 +191,12 @@ Model ConvNet() {
 // 4 channels, two f32 each, around a ring of two chips: 32 bytes take 16 us.
 TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
   const Model global = ConvNet();
-  const Program summed = Compiled(global, ToyChip(), {.per_core_batch = 2});
+  const ChipProgram summed = Compiled(global, ToyChip(), {.per_core_batch = 2});
   EXPECT_NEAR(Find(summed, "norm statistics forward").transfer_s * 1e6, 16, 1e-9);
   EXPECT_NEAR(summed.step.norm_all_reduce_s * 1e6, 32, 1e-9);
   Model local = global;
   local.layers[1].local_statistics = true;
-  const Program alone = Compiled(local, ToyChip(), {.per_core_batch = 2});
+  const ChipProgram alone = Compiled(local, ToyChip(), {.per_core_batch = 2});
   EXPECT_EQ(alone.step.norm_all_reduce_s, 0);
   EXPECT_NEAR((summed.step.seconds - alone.step.seconds) * 1e6, 32, 1e-9);
   EXPECT_EQ(
@@ -203,7 +206,7 @@ TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
 
 // y is 2 examples of 4 x 4 x 4 in bfloat16: 256 bytes. 2y forward, 5y backward.
 TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
-  const Program program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
+  const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(program, "norm backward").bytes, 5 * 256);
   // 128 elements are 16 rows of lanes: the statistics ride on the convolution with its cast.
@@ -215,7 +218,7 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
 // Nothing is before the first one, so it takes its own statistics in a pass of 3y; the second one's
 // are taken there, too. 128 elements are 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
-  const Program program =
+  const ChipProgram program =
       Compiled(ToyModel("4, 4, 4",
                         "layers { name: \"first\" batch_norm {} } layers { name: \"second\" "
                         "batch_norm {} } layers { flatten {} } layers { dense { units: 2 } }"),
@@ -229,16 +232,16 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
 // y is 256 bytes. The first norm has numbers to learn though nobody wants its input's gradient; the
 // pool on the input has neither.
 TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
-  const Program norm = Compiled(ToyModel("4, 4, 4",
-                                         "layers { name: \"norm\" layer_norm {} } layers { "
-                                         "flatten {} } layers { dense { units: 2 } }"),
-                                ToyChip(), {.per_core_batch = 2});
+  const ChipProgram norm = Compiled(ToyModel("4, 4, 4",
+                                             "layers { name: \"norm\" layer_norm {} } layers { "
+                                             "flatten {} } layers { dense { units: 2 } }"),
+                                    ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(norm, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(norm, "norm backward").bytes, 3 * 256);
-  const Program pool = Compiled(ToyModel("4, 4, 4",
-                                         "layers { name: \"pool\" max_pool {} } layers { "
-                                         "flatten {} } layers { dense { units: 2 } }"),
-                                ToyChip(), {.per_core_batch = 2});
+  const ChipProgram pool = Compiled(ToyModel("4, 4, 4",
+                                             "layers { name: \"pool\" max_pool {} } layers { "
+                                             "flatten {} } layers { dense { units: 2 } }"),
+                                    ToyChip(), {.per_core_batch = 2});
   EXPECT_THAT(OpNames(pool), Contains("pool forward"));
   EXPECT_THAT(OpNames(pool), Not(Contains("pool backward")));
 }
@@ -264,7 +267,7 @@ TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
                                "layers { dense { units: 2 } }");
   const auto forward_bytes = [&](const v1::Chip& chip, bool training) {
     double bytes = 0;
-    const Program program = Compiled(model, chip, {.per_core_batch = 5, .training = training});
+    const ChipProgram program = Compiled(model, chip, {.per_core_batch = 5, .training = training});
     for (const Op& op : program.ops) {
       if (op.name == "attention forward") bytes += op.bytes;
     }
@@ -279,8 +282,8 @@ TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
 }
 
 TEST(CompilerTest, ATransformerBlockIsPriced) {
-  const Program program = Compiled(ShippedModel("transformer-block"), ShippedChip("v5e"),
-                                   {.per_core_batch = 64, .slice = "v5e-8"});
+  const ChipProgram program = Compiled(ShippedModel("transformer-block"), ShippedChip("v5e"),
+                                       {.per_core_batch = 64, .slice = "v5e-8"});
   ASSERT_EQ(program.layers.size(), 8u);
   const LayerCost& attention = program.layers[2];
   EXPECT_EQ(attention.kind, "attention");
@@ -297,7 +300,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
     for (const ShippedFile& chip_file : ShippedChips()) {
       const v1::Chip chip = ShippedChip(std::string(chip_file.name));
       for (const v1::Slice& slice : chip.slices()) {
-        const Program program =
+        const ChipProgram program =
             Compiled(model, chip, {.per_core_batch = 16, .slice = slice.name()});
         const StepCost& step = program.step;
         EXPECT_TRUE(std::isfinite(step.seconds) && step.seconds > 0);
@@ -322,22 +325,22 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
 TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");
-  const Program fits = Compiled(model, chip, {.per_core_batch = 128});
+  const ChipProgram fits = Compiled(model, chip, {.per_core_batch = 128});
   EXPECT_LT(fits.needed_memory_bytes, fits.memory_bytes);
-  const Program does_not = Compiled(model, chip, {.per_core_batch = 256});
+  const ChipProgram does_not = Compiled(model, chip, {.per_core_batch = 256});
   EXPECT_GT(does_not.needed_memory_bytes, does_not.memory_bytes);
 }
 
 TEST(CompilerTest, SeveralMacsInOnePlaceShortenTheMatrixTime) {
   v1::Chip chip = ToyChip();
   chip.set_macs_per_place(2);
-  const Program program = Compiled(Mlp(), chip, {.per_core_batch = 5});
+  const ChipProgram program = Compiled(Mlp(), chip, {.per_core_batch = 5});
   EXPECT_EQ(program.step.cycles, 129);
   EXPECT_NEAR(program.step.matrix_s * 1e6, 129 / 2., 1e-9);
 }
 
 TEST(CompilerTest, ScaleSimsDataflowsPriceChipsOfOneUnit) {
-  const Program program =
+  const ChipProgram program =
       Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .dataflow = Dataflow::kScaleSimWs});
   // 4 folds of 2 * 4 + 4 + 5 - 2, less 1.
   EXPECT_EQ(Find(program, "hidden forward").cycles, 59);

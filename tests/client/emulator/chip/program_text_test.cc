@@ -15,14 +15,14 @@ using testing::HasSubstr;
 using testing::Not;
 
 // compiler_test.cc works its costs by hand.
-Program Mlp(const CompileOptions& options = {.per_core_batch = 5}) {
-  const absl::StatusOr<Program> program = CompileProgram(
+ChipProgram Mlp(const CompileOptions& options = {.per_core_batch = 5}) {
+  const absl::StatusOr<ChipProgram> program = CompileProgram(
       ToyModel("6",
                "layers { name: \"hidden\" dense { units: 8 } } layers { name: \"relu\" relu {} } "
                "layers { name: \"classes\" dense { units: 3 } }"),
       ToyChip(), options);
   EXPECT_THAT(program, IsOk());
-  return program.ok() ? *program : Program();
+  return program.ok() ? *program : ChipProgram();
 }
 
 const Comparison kComparison = {.slice = "two",

@@ -7,15 +7,15 @@
 namespace systole::emulator {
 namespace {
 
-Program TwoRows() {
-  Program program;
+ChipProgram TwoRows() {
+  ChipProgram program;
   program.layers = {{.name = "a"}, {.name = "b"}};
   return program;
 }
 
 // 3 s of vector work under 1 s of matrix and 1 s of memory work: 1 s is left over.
 TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
-  Program program = TwoRows();
+  ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kGemm, .layer = 0, .matrix_s = 1, .memory_s = 1, .vector_s = 3},
       {.kind = OpKind::kVector, .layer = 0, .memory_s = 2, .vector_s = 1},
@@ -29,7 +29,7 @@ TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
 }
 
 TEST(ProgramTotalsTest, TheLongestTimeBounds) {
-  Program program = TwoRows();
+  ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kGemm, .layer = 0, .matrix_s = 3, .memory_s = 2, .vector_s = 1},
       {.kind = OpKind::kGemm, .layer = 1, .matrix_s = 1, .memory_s = 2, .vector_s = 1},
@@ -40,7 +40,7 @@ TEST(ProgramTotalsTest, TheLongestTimeBounds) {
 }
 
 TEST(ProgramTotalsTest, TransfersAreBookedByWhatTheyAreFor) {
-  Program program = TwoRows();
+  ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kInfeed, .bytes = 99, .transfer_s = 50},
       {.kind = OpKind::kVector, .layer = 0, .bytes = 7, .memory_s = 1},
@@ -58,7 +58,7 @@ TEST(ProgramTotalsTest, TransfersAreBookedByWhatTheyAreFor) {
 
 // Step times are sums of whole steps: one layer's matrix time may hide another's memory time.
 TEST(ProgramTotalsTest, OverlapActsOnTheWholeStep) {
-  Program program = TwoRows();
+  ChipProgram program = TwoRows();
   program.overlap = 1;
   program.ops = {
       {.kind = OpKind::kGemm, .layer = 0, .matrix_s = 5, .memory_s = 1},
@@ -75,7 +75,7 @@ TEST(ProgramTotalsTest, OverlapActsOnTheWholeStep) {
 
 // 24 multiply-accumulates in 3 cycles of 16 places.
 TEST(ProgramTotalsTest, UtilisationIsOfTheCyclesSpent) {
-  Program program = TwoRows();
+  ChipProgram program = TwoRows();
   program.ops = {{.kind = OpKind::kGemm, .layer = 0, .tiles = 2, .cycles = 3, .macs = 24}};
   AddUpTotals(ToyChip(), program);
   EXPECT_EQ(program.layers[0].utilisation, 0.5);

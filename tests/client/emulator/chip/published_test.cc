@@ -56,7 +56,7 @@ TEST(PublishedTest, OverlapIsTheCallersChoice) {
         CompareWithPublished(model, chip, {.overlap = overlap});
     ASSERT_THAT(compared, IsOk());
     ASSERT_EQ(compared->size(), 1u);
-    const absl::StatusOr<Program> program =
+    const absl::StatusOr<ChipProgram> program =
         CompileProgram(model, chip, {.per_core_batch = 4, .slice = "one", .overlap = overlap});
     ASSERT_THAT(program, IsOk());
     EXPECT_EQ((*compared)[0].emulated_examples_per_s, program->examples_per_s());

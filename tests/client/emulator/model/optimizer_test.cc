@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/text/message_text.h"
+#include "core/textproto/message_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"

@@ -110,7 +110,7 @@ TEST(TimedRunTest, NotesStandOnThePage) {
 }
 
 TEST(TimedRunTest, TheRooflineIsTheProgramsLayers) {
-  Program program;
+  ChipProgram program;
   program.peak_flops = 100;
   program.memory_bytes_per_s = 10;
   program.layers.push_back(

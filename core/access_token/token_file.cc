@@ -1,0 +1,163 @@
+#include "core/access_token/token_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "core/descriptor/owned_fd.h"
+#include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// Each addition that replaces the file while others wait for its lock costs those one attempt.
+constexpr int kMaxAttempts = 100;
+
+absl::Status Failed(int error, absl::string_view what, const std::string& path) {
+  return absl::ErrnoToStatus(
+      error, absl::StrCat("cannot ", what, " token file '", ForeignText(path), "'"));
+}
+
+absl::Status About(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("token file '", ForeignText(path), "': ", status.message()));
+}
+
+absl::Status CheckMode(const std::string& path, const struct stat& file) {
+  if (!S_ISREG(file.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token file '", ForeignText(path), "' is no regular file; name one"));
+  }
+  if ((file.st_mode & (S_IWGRP | S_IRWXO)) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("token file '", ForeignText(path),
+                   "' is open to other users, who could learn or change who gets in; "
+                   "run chmod 600 on it (640 if its group must read it)"));
+}
+
+// The file's bytes, from its beginning. At most one more than are parsed.
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
+  std::string bytes(kMaxTokenFileBytes + 1, '\0');
+  size_t length = 0;
+  while (length < bytes.size()) {
+    const ssize_t read =
+        ::pread(fd, &bytes[length], bytes.size() - length, static_cast<off_t>(length));
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return Failed(errno, "read", path);
+    if (read == 0) break;
+    length += static_cast<size_t>(read);
+  }
+  bytes.resize(length);
+  return bytes;
+}
+
+absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return ::fsync(fd) == 0 ? absl::OkStatus() : Failed(errno, "write", path);
+}
+
+// Puts a new file of these bytes and this mode in the place of `path`.
+absl::Status Replace(const std::string& path, absl::string_view bytes, mode_t mode) {
+  std::string temporary = absl::StrCat(path, ".XXXXXX");
+  const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.ok()) return Failed(errno, "replace", path);
+  absl::Status status = WriteAll(fd.get(), bytes, path);
+  if (status.ok() &&
+      (::fchmod(fd.get(), mode) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0)) {
+    status = Failed(errno, "replace", path);
+  }
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+// The file at `path`, made if it is missing, locked, and not replaced in between.
+absl::StatusOr<OwnedFd> OpenLocked(const std::string& path, struct stat& file) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    OwnedFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    if (!fd.ok() && errno == ELOOP) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("token file '", ForeignText(path),
+                       "' is a link, which would be replaced; name the file"));
+    }
+    if (!fd.ok()) return Failed(errno, "open", path);
+    while (::flock(fd.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return Failed(errno, "lock", path);
+    }
+    struct stat there = {};
+    if (::fstat(fd.get(), &file) == 0 && ::stat(path.c_str(), &there) == 0 &&
+        file.st_ino == there.st_ino && file.st_dev == there.st_dev) {
+      return fd;
+    }
+  }
+  return absl::UnavailableError(
+      absl::StrCat("token file '", ForeignText(path), "' is replaced again and again; try again"));
+}
+
+}  // namespace
+
+TokenFileIdentity IdentityOfTokenFile(const std::string& path) {
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  return {.mtime_ns = int64_t{file.st_mtim.tv_sec} * 1'000'000'000 + file.st_mtim.tv_nsec,
+          .inode = file.st_ino,
+          .device = file.st_dev,
+          .size_bytes = file.st_size,
+          .mode = file.st_mode};
+}
+
+absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path) {
+  // What is no file must not hold us.
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat file = {};
+  if (!fd.ok() || ::fstat(fd.get(), &file) != 0) return Failed(errno, "open", path);
+  SYSTOLE_RETURN_IF_ERROR(CheckMode(path, file));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(fd.get(), path));
+  absl::StatusOr<TokenTable> table = TokenTable::Parse(bytes);
+  if (!table.ok()) return About(path, table.status());
+  return table;
+}
+
+absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view name,
+                                     std::optional<absl::CivilDay> last_day) {
+  if (!IsTokenName(name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "name '", ForeignName(name), "': want 1 to 128 letters, digits, '_', '-' or '.'"));
+  }
+  struct stat file = {};
+  SYSTOLE_ASSIGN_OR_RETURN(const OwnedFd fd, OpenLocked(path, file));
+  SYSTOLE_RETURN_IF_ERROR(CheckMode(path, file));
+  SYSTOLE_ASSIGN_OR_RETURN(std::string bytes, ReadAll(fd.get(), path));
+
+  std::array<char, 32> random;
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+    return absl::ErrnoToStatus(errno, "the kernel gives no random bytes");
+  }
+  std::string token = absl::WebSafeBase64Escape(absl::string_view(random.data(), random.size()));
+  if (!bytes.empty() && bytes.back() != '\n') bytes += '\n';
+  bytes += TokenLine(
+      {.name = std::string(name), .hash = HashOfToken(token), .last_day = std::move(last_day)});
+  // A file that a server would refuse is left as it was.
+  if (absl::StatusOr<TokenTable> table = TokenTable::Parse(bytes); !table.ok()) {
+    return About(path, table.status());
+  }
+  SYSTOLE_RETURN_IF_ERROR(Replace(path, bytes, file.st_mode & 07777));
+  return token;
+}
+
+}  // namespace systole

@@ -1,0 +1,47 @@
+// A token file on disk: read by a server that watches it, added to by `systole token`.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_FILE_H_
+#define SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_FILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/access_token/token_table.h"
+
+namespace systole {
+
+// Tells a file that was changed or replaced from the one that was read.
+struct TokenFileIdentity {
+  int64_t mtime_ns = 0;
+  uint64_t inode = 0;
+  uint64_t device = 0;
+  int64_t size_bytes = -1;
+  uint32_t mode = 0;
+
+  bool operator==(const TokenFileIdentity&) const = default;
+};
+
+// Of the file at `path` now, through links; all defaults if there is none.
+TokenFileIdentity IdentityOfTokenFile(const std::string& path);
+
+// Reads the file.
+//   PermissionDenied  other users may read it, or users other than its owner may write to it.
+//   NotFound, and errors of TokenTable::Parse. All name the path.
+absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
+
+// Draws a token of 256 random bits, adds its hash to the file, and returns its text. A file that is
+// not there is made, with mode 0600. The file is replaced as a whole, under a lock, so a reader
+// finds it before or after, and no other addition is lost.
+//   InvalidArgument     `name`, or the path is a link or no file.
+//   Also the errors of ReadTokenFile, and of making files in the folder.
+absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view name,
+                                     std::optional<absl::CivilDay> last_day);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_FILE_H_

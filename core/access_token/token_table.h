@@ -1,0 +1,77 @@
+// The tokens that a server knows: for each a name, the SHA-256 of its text, and perhaps a day on
+// which it ends. The text itself is kept by nobody but its holder.
+//
+//   file := line*
+//   line := NAME ' ' 64 lower-case hex digits [' ' YYYY-MM-DD] '\n' | '#' comment '\n' | '\n'
+//
+// A name may have several tokens, so a token can be replaced while both work.
+//
+// Thread-compatible; immutable once made.
+#ifndef SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_TABLE_H_
+#define SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_TABLE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace systole {
+
+using TokenHash = std::array<uint8_t, 32>;
+
+// SHA-256. Costs one pass over `token`.
+TokenHash HashOfToken(absl::string_view token);
+
+struct TokenEntry {
+  std::string name;  // 1 to 128 letters, digits, '_', '-' or '.'.
+  TokenHash hash = {};
+  // The last day on which it is good, UTC. nullopt: it does not end.
+  std::optional<absl::CivilDay> last_day;
+
+  bool IsGoodAt(absl::Time now) const {
+    return !last_day.has_value() || absl::ToCivilDay(now, absl::UTCTimeZone()) <= *last_day;
+  }
+};
+
+// Every call looks at every token.
+inline constexpr size_t kMaxTokens = 4096;
+// Room for these and for comments.
+inline constexpr size_t kMaxTokenFileBytes = size_t{1} << 20;
+
+bool IsTokenName(absl::string_view name);
+
+// InvalidArgument unless `text` is a day as YYYY-MM-DD.
+absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text);
+
+// The entry's line, with its end.
+std::string TokenLine(const TokenEntry& entry);
+
+class TokenTable {
+ public:
+  // No tokens.
+  TokenTable() = default;
+
+  //   InvalidArgument    a line has another form, or a hash stands there twice. Names the line's
+  //                      number and never what stands in it, which may be a token put there in error.
+  //   ResourceExhausted  more than kMaxTokens, or than kMaxTokenFileBytes.
+  static absl::StatusOr<TokenTable> Parse(absl::string_view text);
+
+  // The entry of this hash, if it is good at `now`; else null. Compares with every entry, each in
+  // constant time, so the time tells nothing about the hashes. Valid as long as the table.
+  const TokenEntry* Find(const TokenHash& hash, absl::Time now) const;
+
+  const std::vector<TokenEntry>& entries() const { return entries_; }
+
+ private:
+  std::vector<TokenEntry> entries_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_TABLE_H_

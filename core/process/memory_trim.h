@@ -1,0 +1,35 @@
+// When a process gives back to the kernel what its malloc holds and nobody uses.
+//
+// Thread-compatible. Knows no clock and no malloc: the caller has both (allocator.h).
+#ifndef SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
+#define SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
+
+#include <cstdint>
+
+namespace systole {
+
+// A trim is due if more memory is resident than is allowed; the caller asks ten times a second. A
+// trim holds up every thread that needs memory meanwhile. If it gained little, the resident memory
+// is in use, so the next trim comes later: each such trim doubles the wait for the next.
+class MemoryTrim {
+ public:
+  // A trim that gives back less gained little.
+  static constexpr int64_t kGainBytes = int64_t{8} << 20;
+  // The longest wait, in calls of IsDue(): a minute.
+  static constexpr int kLongestWait = 640;
+
+  // Whether to trim now. Call it about every tenth of a second.
+  bool IsDue(int64_t resident_bytes, int64_t allowed_bytes);
+
+  // What is resident after a trim that was due.
+  void Done(int64_t resident_bytes);
+
+ private:
+  int64_t resident_before_ = 0;  // When a trim was last due.
+  int wait_ = 1;                 // Calls from one trim to the next.
+  int calls_left_ = 0;           // Until the next one may be due.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_

@@ -1,0 +1,36 @@
+// Text that comes from outside (a peer, a file's name, a file's content), made fit for a message, a
+// terminal or a line of a log: it stays on its line, moves no cursor and has a bounded
+// length.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_TEXT_FOREIGN_TEXT_H_
+#define SYSTOLE_CORE_TEXT_FOREIGN_TEXT_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// Room for any sensible name.
+inline constexpr size_t kMaxForeignNameBytes = 160;
+// Room for any sensible message.
+inline constexpr size_t kMaxForeignTextBytes = 2048;
+
+// `text` with every byte that is no printable character written as \n, \t, .. or \x1b: control
+// characters (C0, DEL, C1), bytes that are no UTF-8, and characters that break lines or change
+// their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. Returns at most
+// `max_bytes`; if the text was cut, the last of them say how long it was. A backslash is not
+// escaped, so a second pass changes nothing.
+// REQUIRES: max_bytes >= 40.
+std::string ForeignText(absl::string_view text, size_t max_bytes = kMaxForeignTextBytes);
+
+// The same for a name.
+inline std::string ForeignName(absl::string_view name) {
+  return ForeignText(name, kMaxForeignNameBytes);
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_TEXT_FOREIGN_TEXT_H_

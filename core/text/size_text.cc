@@ -1,0 +1,32 @@
+#include "core/text/size_text.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+
+namespace systole {
+
+std::optional<int64_t> ParseSizeText(absl::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(text.substr(0, digits), &number)) return std::nullopt;
+  const std::string lower =
+      absl::AsciiStrToLower(absl::StripLeadingAsciiWhitespace(text.substr(digits)));
+  absl::string_view unit = lower;
+  if (unit.empty() || unit == "b") return number;
+  constexpr absl::string_view kPrefixes = "kmgtp";
+  const size_t power = kPrefixes.find(unit[0]);
+  unit.remove_prefix(1);
+  if (power == kPrefixes.npos || (!unit.empty() && unit != "b" && unit != "ib")) {
+    return std::nullopt;
+  }
+  const size_t shift = 10 * (power + 1);
+  if (number > (std::numeric_limits<int64_t>::max() >> shift)) return std::nullopt;
+  return number << shift;
+}
+
+}  // namespace systole

@@ -1,0 +1,23 @@
+// Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. protobuf accepts the
+// same in a string.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_TEXT_UTF8_H_
+#define SYSTOLE_CORE_TEXT_UTF8_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// Bytes of the sequence that `text` begins with, 0 if it begins with none; `code_point` is then
+// unspecified. REQUIRES: not empty.
+size_t Utf8SequenceBytes(absl::string_view text, uint32_t& code_point);
+
+bool IsUtf8(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_TEXT_UTF8_H_

@@ -1,0 +1,41 @@
+#include "core/text/size_text.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using ::testing::Optional;
+
+TEST(SizeTextTest, ANumberIsBytesAndUnitsArePowersOf1024) {
+  const std::pair<const char*, int64_t> cases[] = {
+      {"0", 0},
+      {"17", 17},
+      {"17b", 17},
+      {"3K", int64_t{3} << 10},
+      {"512MB", int64_t{512} << 20},
+      {"512mib", int64_t{512} << 20},
+      {"4 GB", int64_t{4} << 30},
+      {"64TB", int64_t{64} << 40},
+      {"1PB", int64_t{1} << 50},
+      {"9223372036854775807", std::numeric_limits<int64_t>::max()},
+      {"8191PB", int64_t{8191} << 50},
+  };
+  for (const auto& [text, bytes] : cases) EXPECT_THAT(ParseSizeText(text), Optional(bytes)) << text;
+}
+
+TEST(SizeTextTest, OtherTextsAreNoSizes) {
+  for (const char* const text : {"", "MB", "-1", "1.5GB", "4GBs", "4 apples", "4i", "0x10", "4GB ",
+                                 "8192PB", "9223372036854775808"}) {
+    EXPECT_EQ(ParseSizeText(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace systole
