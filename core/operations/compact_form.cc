@@ -74,11 +74,10 @@ std::optional<CompactForm> FormFrom(const Program& program, size_t first) {
 
 }  // namespace
 
-std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype) {
+std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype, size_t kept_steps) {
   if (!IsFloat(dtype) || !program.output().has_size()) return std::nullopt;
   const std::vector<Program::Step>& steps = program.steps();
-  size_t least = 0;
-  if (program.cache().has_value()) least = program.cache()->step;
+  size_t least = kept_steps;
   if (program.scaled_decoding().has_value()) {
     least = std::max(least, program.scaled_decoding()->num_operations());
   }

@@ -32,9 +32,11 @@ struct CompactForm {
 
 // None if the values of an output of `dtype` travel as they are: they are of no type of floats, or
 // are not uint8 before an end that only changes each value by itself, or there are too many
-// channels. What stands before a `cache` is the server's, so that it keeps the same values. Steps
-// of decode_jpeg { scale: AUTO } stay together.
-std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype);
+// channels. The first `kept_steps` steps are the server's: they make what its cache keeps of a
+// record (KeptValue::steps), which is then the same for both forms. Steps of
+// decode_jpeg { scale: AUTO } stay together.
+std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
+                                         size_t kept_steps = 0);
 
 }  // namespace systole
 

@@ -18,7 +18,8 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
   if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
   // Mixed, values are no whole numbers, and the client has no partner to mix with.
   if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
-  std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype);
+  std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype,
+                                                  plan.cache.has_value() ? plan.cache->steps : 0);
   if (!form.has_value()) return std::nullopt;
   CompactTensor tensor = {.form = *std::move(form)};
   // Behind the batch, channels are the last dimension of an example.
@@ -31,10 +32,8 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
 }
 
 // `output` up to where `form` begins.
-void CutAt(const CompactForm& form, const OutputPlan& plan, v1::Output& output) {
-  // A cache is a transform and no step, and stands before.
-  const bool has_cache = plan.program.program->cache().has_value();
-  const int kept = static_cast<int>(form.first) + (has_cache ? 1 : 0);
+void CutAt(const CompactForm& form, v1::Output& output) {
+  const int kept = static_cast<int>(form.first);
   auto& transforms = *output.mutable_transforms();
   transforms.DeleteSubrange(kept, transforms.size() - kept);
   output.set_dtype(v1::UINT8);
@@ -52,7 +51,7 @@ std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
     const OutputPlan& output = plan.outputs()[static_cast<size_t>(i)];
     std::optional<CompactTensor> tensor = CompactTensorOf(spec.outputs(i), output, spec.mix());
     if (!tensor.has_value()) continue;
-    CutAt(tensor->form, output, *spec.mutable_outputs(i));
+    CutAt(tensor->form, *spec.mutable_outputs(i));
     feed.tensors[static_cast<size_t>(output.tensor)] = std::move(tensor);
     any = true;
   }

@@ -26,14 +26,14 @@ using testing::Optional;
 
 // A program over bytes of a feature. Files tell their own shape.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
-                                  std::vector<int64_t> shape = {2, 2, 3}) {
+                                  std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(transforms, &output)) << transforms;
   if (output.transforms(0).has_decode_jpeg()) shape.clear();
   const absl::StatusOr<Program> program =
       Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
   EXPECT_THAT(program, IsOk());
-  return program.ok() ? CompactFormOf(*program, dtype) : std::nullopt;
+  return program.ok() ? CompactFormOf(*program, dtype, kept_steps) : std::nullopt;
 }
 
 std::string Transforms(const std::vector<std::string>& each) {
@@ -164,15 +164,15 @@ TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
   EXPECT_EQ(end->first, 2u);
 }
 
-TEST(CompactFormTest, ACacheKeepsWhatItKept) {
-  const char* const clip = "clip_by_value { min: 3 max: 9 }";
-  const auto without = FormOf(Transforms({kRaw, clip, "normalize { mean: 2 }"}));
+TEST(CompactFormTest, StepsThatMakeWhatIsKeptAreTheServers) {
+  const std::string transforms =
+      Transforms({kRaw, "clip_by_value { min: 3 max: 9 }", "normalize { mean: 2 }"});
+  const auto without = FormOf(transforms);
   ASSERT_TRUE(without.has_value());
   EXPECT_EQ(without->first, 1u);
-  // Before it nothing is left to the client. A cache is no step.
-  const auto behind = FormOf(Transforms({kRaw, clip, "cache {}", "normalize { mean: 2 }"}));
-  ASSERT_TRUE(behind.has_value());
-  EXPECT_EQ(behind->first, 2u);
+  const auto with = FormOf(transforms, DType::kFloat32, {2, 2, 3}, 2);
+  ASSERT_TRUE(with.has_value());
+  EXPECT_EQ(with->first, 2u);
 }
 
 TEST(CompactFormTest, StepsThatDecodeAtAScaleStayTogether) {

@@ -117,14 +117,14 @@ TEST_F(CompactFeedTest, WhatIsMixedOrInTilesOrPaddedTravelsAsItIs) {
   EXPECT_THAT(FeedOf(AllOutputs()).CompactNames(), IsEmpty());
 }
 
-TEST_F(CompactFeedTest, AllOfACacheIsKeptForBothForms) {
+TEST_F(CompactFeedTest, ACacheKeepsTheSameForBothForms) {
+  // The client could clip, but clipped pixels are what is kept.
   const Feed feed =
-      FeedOf(absl::StrCat("outputs { name: 'x' ", kPixels,
-                          "transforms { cache {} } transforms { random_flip {} } ", kThree, "}"));
+      FeedOf(absl::StrCat("outputs { name: 'x' cache: MEMORY ", kPixels,
+                          "transforms { clip_by_value { min: 3 max: 9 } } ", kThree, "}"));
   ASSERT_TRUE(feed.compact.has_value());
-  const v1::Output& output = feed.compact->plan->spec().outputs(0);
-  ASSERT_EQ(output.transforms_size(), 3);
-  EXPECT_TRUE(output.transforms(1).has_cache());
+  EXPECT_EQ(feed.compact->plan->spec().outputs(0).transforms_size(), 2);
+  ASSERT_TRUE(feed.plan->outputs()[0].cache.has_value());
   ASSERT_TRUE(feed.compact->plan->outputs()[0].cache.has_value());
   EXPECT_EQ(feed.compact->plan->outputs()[0].cache->made_by,
             feed.plan->outputs()[0].cache->made_by);
