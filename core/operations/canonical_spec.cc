@@ -65,7 +65,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
               spec.mutable_mix()->mutable_labels()->end());
   }
   for (v1::Output& output : *spec.mutable_outputs()) {
-    output.clear_cache();  // Nor does what is kept.
+    output.clear_cache();  // It changes no byte.
     for (v1::Transform& transform : *output.mutable_transforms()) {
       const OperationRow* const row = FindOperation(transform.kind_case());
       if (row != nullptr) transform = WithDefaults(*row, transform);
