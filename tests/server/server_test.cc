@@ -596,25 +596,30 @@ TEST_F(ServerTest, ImagesAreDecodedInTheFirstEpochAloneAndOnDiskOutliveTheServer
   EXPECT_EQ(again, wanted);
 }
 
-TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndTheyAreMadeOnce) {
+TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   v1::FeedSpec endless = Spec();
   endless.set_epochs(0);
   Digests alone;
   ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
   Restart({});
-  // Reads nothing for now, so it stays somewhere at the beginning.
   grpc::ClientContext paused;
   const auto first = stub_->StreamSteps(&paused, Request(endless, 0, 1'000'000));
+  const auto slices_shared = [this] {
+    v1::ServerStatusResponse status;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
+    return MetricOf(status, "slices_shared");
+  };
+  // How far the two are apart is the machine's choice, so they go on until they have met.
   v1::Chunk chunk;
-  ASSERT_TRUE(first->Read(&chunk));
-  Digests second;
-  ASSERT_TRUE(Read(Request(endless, 0, 50), second).ok());
-  while (chunk.step() < 50) ASSERT_TRUE(first->Read(&chunk));
-  EXPECT_EQ(second, alone);
-  v1::ServerStatusResponse status;
-  grpc::ClientContext context;
-  ASSERT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
-  EXPECT_GT(MetricOf(status, "slices_shared"), 0);
+  for (int64_t begin = 0; begin == 0 || slices_shared() == 0; begin += 50) {
+    Digests second;
+    ASSERT_TRUE(Read(Request(endless, begin, 50), second).ok());
+    if (begin == 0) EXPECT_EQ(second, alone);
+    do {
+      ASSERT_TRUE(first->Read(&chunk));
+    } while (chunk.step() < begin + 50);
+  }
   paused.TryCancel();
 }
 
