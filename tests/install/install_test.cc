@@ -134,7 +134,7 @@ TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   EXPECT_GT(archives, 10);
   std::ifstream file(prefix / "lib/cmake/Systole/SystoleTargets.cmake");
   const std::string targets((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_THAT(targets, HasSubstr("systole_client_lanes"));
+  EXPECT_THAT(targets, HasSubstr("Systole::client_lanes"));
   for (const std::string library : {"JPEG", "jpeg", "SPNG", "spng", "ZSTD", "ZLIB"}) {
     EXPECT_THAT(targets, testing::Not(HasSubstr(library)));
   }

@@ -124,9 +124,10 @@ SPEC
         'normalize { scale: 0.0039 mean: [0.4, 0.5, 0.6] stddev: [0.2, 0.3, 0.4] }' \
         'gamma { gamma_min: 0.7 gamma_max: 0.7 } } transforms { cast { dtype: FLOAT32 scale: true }' \
         'normalize { mean: [10, 20, 30] } } transforms { clip_by_value { min: -5 max: 100.3 }'; do
+        number=$((number + 1))
         cat >>"$work/compact.textproto" <<SPEC
 outputs {
-  name: "pixels$((number += 1))" feature: "image" dtype: $dtype layout: $layout
+  name: "pixels$number" feature: "image" dtype: $dtype layout: $layout
   transforms { decode_jpeg {} }
   transforms { random_resized_crop { height: 9 width: 11 } }
   transforms { round_to_uint8 {} }
