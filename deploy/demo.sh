@@ -18,7 +18,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dir=${1:-build/demo}
 [[ $# -eq 0 || $dir == /* ]] || dir=$caller_dir/$dir
 readonly dir
-readonly systole=build/release/systole
+readonly build=build/programs
+readonly systole=$build/systole
 readonly data=$dir/data
 
 server_pid=
@@ -53,8 +54,11 @@ say() { echo "--- $*" >&2; }
 
 say "packages and build"
 deploy/install_dependencies.sh >&2
-cmake --preset release -DSYSTOLE_TESTS=OFF >/dev/null </dev/null
-cmake --build build/release -j "$(nproc)" --target systole systole-server >&2 </dev/null
+cmake --preset programs >/dev/null </dev/null
+# A terminal sees how far the build is; a log only what went wrong.
+quiet=()
+[[ -t 2 ]] || quiet=(-- --quiet)
+cmake --build "$build" -j "$(nproc)" --target systole systole-server ${quiet[@]+"${quiet[@]}"} >&2 </dev/null
 
 # 3,625 images, a fifth of them for validation: 2,900 to train on, 725 to test on.
 if [[ ! -e $data/complete ]]; then
@@ -69,7 +73,7 @@ fi
 
 say "server (log: $dir/server.log)"
 rm -f "$dir/port"
-build/release/systole-server --listen 127.0.0.1:0 --port-file "$dir/port" \
+"$build/systole-server" --listen 127.0.0.1:0 --port-file "$dir/port" \
   --dataset "flowers=$data/flowers-train-*.tfrecord" \
   --dataset "flowers-validation=$data/flowers-validation-*.tfrecord" \
   >"$dir/server.log" 2>&1 </dev/null &
