@@ -195,7 +195,7 @@ TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
   folder_.Write("socket.slots", "precious");
   Restart({});
   EXPECT_THAT(server_->sharing(),
-              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("no socket")));
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("not a socket")));
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);

@@ -89,7 +89,7 @@ TEST(SocketLockTest, AFileThatIsNoSocketIsLeftAlone) {
   const TempFolder folder;
   folder.Write("s", "precious");
   EXPECT_THAT(SocketLock::Take(folder / "s"),
-              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("no socket")));
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("not a socket")));
   EXPECT_EQ(ReadWholeFile(folder / "s"), "precious");
 }
 

@@ -36,7 +36,7 @@ TEST(MetricMessagesTest, AnAnswerHoldsABoundedNumber) {
   EXPECT_THAT(MetricsOf(many, "a:1"), IsOk());
   many.add_metrics();
   EXPECT_THAT(MetricsOf(many, "a:1").status(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("server a:1 tells more")));
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("server a:1 sent more")));
   v1::ServerStatusResponse wide;
   for (int i = 0; i <= kMaxMetricValues; ++i) {
     if (i == 0) wide.add_metrics();

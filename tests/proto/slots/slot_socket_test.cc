@@ -344,7 +344,7 @@ TEST(SlotListenerTest, AFileThatIsNoSocketIsLeftAlone) {
   const TempFolder folder;
   folder.Write("s", "precious");
   EXPECT_THAT(SlotListener::Listen(folder / "s"),
-              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("no socket")));
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("not a socket")));
   EXPECT_TRUE(std::filesystem::is_regular_file(folder / "s"));
 }
 

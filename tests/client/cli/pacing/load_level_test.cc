@@ -209,7 +209,7 @@ TEST(LoadReportTest, WithoutAFedTrainerTheHeadlineIsOfOne) {
                                      HasSubstr("cores fed per server CPU 1.000: ")));
   report.levels[0].server_cpu_seconds.reset();
   EXPECT_THAT(report.ToText(),
-              HasSubstr("cores fed per server CPU not known: a server does not tell"));
+              HasSubstr("cores fed per server CPU not known: a server does not report"));
   EXPECT_THAT(emulator::ToJson(ReportOf(report)),
               AllOf(HasSubstr(R"("verdict":"not even 1 trainer is fed at AU >= 90 %")"),
                     HasSubstr(R"("cores_fed_per_server_cpu":null)")));
