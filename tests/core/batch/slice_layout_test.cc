@@ -142,7 +142,7 @@ TEST(SliceLayoutTest, BadDescriptionsAreRefusedByName) {
   };
   refuses({}, "at least one tensor");
   refuses({Tensor("x", DType::kUint8, {2})}, "'valid' is missing");
-  refuses({Tensor("valid", DType::kInt64, {2})}, "valid uint8[per-core batch]");
+  refuses({Tensor("valid", DType::kInt64, {2})}, "'valid' must be uint8[per-core batch]");
   refuses({valid, valid}, "two outputs are named 'valid'");
   refuses({valid, Tensor("x", DType::kUint8, {})}, "'x' has 0 dimensions");
   refuses({valid, Tensor("", DType::kUint8, {2})}, "no name");

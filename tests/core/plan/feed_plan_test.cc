@@ -347,7 +347,7 @@ TEST_F(FeedPlanTest, AGroupThatCostsTooMuchIsRefusedWithItsSize) {
         " images: 'a' mixup {} }");
   };
   EXPECT_THAT(Plan(spec(64)), IsOk());
-  Refuses(spec(256), "mix has a group of 256 examples, each of which takes 1188");
+  Refuses(spec(256), "mix has a group of 256 examples, and a thread computes 1188");
   Refuses(spec(256), "make the group smaller");
 }
 

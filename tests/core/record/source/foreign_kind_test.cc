@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(ForeignKindTest, CompressionIsNamedWithTheRemedy) {
   EXPECT_THAT(ForeignKind("\x1f\x8b\x08"), AllOf(HasSubstr("gzip"), HasSubstr("'detect'")));
-  EXPECT_THAT(ForeignKind("\x28\xb5\x2f\xfd"), AllOf(HasSubstr("zstd"), HasSubstr("uncompress")));
+  EXPECT_THAT(ForeignKind("\x28\xb5\x2f\xfd"), AllOf(HasSubstr("zstd"), HasSubstr("decompress")));
   for (const char* begin : {"\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda"}) {
     EXPECT_THAT(ForeignKind(begin), HasSubstr("zlib"));
   }

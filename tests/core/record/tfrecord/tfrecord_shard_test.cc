@@ -79,8 +79,8 @@ TEST(TfRecordShardTest, RecordThatIsNotThereIsInvalid) {
   AlignedBuffer scratch;
   for (const int64_t record : {int64_t{-1}, int64_t{1}, std::numeric_limits<int64_t>::max(),
                                std::numeric_limits<int64_t>::min()}) {
-    const auto no_record =
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 1 records; no record"));
+    const auto no_record = StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("has 1 records, so there is no record"));
     EXPECT_THAT(shard.ReadRecord(record, scratch), no_record);
     EXPECT_THAT(shard.ReadRecords(
                     {record}, RecordBytes::kCopied, 100, scratch,
@@ -223,8 +223,8 @@ TEST(TfRecordShardTest, ShortReadOfASourceThatDidNotChangeIsDataLoss) {
   faulty.source->CutAt(25);
   AlignedBuffer scratch;
   EXPECT_THAT(faulty.shard.ReadRecord(1, scratch),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       AllOf(HasSubstr("record 1 at byte offset 19"), HasSubstr("want 20"))));
+              StatusIs(absl::StatusCode::kDataLoss, AllOf(HasSubstr("record 1 at byte offset 19"),
+                                                          HasSubstr("after 6 of the 20 bytes"))));
 }
 
 TEST(TfRecordShardTest, ErrorOfTheSourceIsPassedOnAndConcernsItsRecordOnly) {
