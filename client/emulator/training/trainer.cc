@@ -222,7 +222,7 @@ absl::Status Trainer::Restore(const TrainerState& state) {
   const std::vector<TensorPlace> places = TensorPlaces(model_);
   if (state.tensors.size() != places.size()) {
     return absl::InvalidArgumentError(absl::StrCat("the trainer's state has ", state.tensors.size(),
-                                                   " tensors, model '", model_.name, "' wants ",
+                                                   " tensors, model '", model_.name, "' needs ",
                                                    places.size()));
   }
   for (size_t i = 0; i < places.size(); ++i) {

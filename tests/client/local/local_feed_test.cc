@@ -171,8 +171,9 @@ TEST(LocalFeedTest, ATokenGoesOnWhereItWasTaken) {
 TEST(LocalFeedTest, ATokenOfOtherDataOrAnotherOrderIsRefused) {
   const v1::FeedSpec spec = SpecOf(kEightCores);
   const ResumeToken token = MustCreate(spec, OpenTestDataset(TestShards({37})))->Token();
-  EXPECT_THAT(LocalFeed::Resume(spec, OpenTestDataset(TestShards({38})), token, {}),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("its records are not")));
+  EXPECT_THAT(
+      LocalFeed::Resume(spec, OpenTestDataset(TestShards({38})), token, {}),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("its records have changed")));
   v1::FeedSpec other = spec;
   other.set_seed(4);
   EXPECT_THAT(LocalFeed::Resume(other, OpenTestDataset(TestShards({37})), token, {}),

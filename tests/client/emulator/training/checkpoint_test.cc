@@ -286,11 +286,11 @@ TEST(CheckpointTest, TensorsOfAnotherModelAreRefusedByName) {
     EXPECT_EQ(trainer.WeightsHash(), before);
   };
   using Tensors = std::vector<StateTensor>;
-  refused("has 11 tensors, model 'toy' wants 12", [](Tensors& t) { t.pop_back(); });
+  refused("has 11 tensors, model 'toy' needs 12", [](Tensors& t) { t.pop_back(); });
   refused("has 13 tensors", [](Tensors& t) { t.push_back(t[0]); });
   refused("tensor 0 of the trainer's state is 'conv2d_0/weight\\n' [3,3,3,8]",
           [](Tensors& t) { t[0].name = "conv2d_0/weight\n"; });
-  refused("want", [](Tensors& t) { t[0].shape = {3, 3, 8, 3}; });
+  refused("with 216 values, model 'toy' needs", [](Tensors& t) { t[0].shape = {3, 3, 8, 3}; });
   refused("with 215 values, model 'toy' needs 'conv2d_0/weights' [3,3,3,8]",
           [](Tensors& t) { t[0].values.pop_back(); });
   refused("needs 'batch_norm_1/scales' [8]", [](Tensors& t) { std::swap(t[1], t[2]); });
