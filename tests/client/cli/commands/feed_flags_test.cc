@@ -60,7 +60,11 @@ TEST(FeedFlagsTest, EveryFlagOfTheTableSetsItsFieldAndNoOther) {
   for (const FeedOption& option : FeedOptionTable()) {
     SCOPED_TRACE(option.name);
     std::vector<std::string> args = {FlagOf(option)};
-    if (!option.value.empty()) args.push_back("1");
+    if (!option.words.empty()) {
+      args.emplace_back(option.words.back());  // The default is the first.
+    } else if (!option.value.empty()) {
+      args.push_back("1");
+    }
     FeedClientOptions given;
     ASSERT_EQ(Read(args, given).exit_code, 0);
     FeedClientOptions defaults;
