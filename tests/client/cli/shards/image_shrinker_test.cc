@@ -62,7 +62,7 @@ TEST(ImageShrinkerTest, FinePatternsAreAveragedAndNotSkipped) {
 
 TEST(ImageShrinkerTest, RefusesNoPixels) {
   EXPECT_THAT(ShrinkShortSide(Even(4, 4, 0), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("0 pixels")));
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("short_px is 0")));
 }
 
 }  // namespace
