@@ -6,8 +6,8 @@
 #
 # The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
 # package is built as `pip install ./client/python` builds it, but in build/package, so that the next
-# time only what has changed is compiled. Compiler and options are those of the release build, so ccache
-# has the rooms already. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
+# time only what has changed is compiled. Compiler and options are those of the preset `programs`, so ccache
+# has the rooms if that was built. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
