@@ -40,10 +40,6 @@ void ScheduledStream::Begin(SharedSlicePtr slice) {
   holdings_.Begin();
 }
 
-bool ScheduledStream::has_more() const {
-  return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
-}
-
 const SharedSlicePtr& ScheduledStream::FirstWithMore() const {
   SYSTOLE_CHECK(has_more());
   if (returned_ == 0) return pending_.back();

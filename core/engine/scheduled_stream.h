@@ -66,7 +66,9 @@ class ScheduledStream {
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
   // Whether examples of them can be handed out, and the slice that has the ones nearest to be
   // delivered. Of a thousand small slices none is looked at, unless something was given back.
-  bool has_more() const;
+  bool has_more() const {
+    return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
+  }
   const SharedSlicePtr& FirstWithMore() const;
   // Runs of a pending slice that were given back and wait: so many more.
   void CountReturned(int64_t more) { returned_ += more; }

@@ -1,6 +1,5 @@
 #include "core/engine/slice_budget.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -8,16 +7,6 @@
 #include "core/status/status_macros.h"
 
 namespace systole {
-namespace {
-
-// No stream may hold more than this part of the budget.
-constexpr int64_t kMinBudgetParts = 4;
-
-// Slices of two steps that a stream may have begun. More would not keep a client busier.
-constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
-
-}  // namespace
-
 void StreamHoldings::Begin() {
   ++held_;
   ++pending_;
@@ -40,35 +29,6 @@ void StreamHoldings::Drop() {
   --held_;
 }
 
-bool StreamHoldings::window_is_full() const {
-  const int64_t delivered = held_ - pending_;
-  return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
-}
-
-int64_t StreamHoldings::max_pending(int threads) const {
-  // Two steps ahead, or enough to keep every thread busy.
-  return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
-}
-
-int64_t SliceBudget::ShareBytes(const StreamHoldings& stream, int64_t parts) const {
-  return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinBudgetParts, parts));
-}
-
-bool SliceBudget::MayBegin(const Claim& stream, int threads) {
-  const StreamHoldings& holdings = stream.holdings;
-  if (holdings.pending() >= holdings.max_pending(threads)) return false;
-  return holdings.held() == 0 ||
-         holdings.held_bytes() + holdings.cost_bytes() <= stream.share_bytes;
-}
-
-bool SliceBudget::IsModest(const Claim& stream) {
-  return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
-}
-
-bool SliceBudget::IsEmptyHanded(const StreamHoldings& stream, bool waits) {
-  return stream.held() == 0 && (!stream.memory().gives_away || waits);
-}
-
 // The budget is used up and a stream has nothing at all. Its turn would never come if all others
 // wait too, as trainers of one job wait for the slowest. So the streams that are over their share,
 // which shrank when others came, give their last slices back; over half of it for one that needs
@@ -85,10 +45,6 @@ bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const bool has_too_much = holdings.held() > 1 && holdings.held_bytes() > keep_bytes;
   const bool is_look_ahead = holdings.memory().gives_away && !stream.waits;
   return has_too_much || (is_look_ahead && starved.holdings.memory().gives_away);
-}
-
-bool SliceBudget::HasRoom(int64_t cost_bytes, int64_t kept_bytes) const {
-  return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
 }
 
 bool SliceBudget::WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const {

@@ -14,7 +14,9 @@
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
 #define SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "core/engine/step_range.h"
@@ -51,11 +53,20 @@ class StreamHoldings {
   int64_t held_bytes() const { return held_ * cost_bytes(); }
   const StreamMemory& memory() const { return memory_; }
   // Whether the consumer has to drop a slice before it gets another one.
-  bool window_is_full() const;
-  // Slices that may be pending, with so many threads: as much as ever helps.
-  int64_t max_pending(int threads) const;
+  bool window_is_full() const {
+    const int64_t delivered = held_ - pending_;
+    return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
+  }
+  // Slices that may be pending, with so many threads: two steps, or enough to keep every thread
+  // busy, is as much as ever helps.
+  int64_t max_pending(int threads) const {
+    return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
+  }
 
  private:
+  // More would not keep a client busier.
+  static constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
+
   const int64_t slice_bytes_;
   const int num_cores_;
   const StreamMemory memory_;
@@ -63,6 +74,7 @@ class StreamHoldings {
   int64_t pending_ = 0;
 };
 
+// A choice asks most of this of every stream, so it is inline.
 class SliceBudget {
  public:
   SliceBudget(int64_t budget_bytes, int max_sealed_slices)
@@ -71,7 +83,9 @@ class SliceBudget {
                .overhead_bytes = kSliceOverheadBytes}) {}
 
   // What a stream may hold, or less if it wants no more: one of `parts` parts.
-  int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const;
+  int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
+    return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
+  }
 
   // A stream beside others: its share, and whether its consumer waits for its next slice.
   struct Claim {
@@ -80,16 +94,27 @@ class SliceBudget {
     bool waits = false;
   };
   // Whether it may begin another slice, if there is room.
-  static bool MayBegin(const Claim& stream, int threads);
+  static bool MayBegin(const Claim& stream, int threads) {
+    const StreamHoldings& holdings = stream.holdings;
+    if (holdings.pending() >= holdings.max_pending(threads)) return false;
+    return holdings.held() == 0 ||
+           holdings.held_bytes() + holdings.cost_bytes() <= stream.share_bytes;
+  }
   // Whether it would hold half of its share at most with one more.
-  static bool IsModest(const Claim& stream);
+  static bool IsModest(const Claim& stream) {
+    return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
+  }
   // Whether it has nothing at all, and somebody needs its next slice now.
-  static bool IsEmptyHanded(const StreamHoldings& stream, bool waits);
+  static bool IsEmptyHanded(const StreamHoldings& stream, bool waits) {
+    return stream.held() == 0 && (!stream.memory().gives_away || waits);
+  }
   // Whether its last pending slice goes back, so that `starved`, which holds nothing, finds room.
   static bool Yields(const Claim& stream, const Claim& starved);
 
   // Whether there is room for so much more, once `kept_bytes` that are kept have gone.
-  bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const;
+  bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
+    return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
+  }
   // The same, once all that is on its way back is there.
   bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
 
@@ -113,6 +138,9 @@ class SliceBudget {
   int64_t used_bytes() const { return pool_.used_bytes(); }
 
  private:
+  // No stream may hold more than this part of the budget.
+  static constexpr int64_t kMinParts = 4;
+
   BufferPool pool_;
   int64_t returning_bytes_ = 0;  // Of slices that nobody wants while a task writes to them.
 };

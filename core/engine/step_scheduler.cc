@@ -224,9 +224,14 @@ SliceBudget::Claim StepScheduler::ClaimOf(const ScheduledStream& stream) const {
           .waits = stream.waits()};
 }
 
+bool StepScheduler::MayBegin(const ScheduledStream& stream, const SliceBudget::Claim& claim) const {
+  return stream.is_good() && stream.has_next() && !stream.gave_way() &&
+         SliceBudget::MayBegin(claim, threads_);
+}
+
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
-  if (!stream.is_good() || !stream.has_next() || stream.gave_way()) return false;
-  return SliceBudget::MayBegin(ClaimOf(stream), threads_);
+  // Of one that was cancelled there is no claim any more.
+  return stream.is_good() && MayBegin(stream, ClaimOf(stream));
 }
 
 FairQueue::Candidate StepScheduler::CandidateOf(ScheduledStream& stream, bool beside) const {
@@ -234,12 +239,14 @@ FairQueue::Candidate StepScheduler::CandidateOf(ScheduledStream& stream, bool be
   candidate.left_out = beside && queue_.IsOverdue(stream.peer());
   if (candidate.left_out || stream.is_blocked()) return candidate;
   candidate.has_more = stream.has_more();
-  candidate.may_begin = !candidate.has_more && MayBegin(stream);
+  if (candidate.has_more) return candidate;
+  const SliceBudget::Claim claim = ClaimOf(stream);
+  candidate.may_begin = MayBegin(stream, claim);
   if (!candidate.may_begin) return candidate;
   candidate.has_room =
       budget_.HasRoom(stream.cost_bytes(), shelf_.kept_bytes()) || FindNext(stream) != nullptr;
   candidate.empty_handed = SliceBudget::IsEmptyHanded(stream.holdings(), stream.waits());
-  candidate.modest = SliceBudget::IsModest(ClaimOf(stream));
+  candidate.modest = SliceBudget::IsModest(claim);
   return candidate;
 }
 

@@ -187,6 +187,7 @@ class StepScheduler {
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
+  bool MayBegin(const ScheduledStream& stream, const SliceBudget::Claim& claim) const;
   // Begins the stream's next slice, or joins one that there is. Neither, if the system has no
   // memory: the stream has failed.
   void Begin(ScheduledStream& stream);

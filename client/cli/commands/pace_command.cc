@@ -12,19 +12,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/endless_feed.h"
 #include "client/cli/commands/feed_flags.h"
-#include "client/cli/commands/open_feed.h"
 #include "client/cli/commands/report_flags.h"
 #include "client/cli/commands/timing_flags.h"
 #include "client/cli/commands/timing_output.h"
 #include "client/cli/commands/waiting_text.h"
 #include "client/cli/console/interrupt.h"
 #include "client/cli/console/progress_bar.h"
-#include "client/cli/pacing/arrivals_file.h"
 #include "client/cli/pacing/core_queues.h"
-#include "client/cli/pacing/feed_origin.h"
 #include "client/cli/pacing/missing_tally.h"
 #include "client/cli/pacing/paced_feed.h"
+#include "client/cli/pacing/saved_arrivals.h"
 #include "client/emulator/timing/paced_run.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
@@ -66,21 +65,16 @@ class PaceCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(const TimedSteps timed, timing_.Load());
     SYSTOLE_RETURN_IF_ERROR(report_.Check());
     if (!save_arrivals_.empty()) SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
-    SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
-    spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(const FeedClientOptions client_options, flags_.ToOptions(console));
-    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
-                             OpenFeed(spec, client_options, console));
-    emulator::Arrivals arrivals = {
-        .recorded_by = emulator::RecordedBy::kPaced,
-        .origin = OriginOf(spec_, spec, client_options.servers, client->info()),
-        .tensors = TensorsOf(client->layout()),
-        .num_cores = client->core_end()};
+    SYSTOLE_ASSIGN_OR_RETURN(EndlessFeed opened, OpenEndlessFeed(spec_, client_options, console));
+    emulator::Arrivals arrivals = std::move(opened.arrivals);
+    arrivals.recorded_by = emulator::RecordedBy::kPaced;
     SYSTOLE_ASSIGN_OR_RETURN(const TimedFeed feed,
                              timed.FeedFor(arrivals.tensors, arrivals.num_cores));
     options.infeed = feed.cores.infeed;
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
-                             CoreQueues::Create(std::move(client), options.infeed.queue_depth));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<CoreQueues> queues,
+        CoreQueues::Create(std::move(opened.client), options.infeed.queue_depth));
     emulator::PopArrival pop = ArrivalsOf(*queues);
     if (!save_arrivals_.empty()) {
       pop = emulator::Recording(std::move(pop), SteadyClock(), arrivals);

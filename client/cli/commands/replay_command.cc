@@ -10,18 +10,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/endless_feed.h"
 #include "client/cli/commands/feed_flags.h"
-#include "client/cli/commands/open_feed.h"
 #include "client/cli/commands/report_flags.h"
 #include "client/cli/commands/timing_flags.h"
 #include "client/cli/commands/timing_output.h"
 #include "client/cli/commands/waiting_text.h"
 #include "client/cli/console/progress_bar.h"
-#include "client/cli/pacing/arrivals_file.h"
 #include "client/cli/pacing/core_queues.h"
-#include "client/cli/pacing/feed_origin.h"
 #include "client/cli/pacing/missing_tally.h"
 #include "client/cli/pacing/paced_feed.h"
+#include "client/cli/pacing/saved_arrivals.h"
 #include "client/emulator/timing/replay.h"
 #include "client/emulator/timing/timing_report.h"
 #include "client/feed/feed_client.h"
@@ -92,16 +91,12 @@ class ReplayCommand final : public Command {
       return absl::InvalidArgumentError(absl::StrCat("--steps ", steps, ": want 1 or more"));
     }
     SYSTOLE_RETURN_IF_ERROR(CheckWritable(save_arrivals_));
-    SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(spec_));
-    spec.set_epochs(0);
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     options.steps = steps;
-    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client, OpenFeed(spec, options, console));
-    emulator::Arrivals arrivals = {.origin = OriginOf(spec_, spec, options.servers, client->info()),
-                                   .tensors = TensorsOf(client->layout()),
-                                   .num_cores = client->core_end()};
+    SYSTOLE_ASSIGN_OR_RETURN(EndlessFeed feed, OpenEndlessFeed(spec_, options, console));
+    emulator::Arrivals arrivals = std::move(feed.arrivals);
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<CoreQueues> queues,
-                             CoreQueues::Create(std::move(client), queue_depth));
+                             CoreQueues::Create(std::move(feed.client), queue_depth));
     const emulator::PopArrival pop =
         emulator::Recording(ArrivalsOf(*queues), SteadyClock(), arrivals);
     {

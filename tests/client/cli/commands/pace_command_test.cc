@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "client/cli/commands/commands.h"
-#include "client/cli/pacing/arrivals_file.h"
 #include "client/cli/pacing/load_level.h"
 #include "client/cli/pacing/paced_feed.h"
+#include "client/cli/pacing/saved_arrivals.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -1,8 +1,8 @@
 // Reads and writes recordings of arrivals (client/emulator/timing/arrivals_file.h) at a path.
 //
 // Thread-safe: no state.
-#ifndef SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_
-#define SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_
+#ifndef SYSTOLE_CLIENT_CLI_PACING_SAVED_ARRIVALS_H_
+#define SYSTOLE_CLIENT_CLI_PACING_SAVED_ARRIVALS_H_
 
 #include <string>
 
@@ -22,4 +22,4 @@ absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arr
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_CLI_PACING_ARRIVALS_FILE_H_
+#endif  // SYSTOLE_CLIENT_CLI_PACING_SAVED_ARRIVALS_H_

@@ -1,4 +1,4 @@
-#include "client/cli/pacing/arrivals_file.h"
+#include "client/cli/pacing/saved_arrivals.h"
 
 #include <memory>
 #include <utility>
