@@ -1,7 +1,7 @@
 // Delivered batches: a systole-server and a client in two processes on the cores of one machine,
 // against the same engine in one process that delivers to nobody. What is missing from 1 is what
-// the way between them costs: TCP, shared memory (unix:), or TCP with pixels that travel as uint8
-// and are finished in the client (wire: COMPACT).
+// the way between them costs: TCP, shared memory (unix:), or TCP with pixels that were rounded, so
+// that they travel as uint8 and are finished in the client.
 //
 // Every step asked for is delivered within the time measured, from the opening of the feed on, so
 // that neither side works ahead for nothing.
@@ -49,7 +49,7 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
   // A client falls back by itself: what is measured must be what the row says.
   const FeedClientStats stats = (*client)->stats();
   SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
-  SYSTOLE_CHECK((stats.compact_steps > 0) == (spec.wire() == v1::COMPACT));
+  SYSTOLE_CHECK((stats.compact_steps > 0) == (*client)->can_be_compact());
 }
 
 std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
@@ -58,10 +58,9 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
   return *std::move(plan);
 }
 
-// `spec` with pixels that are rounded before they are normalised, and travel so. The pipeline that
-// this is measured against does not round: it takes the same time with and without.
+// `spec` with pixels that are rounded before they are normalised, and so travel compactly. The
+// pipeline that this is measured against does not round: it takes the same time with and without.
 v1::FeedSpec Compact(v1::FeedSpec spec) {
-  spec.set_wire(v1::COMPACT);
   auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
   const v1::Transform normalize = transforms.Get(transforms.size() - 1);
   SYSTOLE_CHECK(normalize.has_normalize());
@@ -117,7 +116,7 @@ void BM_ServeAgainstPipeline(benchmark::State& state, v1::DataType dtype, double
       {"server + client, TCP", "served", served(*by_tcp, by_tcp->address(), spec)},
       {"server + client, unix:", "shared", served(*shared, socket, spec)}};
   if (dtype != v1::UINT8) {
-    figures.push_back({"server + client, TCP COMPACT", "compact",
+    figures.push_back({"server + client, TCP compact", "compact",
                        served(*by_tcp, by_tcp->address(), Compact(spec))});
   }
   std::vector<Side> sides;

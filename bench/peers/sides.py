@@ -18,8 +18,7 @@ class Side:
     wire: bool = False
     # Ours: on a Unix socket, so that client and server share memory; else by TCP.
     unix: bool = False
-    # Ours: wire: COMPACT. Pixels are rounded to uint8, travel as that and are finished in the
-    # client.
+    # Ours: pixels are rounded to uint8, travel as that and are finished in the client.
     compact: bool = False
     # Ours: slices that a batch is cut into.
     cores: int = 1
@@ -46,10 +45,10 @@ SIDES = (
          ("torch_loader.py", "--decoder", "pillow"), threads=2, tried=(1, 2, 3, 4)),
     Side("systole server + client, TCP, f32", None, SERVED, threads=2),
     Side("systole server + client, unix:, f32", None, SERVED, threads=2, unix=True),
-    Side("systole server + client, TCP COMPACT, f32", None, SERVED, threads=2, compact=True),
+    Side("systole server + client, TCP compact, f32", None, SERVED, threads=2, compact=True),
     Side("systole server + client, TCP, bf16", None, SERVED, dtype="bf16", threads=2),
     Side("systole server + client, unix:, bf16", None, SERVED, dtype="bf16", threads=2, unix=True),
-    Side("systole server + client, TCP COMPACT, bf16", None, SERVED, dtype="bf16", threads=2,
+    Side("systole server + client, TCP compact, bf16", None, SERVED, dtype="bf16", threads=2,
          compact=True),
     Side("systole server + client, TCP, u8", None, SERVED, dtype="u8", threads=2),
     Side("tf.data service, f32", "tensorflow", ("tf_data_service.py",)),
@@ -97,12 +96,12 @@ RATIOS = (
     ("systole from Python, wire alone, unix:", "systole wire alone, unix:", 0.95),
     ("systole server + client, TCP, f32", "tf.data service, f32", 5.0),
     ("systole server + client, unix:, f32", "tf.data service, f32", 5.0),
-    ("systole server + client, TCP COMPACT, f32", "tf.data service, f32", 5.0),
-    ("systole server + client, TCP COMPACT, f32", "tf.data service, uint8 wire, f32", None),
+    ("systole server + client, TCP compact, f32", "tf.data service, f32", 5.0),
+    ("systole server + client, TCP compact, f32", "tf.data service, uint8 wire, f32", None),
     ("systole server + client, TCP, bf16", "tf.data service, bf16", 3.5),
     ("systole server + client, unix:, bf16", "tf.data service, bf16", 3.5),
-    ("systole server + client, TCP COMPACT, bf16", "tf.data service, bf16", 3.5),
-    ("systole server + client, TCP COMPACT, bf16", "tf.data service, uint8 wire, bf16", None),
+    ("systole server + client, TCP compact, bf16", "tf.data service, bf16", 3.5),
+    ("systole server + client, TCP compact, bf16", "tf.data service, uint8 wire, bf16", None),
     ("systole wire alone, TCP", "Arrow Flight", 2.0),
     ("systole wire alone, unix:", "Arrow Flight", 2.0),
     ("systole wire alone, TCP", "Arrow Flight, into the caller's memory", 2.0),

@@ -30,10 +30,6 @@ WantedSteps WantedStepsOf(const FeedClientOptions& options) {
 }
 
 absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& options) {
-  if (!v1::Wire_IsValid(spec.wire())) {
-    return absl::InvalidArgumentError(absl::StrCat("wire is ", static_cast<int>(spec.wire()),
-                                                   ": want FINISHED, COMPACT or AUTO"));
-  }
   if (spec.ByteSizeLong() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the spec has ", spec.ByteSizeLong(),
                                                    " bytes as a message, want at most ",
@@ -125,7 +121,9 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
                                   std::max<int64_t>(2, servers + 1), kMaxWindowSteps);
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
-  if (spec.wire() != v1::FINISHED) impl->finisher = StepFinisher::Create(spec, impl->shape);
+  if (options.finish != "server") {
+    SYSTOLE_ASSIGN_OR_RETURN(impl->finisher, StepFinisher::Create(impl->answer, impl->shape));
+  }
   impl->can_be_compact = impl->finisher != nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   if (options.start_at_once) impl->Start();

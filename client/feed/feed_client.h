@@ -75,7 +75,8 @@ class FeedClient final : public Feed {
 
   // The server's answer about the spec.
   const v1::ResolveFeedResponse& info() const;
-  // Whether the spec allows compact travel and an output can travel compactly (v1::Wire).
+  // Whether the client may finish tensors (FeedClientOptions::finish) and there is one that can
+  // travel as uint8 (v1::CompactForm).
   bool can_be_compact() const;
   // W, the number of steps that may wait to be taken.
   int64_t window_steps() const;

@@ -18,7 +18,10 @@ ChunkStream::ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener
 void ChunkStream::Start(ServerLink& link) {
   // Connected before the request goes, so that the server finds the connection when it reads it.
   slots_ = link.OpenSlots();
-  if (slots_ != nullptr) request_.set_slot_session(slots_->session());
+  if (slots_ != nullptr) {
+    request_.set_slot_session(slots_->session());
+    request_.clear_compact();
+  }
   guarded_request_ = EncodeGuarded(request_);
   context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
   link.AddToken(context_);

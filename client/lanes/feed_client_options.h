@@ -35,6 +35,14 @@ struct FeedClientOptions {
   // bytes. The steps are the same either way.
   bool share_memory = true;
 
+  // Who finishes tensors whose values are whole until an end that changes each by itself, such as
+  // normalize, gamma or the cast to bfloat16. Finished by the client they travel as uint8: half or
+  // a quarter of the bytes, for some of the trainer's CPU time. The steps are the same either way.
+  //   auto    the client, of what comes over a network; the server, on the same machine (unix:PATH)
+  //   server  the server, always: for trainers that are short of CPU
+  //   client  the client, of all that does not come through shared memory
+  std::string finish = "auto";
+
   // The first step wanted, >= 0.
   int64_t first_step = 0;
   // How much is wanted, in steps or in epochs. Set at most one of the two. Both 0: up to the end of

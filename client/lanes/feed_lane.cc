@@ -21,7 +21,6 @@ std::unique_ptr<ChunkStream> FeedLane::TakeStream() {
   ended.reset();
   reason.reset();
   cursor.reset();
-  held = false;
   stopping = false;
   return std::move(stream);
 }

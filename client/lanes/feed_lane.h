@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "client/lanes/chunk_stream.h"
 #include "client/lanes/lane_cursor.h"
-#include "client/lanes/wire_chooser.h"
 #include "client/schedule/failure.h"
 #include "client/step/step.h"
 
@@ -26,13 +25,11 @@ struct LaneEnding {
 
 struct FeedLane {
   int server = -1;
-  WireChooser wire;
 
   // Set while it streams. `ended` is set once OnStreamEnd() was called.
   std::unique_ptr<ChunkStream> stream;
   std::optional<LaneCursor> cursor;
-  bool compact = false;   // Whether the compact form was asked for.
-  bool held = false;      // Was paused in the step under way.
+  bool compact = false;   // Its tensors come in the compact form, as far as they have one.
   bool retries = false;   // Its last stream has failed, and no step came since.
   bool stopping = false;  // The schedule wants it to end.
   // Of the step under way. Kept when a stream breaks, for the next one.

@@ -1,26 +1,19 @@
+// FeedLanes: what the keeper, the watcher and gRPC's threads do. feed_lanes_trainer.cc has what the
+// trainer's thread calls.
 #include "client/lanes/feed_lanes.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "client/lanes/arrived_chunk.h"
-#include "client/servers/server_answer.h"
-#include "client/step/missing_examples.h"
 #include "core/status/check.h"
-#include "core/status/status_macros.h"
-#include "proto/framing/layout_description.h"
 
 namespace systole {
 namespace {
-
-v1::FeedSpec WithoutWire(v1::FeedSpec spec) {
-  spec.clear_wire();
-  return spec;
-}
 
 ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
   return {.connect_timeout = options.connect_timeout,
@@ -45,14 +38,15 @@ absl::Status LastWord(FailureKind kind, const absl::Status& cause) {
 
 FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
                      std::shared_ptr<const ChannelSecurity> security)
-    : spec_(WithoutWire(spec)),
-      wire_(spec.wire()),
+    : spec_(spec),
       options_(options),
       list_(std::move(list)),
-      security_(std::move(security)),
       clock_(SteadyClock()),
       schedule_(ScheduleOptionsOf(options, clock_())),
-      log_(options.log != nullptr, spec) {
+      log_(options.log != nullptr, spec),
+      servers_(spec_, options_, std::move(security), log_, stats_),
+      lanes_(*this),
+      trainer_(options.first_step) {
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });
   if (list_.period() == absl::InfiniteDuration()) {
@@ -86,13 +80,16 @@ void FeedLanes::ReadServers() {
   if (Stopped()) return;
   if (!addresses.ok() && addresses.status() != list_error_) {
     ++stats_.bad_server_lists;
-    if (shape_ != nullptr) {
+    if (order_ != nullptr) {  // The feed has begun.
       log_.ListIsUnreadable(addresses.status());
       keeper_wakes_.SignalAll();
     }
   }
   list_error_ = addresses.status();
-  if (addresses.ok()) SetServers(*addresses);
+  if (addresses.ok()) {
+    const bool running = order_ != nullptr;
+    for (const ScheduleEvent& event : servers_.SetAddresses(*addresses, running)) Tell(event);
+  }
   trainer_wakes_.SignalAll();
 }
 
@@ -106,232 +103,124 @@ void FeedLanes::WatchServers() {
   }
 }
 
-void FeedLanes::SetServers(const std::vector<std::string>& addresses) {
-  const std::set<std::string> wanted(addresses.begin(), addresses.end());
-  std::set<std::string> known;
-  std::vector<int> left;
-  for (const auto& [number, server] : servers_) {
-    if (server.left) continue;
-    known.insert(server.link->address());
-    if (wanted.count(server.link->address()) == 0) left.push_back(number);
-  }
-  // Newcomers first, so that there is somebody to take over.
-  for (const std::string& address : addresses) {
-    if (!known.insert(address).second) continue;
-    const int number = next_server_++;
-    KnownServer& server = servers_[number];
-    server.link =
-        std::make_unique<ServerLink>(address, security_, receive_watch_, options_.share_memory);
-    if (shape_ != nullptr) log_.ServerJoined(address);
-    Tell(ServerJoined{.server = number, .travels = !server.link->is_same_host()});
-  }
-  for (const int number : left) {
-    servers_.at(number).left = true;
-    log_.ServerLeft(AddressOf(number));
-    Tell(ServerLeft{.server = number});
-  }
-}
-
-ReadVerdict FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& cause, int reading) {
-  cause_ = cause;
-  reading_ = reading;
-  verdict_ = ReadVerdict::kRead;
+FeedLanes::Told FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& cause,
+                                int reading) {
+  Told told;
   schedule_.Handle(event, clock_(), actions_);
-  for (const ScheduleAction& action : actions_) {
-    std::visit([this](const auto& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { Note(what); }, action);
-  }
+  for (const ScheduleAction& action : actions_) Carry(action, cause, reading, told);
   actions_.clear();
+  // Taking a step makes room in the window, and nothing else does.
+  SYSTOLE_CHECK(told.resumed.empty() || std::holds_alternative<StepTaken>(event));
   if (!work_.empty() || !log_.empty()) keeper_wakes_.SignalAll();
-  return verdict_;
+  return told;
 }
 
-void FeedLanes::Note(const AskServer& action) {
-  KnownServer::Question& question = servers_.at(action.server).questions[action.compact ? 1 : 0];
-  question.call = std::make_unique<ResolveCall>(*servers_.at(action.server).link,
-                                                SpecOf(action.compact), options_.connect_timeout,
-                                                [this, &question](absl::Status status) {
-                                                  MutexLock lock(mu_);
-                                                  question.ended = std::move(status);
-                                                  keeper_wakes_.SignalAll();
-                                                });
-  work_.start_calls.push_back(question.call.get());
+void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, int reading,
+                      Told& told) {
+  const auto carry = [&](const auto& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    using Action = std::decay_t<decltype(what)>;
+    if constexpr (std::is_same_v<Action, AskServer>) {
+      Ask(what.server);
+    } else if constexpr (std::is_same_v<Action, ForgetServer>) {
+      work_.forgotten_links.push_back(servers_.Forget(what.server));
+    } else if constexpr (std::is_same_v<Action, OpenStream>) {
+      Open(what);
+    } else if constexpr (std::is_same_v<Action, StopStream>) {
+      Stop(what, reading);
+      if (what.lane == reading) told.verdict = ReadVerdict::kStop;
+    } else if constexpr (std::is_same_v<Action, PauseStream>) {
+      SYSTOLE_CHECK(what.lane == reading);  // It has just completed a step.
+      told.verdict = ReadVerdict::kPause;
+    } else if constexpr (std::is_same_v<Action, ResumeStream>) {
+      told.resumed.push_back(lanes_.StreamOf(what.lane));
+    } else if constexpr (std::is_same_v<Action, DeliverStep>) {
+      Deliver(what);
+    } else if constexpr (std::is_same_v<Action, CloseLane>) {
+      // The memory may be the caller's, and goes back to it without the lock.
+      StepBuffer unused = lanes_.Close(what.lane);
+      if (unused != nullptr) work_.unused.push_back(std::move(unused));
+    } else if constexpr (std::is_same_v<Action, GiveUp>) {
+      EndEarly(what, cause);
+    } else {
+      static_assert(std::is_same_v<Action, StepLate>);
+      log_.StepIsLate(what.step, servers_.AddressOf(what.server),
+                      what.second.has_value() ? servers_.AddressOf(*what.second) : "");
+    }
+  };
+  std::visit(carry, action);
 }
 
-void FeedLanes::Note(const ForgetServer& action) {
-  const auto server = servers_.find(action.server);
-  work_.forgotten_links.push_back(std::move(server->second.link));
-  servers_.erase(server);
+void FeedLanes::Ask(int server) {
+  work_.start_calls.push_back(servers_.Ask(server, [this, server](absl::Status status) {
+    MutexLock lock(mu_);
+    servers_.QuestionEnded(server, std::move(status));
+    keeper_wakes_.SignalAll();
+  }));
 }
 
-void FeedLanes::Note(const OpenStream& action) {
-  FeedLane& lane = lanes_[action.lane];
-  const KnownServer& server = servers_.at(action.server);
-  if (lane.server != action.server || lane.wire.compact() != action.compact) {
-    UseServer(lane, action.server);
-  }
-  lane.compact = action.compact;
-  lane.wire.StreamBegins();
+void FeedLanes::Open(const OpenStream& action) {
+  ServerLink& link = servers_.LinkOf(action.server);
   v1::StreamStepsRequest request;
-  *request.mutable_spec() = SpecOf(action.compact);
-  request.set_first_step(action.first_step);
-  request.set_count(action.count);
-  request.set_stride(action.stride);
-  request.set_core_begin(shape_->core_begin);
-  request.set_core_end(shape_->core_end);
-  const std::optional<v1::FeedIdentity>& identity =
-      action.compact ? server.compact_identity : server.identity;
-  SYSTOLE_CHECK(identity.has_value());  // Only a server that answered gets steps.
-  *request.mutable_expected() = *identity;
-  lane.cursor.emplace(action.compact ? finisher_->shape() : shape_, action.first_step,
-                      action.first_step + action.count * action.stride, action.stride);
-  lane.stream = std::make_unique<ChunkStream>(std::move(request), action.lane, *this);
-  work_.start_streams.emplace_back(lane.stream.get(), server.link.get());
+  *request.mutable_spec() = spec_;
+  *request.mutable_expected() = servers_.IdentityOf(action.server);
+  work_.start_streams.emplace_back(lanes_.Open(action, link, std::move(request)), &link);
 }
 
-void FeedLanes::Note(const StopStream& action) {
-  FeedLane& lane = lanes_.at(action.lane);
-  lane.stopping = true;
+void FeedLanes::Stop(const StopStream& action, int reading) {
   if (action.silent) {
-    StreamLost(
-        lane,
+    servers_.StreamLost(
+        lanes_.ServerOf(action.lane), lanes_.StepOf(action.lane),
         {.failure = {.kind = FailureKind::kLost},
          .status = absl::UnavailableError(absl::StrCat(
              "the server has sent nothing for ", absl::FormatDuration(options_.silence_timeout)))});
   }
-  if (action.lane == reading_) {
-    verdict_ = ReadVerdict::kStop;
-    return;
-  }
-  (action.paused ? work_.cancel_paused : work_.cancel_reading).push_back(lane.stream.get());
+  lanes_.Stop(action, reading, work_);
 }
 
-void FeedLanes::Note(const PauseStream& action) {
-  SYSTOLE_CHECK(action.lane == reading_);
-  lanes_.at(action.lane).held = true;
-  verdict_ = ReadVerdict::kPause;
-}
-
-void FeedLanes::Note(const ResumeStream& action) {
-  resumed_.push_back(lanes_.at(action.lane).stream.get());
-}
-
-void FeedLanes::Note(const DeliverStep& action) {
-  FeedLane& lane = lanes_.at(action.lane);
-  window_->Put(action.step, std::exchange(lane.buffer, nullptr));
+void FeedLanes::Deliver(const DeliverStep& action) {
   ++stats_.steps_received;
-  stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
-  if (lane.compact) ++stats_.compact_steps;
-  if (action.step == window_->next_step()) trainer_wakes_.SignalAll();
+  const StepShape& shape = *lanes_.shape();
+  stats_.delivered_bytes += shape.layout.payload_bytes() * shape.num_cores();
+  if (lanes_.IsCompact(action.lane)) ++stats_.compact_steps;
+  if (trainer_.Put(action.step, lanes_.TakeStep(action.lane))) trainer_wakes_.SignalAll();
 }
 
-void FeedLanes::Note(const CloseLane& action) {
-  const auto lane = lanes_.find(action.lane);
-  if (lane == lanes_.end()) return;  // It never had a stream.
-  // The memory may be the caller's, and goes back to it without the lock.
-  if (lane->second.buffer != nullptr) work_.unused.push_back(std::move(lane->second.buffer));
-  lanes_.erase(lane);
-}
-
-void FeedLanes::Note(const GiveUp& action) {
-  error_step_ = action.step;
-  error_ = action.failure.has_value()
-               ? LastWord(*action.failure, cause_)
-               : Unreachable(absl::StrCat("no server has sent step ", action.step, " for ",
-                                          absl::FormatDuration(action.waited)),
-                             servers_);
+void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
+  trainer_.EndEarly(action.step, action.failure.has_value()
+                                     ? LastWord(*action.failure, cause)
+                                     : servers_.Unreachable(absl::StrCat(
+                                           "no server has sent step ", action.step, " for ",
+                                           absl::FormatDuration(action.waited))));
   trainer_wakes_.SignalAll();
 }
 
-void FeedLanes::Note(const StepLate& action) {
-  log_.StepIsLate(action.step, AddressOf(action.server),
-                  action.second.has_value() ? AddressOf(*action.second) : "");
-}
-
-std::string FeedLanes::AddressOf(int server) const {
-  const auto found = servers_.find(server);
-  return found == servers_.end() ? "that left" : found->second.link->address();
-}
-
-ReadVerdict FeedLanes::OnChunk(int index, const absl::StatusOr<ReceivedChunk>& received,
+ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  ChunkPlace place;
-  std::shared_ptr<StepShelf> shelf;
-  std::shared_ptr<const StepFinisher> finisher;  // Of a stream that travels compactly.
-  std::shared_ptr<const StepShape> shape;
-  FeedLane* lane = nullptr;  // Only this stream's callbacks and the keeper, once it has ended,
-                             // change the lane's cursor and the memory of its step.
-  uint8_t* buffer = nullptr;
+  std::optional<LandedChunk> landed;
   {
     MutexLock lock(mu_);
-    lane = &lanes_.at(index);
-    if (lane->stopping) return ReadVerdict::kStop;
-    schedule_.Handle(ChunkArrived{.lane = index}, clock_(), actions_);  // No action comes of it.
-    if (!chunk.intact().ok()) {
-      ++stats_.damaged_chunks;
-      return lane->Stop(FailureKind::kDamaged, chunk.intact());
-    }
-    if (chunk.header().draining) {
-      return lane->Stop(FailureKind::kLeaving, absl::UnavailableError("the server is going away"));
-    }
-    const absl::StatusOr<ChunkPlace> accepted = chunk.Accept(*lane->cursor);
-    // The server's bug, or a chunk before it was lost with a damaged frame.
-    if (!accepted.ok()) return lane->Stop(FailureKind::kSuspect, accepted.status());
-    place = *accepted;
-    lane->wire.SliceBegins(chunk.header().waited_us, chunk.header().sent_us);
-    if (lane->compact) finisher = finisher_;
-    buffer = lane->buffer.get();
-    shelf = shelf_;
-    shape = shape_;
+    schedule_.Handle(ChunkArrived{.lane = lane}, clock_(), actions_);  // No action comes of it.
+    landed = lanes_.Accept(lane, chunk, /*shared=*/slots != nullptr, stats_);
+    if (!landed.has_value()) return ReadVerdict::kStop;
   }
-  if (buffer == nullptr) {
-    absl::StatusOr<StepBuffer> acquired = shelf->Acquire();
-    MutexLock lock(mu_);
-    if (!acquired.ok()) return lane->Stop(FailureKind::kFinal, acquired.status());
-    lane->buffer = *std::move(acquired);
-    buffer = lane->buffer.get();
-  }
-  const absl::Status put = chunk.PutInto(buffer, place, *shape, finisher.get());
+  landed->Put(chunk);
   MutexLock lock(mu_);
-  if (!put.ok() && chunk.in_slot()) {
-    // Sent as bytes the steps may be had from this server all the same. A shortage of ours may
-    // pass, but one that outlasts an attempt would keep the lane from going on.
-    if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane->retries)) {
-      servers_.at(lane->server).link->StopSharing(put.message());
-    }
-    return lane->Stop(FailureKind::kLost, put);
+  switch (lanes_.Landed(lane, *std::move(landed), chunk, servers_.LinkOf(lanes_.ServerOf(lane)),
+                        stats_)) {
+    case LaneTable::Outcome::kReadOn:
+      return ReadVerdict::kRead;
+    case LaneTable::Outcome::kStop:
+      return ReadVerdict::kStop;
+    case LaneTable::Outcome::kStepComplete:
+      break;
   }
-  if (!put.ok()) {
-    ++stats_.damaged_chunks;
-    return lane->Stop(FailureKind::kDamaged, put);
-  }
-  const int64_t payload_bytes = chunk.payload_bytes(*shape);
-  stats_.payload_bytes += payload_bytes;
-  if (chunk.in_slot()) {
-    stats_.shared_payload_bytes += payload_bytes;
-  } else if (stats_.not_shared.empty()) {
-    stats_.not_shared = chunk.WhyNotShared(*servers_.at(lane->server).link);
-  }
-  // The schedule may have stopped the stream meanwhile; what came is not told to it then.
-  if (lane->stopping) return ReadVerdict::kStop;
-  return place.ends_step ? StepComplete(index, *lane) : ReadVerdict::kRead;
+  return Tell(StepArrived{.lane = lane}, absl::OkStatus(), lane).verdict;
 }
 
-ReadVerdict FeedLanes::StepComplete(int index, FeedLane& lane) {
-  lane.retries = false;
-  const bool held = std::exchange(lane.held, false);
-  const ReadVerdict verdict = Tell(StepArrived{.lane = index}, absl::OkStatus(), index);
-  if (verdict == ReadVerdict::kStop || !lane.wire.StepEnds(held)) return verdict;
-  const ReadVerdict changed =
-      Tell(FormChosen{.lane = index, .compact = lane.wire.compact()}, absl::OkStatus(), index);
-  if (changed != ReadVerdict::kStop) return verdict;  // It was the lane's last step.
-  ++stats_.wire_changes;
-  return changed;
-}
-
-void FeedLanes::OnStreamEnd(int index, StreamEnd end) {
+void FeedLanes::OnStreamEnd(int lane, StreamEnd end) {
   MutexLock lock(mu_);
-  lanes_.at(index).ended = std::move(end);
+  lanes_.StreamEnded(lane, std::move(end));
   keeper_wakes_.SignalAll();
 }
 
@@ -347,7 +236,7 @@ void FeedLanes::Keep() {
         std::swap(work, work_);
         lines = log_.Take();
         if (!work.empty() || !lines.empty()) break;
-        if (stopping_ && AllIdle()) return;
+        if (stopping_ && lanes_.idle() && servers_.idle()) return;
         keeper_wakes_.WaitFor(mu_, std::max(absl::ZeroDuration(), schedule_.wake_at() - clock_()));
       }
     }
@@ -361,125 +250,31 @@ void FeedLanes::Keep() {
 }
 
 void FeedLanes::EndWhatHasEnded() {
-  // Lanes and servers go with what their ends lead to: their numbers are collected first.
-  std::vector<int> lanes;
-  for (const auto& [number, lane] : lanes_) {
-    if (lane.ended.has_value()) lanes.push_back(number);
+  for (const int lane : lanes_.Ended()) EndStream(lane);
+  const std::vector<int> answering = servers_.Answering();
+  if (Stopped()) {
+    for (ResolveCall* call : servers_.CancelQuestions()) work_.cancel_calls.push_back(call);
   }
-  for (const int number : lanes) EndStream(number);
-  std::vector<std::pair<int, bool>> questions;
-  for (auto& [number, server] : servers_) {
-    for (const bool compact : {false, true}) {
-      KnownServer::Question& question = server.questions[compact ? 1 : 0];
-      if (question.ended.has_value()) {
-        questions.emplace_back(number, compact);
-      } else if (question.call != nullptr && Stopped() && !question.cancelled) {
-        question.cancelled = true;
-        work_.cancel_calls.push_back(question.call.get());
-      }
-    }
+  for (const int server : answering) {
+    FeedServers::Judged judged = servers_.Judge(server, /*wanted=*/!Stopped());
+    work_.ended_calls.push_back(std::move(judged.call));
+    if (judged.cause.ok()) trainer_wakes_.SignalAll();
+    Tell(judged.event, judged.cause);
   }
-  for (const auto& [number, compact] : questions) EndQuestion(number, compact);
 }
 
-void FeedLanes::EndQuestion(int number, bool compact) {
-  KnownServer& server = servers_.at(number);
-  KnownServer::Question question = std::exchange(server.questions[compact ? 1 : 0], {});
-  absl::Status status = *question.ended;
-  Failure failure =
-      FailureOf(status.code(), question.call->pushback(), /*running=*/answer_.has_value());
-  if (question.call->answer_damaged()) {
-    ++stats_.damaged_answers;
-    failure = {.kind = FailureKind::kDamaged};
-  } else if (status.ok()) {
-    status = CheckAnswer(question.call->response(), compact);
-    failure = {.kind = FailureKind::kFinal};
-    if (status.ok()) {
-      (compact ? server.compact_identity : server.identity) = question.call->response().identity();
-      if (!std::exchange(server.told, "").empty()) log_.AnswersAgain(AddressOf(number));
-      trainer_wakes_.SignalAll();
-    }
-  } else if (absl::IsAborted(status)) {
-    ++stats_.damaged_requests;
-  }
-  work_.ended_calls.push_back(std::move(question.call));
-  if (status.ok()) {
-    Tell(Answered{.server = number, .compact = compact});
-    return;
-  }
-  if (!Stopped()) {
-    ++stats_.streams_lost;
-    server.Failed(status);
-    // Until there is an answer, and if this is final, it is in the error that the trainer gets. The
-    // same error over and over is no news.
-    if (answer_.has_value() && failure.kind != FailureKind::kFinal &&
-        status.message() != server.told) {
-      server.told = std::string(status.message());
-      log_.NoAnswer(AddressOf(number), status);
-    }
-  }
-  Tell(AskFailed{.server = number, .compact = compact, .failure = failure}, server.Named(status));
-}
-
-absl::Status FeedLanes::CheckAnswer(const v1::ResolveFeedResponse& answer, bool compact) {
-  SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, compact ? finisher_->spec() : spec_));
-  if (!answer_.has_value()) {
-    answer_ = answer;
-    log_.SetFeed(answer.identity().spec_fingerprint());
-    return absl::OkStatus();
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout first, LayoutOf(*answer_));
-  return CheckSameFeed(answer, *answer_, compact ? finisher_->shape()->layout : first,
-                       options_.allow_mixed_content);
-}
-
-void FeedLanes::EndStream(int number) {
-  FeedLane& lane = lanes_.at(number);
-  std::optional<LaneEnding> ending;
-  // One that we have cancelled says nothing of its server.
-  if (!lane.stopping) ending = lane.Ending();
-  const int server = lane.server;
-  if (ending.has_value()) StreamLost(lane, *ending);
-  work_.ended_streams.push_back(lane.TakeStream());
+void FeedLanes::EndStream(int lane) {
+  const std::optional<LaneEnding> ending = lanes_.EndingOf(lane);
+  const int server = lanes_.ServerOf(lane);
+  if (ending.has_value()) servers_.StreamLost(server, lanes_.StepOf(lane), *ending);
+  work_.ended_streams.push_back(lanes_.TakeStream(lane, /*failed=*/ending.has_value()));
   if (!ending.has_value()) {
-    Tell(StreamEnded{.lane = number});
+    Tell(StreamEnded{.lane = lane});
     return;
   }
-  lane.retries = true;
   if (absl::IsAborted(ending->status)) ++stats_.damaged_requests;
-  Tell(StreamEnded{.lane = number, .failure = ending->failure},
-       servers_.at(server).Named(ending->status));
-}
-
-void FeedLanes::StreamLost(const FeedLane& lane, const LaneEnding& ending) {
-  ++stats_.streams_lost;
-  KnownServer& server = servers_.at(lane.server);
-  server.Failed(ending.status);
-  if (ending.failure.kind == FailureKind::kFinal) return;  // The feed's error tells it.
-  server.told = std::string(ending.status.message());
-  const std::string address = AddressOf(lane.server);
-  if (ending.failure.kind == FailureKind::kLeaving) {
-    log_.ServerDrains(address, lane.cursor->step());
-  } else {
-    log_.StreamLost(address, lane.cursor->step(), ending.status);
-  }
-}
-
-void FeedLanes::UseServer(FeedLane& lane, int server) {
-  lane.server = server;
-  // Between processes of one machine nothing travels.
-  const bool travels = !servers_.at(server).link->is_same_host();
-  lane.wire =
-      finisher_ != nullptr && travels ? WireChooser(wire_, finisher_->ratio()) : WireChooser();
-}
-
-bool FeedLanes::AllIdle() const {
-  return std::all_of(lanes_.begin(), lanes_.end(),
-                     [](const auto& entry) { return entry.second.stream == nullptr; }) &&
-         std::all_of(servers_.begin(), servers_.end(), [](const auto& entry) {
-           return entry.second.questions[0].call == nullptr &&
-                  entry.second.questions[1].call == nullptr;
-         });
+  Tell(StreamEnded{.lane = lane, .failure = ending->failure},
+       servers_.Named(server, ending->status));
 }
 
 }  // namespace systole

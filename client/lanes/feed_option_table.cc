@@ -1,10 +1,14 @@
 #include "client/lanes/feed_option_table.h"
 
+#include <algorithm>
+#include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/servers/server_security.h"
+#include "core/status/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -12,6 +16,8 @@ namespace {
 constexpr double kShortestTime = 1e-9;
 constexpr double kLongestTime = 365.0 * 24 * 60 * 60;
 constexpr double kMostBytes = 0x1p63;
+
+constexpr absl::string_view kFinishWords[] = {"auto", "server", "client"};
 
 template <auto kMember>
 FeedOption::Field Own(FeedClientOptions& options) {
@@ -78,6 +84,13 @@ constexpr FeedOption kTable[] = {
      .field = Own<&FeedClientOptions::share_memory>,
      .help = "Whether batches of a unix: server come through memory that it shares, not through "
              "its socket"},
+    {.name = "finish",
+     .value = "WHO",
+     .field = Own<&FeedClientOptions::finish>,
+     .help = "Who does a normalize or cast at the end of an output: client, of pixels that travel "
+             "as uint8, a quarter to half of the bytes, for slow networks; server, for trainers "
+             "short of CPU; auto: client over a network, server on one machine",
+     .words = kFinishWords},
     {.name = "allow_mixed_content",
      .field = Own<&FeedClientOptions::allow_mixed_content>,
      .help = "Accept servers, or a state, of another content version, whose steps may differ in a "
@@ -146,6 +159,14 @@ absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& 
   }
   if (const auto* const real = std::get_if<double*>(&field)) {
     return CheckBounds(option, called, **real, number);
+  }
+  if (const auto* const text = std::get_if<std::string*>(&field);
+      text != nullptr && !option.words.empty() &&
+      std::find(option.words.begin(), option.words.end(), **text) == option.words.end()) {
+    const absl::string_view last = option.words.back();
+    return absl::InvalidArgumentError(absl::StrCat(
+        called, " is '", ForeignName(**text), "', want ",
+        absl::StrJoin(option.words.first(option.words.size() - 1), ", "), " or ", last));
   }
   return absl::OkStatus();
 }

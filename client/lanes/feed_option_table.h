@@ -33,6 +33,8 @@ struct FeedOption {
   // Bounds of a number, both included; of a TIME in seconds.
   double least = 0;
   double most = 0;
+  // The words that a text may be. Empty: any text.
+  absl::Span<const absl::string_view> words = {};
   // It is about how servers are reached, with a feed or without: ServerSecurity.
   bool is_security = false;
 };
@@ -42,8 +44,8 @@ absl::Span<const FeedOption> FeedOptionTable();
 // "--retry-for". The flag of what is on by default switches it off.
 std::string FlagOf(const FeedOption& option);
 
-// InvalidArgument, with value and bounds, if `options` has it out of its bounds. `called` is what
-// the caller's user calls the option.
+// InvalidArgument, with value and bounds, if `options` has it out of its bounds or as another word.
+// `called` is what the caller's user calls the option.
 absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
                              absl::string_view called);
 

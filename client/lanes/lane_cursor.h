@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "client/step/step.h"
@@ -31,6 +32,9 @@ class LaneCursor {
   LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
              int64_t stride);
 
+  // The steps are of another shape than was said. REQUIRES: no chunk was accepted yet.
+  void Reshape(std::shared_ptr<const StepShape> shape) { shape_ = std::move(shape); }
+
   // The step of the next chunk. at_end(): no further chunk is expected.
   int64_t step() const { return step_; }
   bool at_end() const { return step_ >= end_step_; }
@@ -47,7 +51,7 @@ class LaneCursor {
   // Moves to the next core. Returns whether that ends the step.
   bool NextCore();
 
-  const std::shared_ptr<const StepShape> shape_;
+  std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
   const int64_t stride_;
   int64_t step_;

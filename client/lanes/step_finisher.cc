@@ -1,79 +1,68 @@
 #include "client/lanes/step_finisher.h"
 
-#include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "core/batch/slice_layout.h"
-#include "core/operations/compact_form.h"
-#include "core/operations/lowered_program.h"
+#include "core/status/status_macros.h"
 #include "core/tensor/dtype.h"
 
 namespace systole {
 namespace {
 
-// What finishes tensor `tensor` of `output`, which travels as `form`; none if it cannot be, which
-// the server will have reasons for.
-std::optional<TensorNormaliser> NormaliserOf(const v1::Output& output, const CompactForm& form,
-                                             const SliceTensor& tensor) {
-  if (tensor.spec.dtype != static_cast<DType>(form.dtype)) return std::nullopt;
-  const std::vector<int64_t>& shape = tensor.spec.shape;
-  const auto channels = static_cast<int64_t>(form.factors.scale.size());
-  int64_t inner = 1;
-  if (channels > 1) {
-    // Where the channels stand, and the values of one channel that follow each other.
-    size_t at = shape.size() - 1;
-    if (output.layout() != v1::NHWC) {
-      if (shape.size() != 4) return std::nullopt;
-      at = output.layout() == v1::NCHW ? 1 : 2;
-    }
-    if (shape[at] != channels) return std::nullopt;
-    for (size_t i = at + 1; i < shape.size(); ++i) inner *= shape[i];
-  }
-  absl::StatusOr<TensorNormaliser> normaliser = TensorNormaliser::Create(
-      static_cast<int>(std::min<int64_t>(channels, kMaxNormaliseChannels + 1)), inner,
-      {.scale = form.factors.scale, .bias = form.factors.bias}, PixelTypeOf(tensor.spec.dtype));
-  if (!normaliser.ok()) return std::nullopt;
-  return *std::move(normaliser);
+PixelType PixelTypeOf(v1::DataType dtype) {
+  if (dtype == v1::FLOAT16) return PixelType::kFloat16;
+  return dtype == v1::BFLOAT16 ? PixelType::kBfloat16 : PixelType::kFloat32;
 }
 
 }  // namespace
 
-std::shared_ptr<const StepFinisher> StepFinisher::Create(
-    const v1::FeedSpec& spec, std::shared_ptr<const StepShape> finished) {
-  v1::FeedSpec compact = spec;
-  compact.clear_wire();
+absl::StatusOr<StepFinisher::Rule> StepFinisher::RuleOf(const v1::TensorDescription& tensor) {
+  if (!tensor.has_compact()) return Rule();
+  const v1::CompactForm& form = tensor.compact();
+  const PixelType type = PixelTypeOf(tensor.dtype());
+  const bool has_table = !form.table().empty();
+  const int channels = has_table ? form.table_size() / kTableEntries : form.scale_size();
+  int64_t inner = 1;  // Values of one channel that follow each other.
+  if (channels > 1) {
+    for (int i = form.channel_axis() + 1; i < tensor.shape_size(); ++i) inner *= tensor.shape(i);
+  }
+  if (has_table) {
+    SYSTOLE_ASSIGN_OR_RETURN(ValueTable table, ValueTable::Create(form.table(), inner, type));
+    return Rule(std::move(table));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(
+      TensorNormaliser normaliser,
+      TensorNormaliser::Create(channels, inner, {.scale = form.scale(), .bias = form.bias()},
+                               type));
+  return Rule(std::move(normaliser));
+}
+
+absl::StatusOr<std::shared_ptr<const StepFinisher>> StepFinisher::Create(
+    const v1::ResolveFeedResponse& answer, std::shared_ptr<const StepShape> finished) {
   const absl::Span<const SliceTensor> tensors = finished->layout.tensors();
   std::vector<SliceTensor> travelling(tensors.begin(), tensors.end());
-  std::vector<std::optional<TensorNormaliser>> normalisers(travelling.size());
+  std::vector<Rule> rules;
   bool any = false;
-  for (v1::Output& output : *compact.mutable_outputs()) {
-    const int index = finished->layout.IndexOf(output.name());
-    if (index < 0) continue;
-    SliceTensor& tensor = travelling[static_cast<size_t>(index)];
-    std::optional<CompactForm> form = CompactFormOf(output, spec.mix());
-    if (!form.has_value()) continue;
-    std::optional<TensorNormaliser> normaliser = NormaliserOf(output, *form, tensor);
-    if (!normaliser.has_value()) continue;
-    normalisers[static_cast<size_t>(index)] = std::move(normaliser);
-    tensor.spec.dtype = DType::kUint8;
-    output = std::move(form->travels);
-    any = true;
+  for (const v1::TensorDescription& tensor : answer.tensors()) {
+    absl::StatusOr<Rule> rule = RuleOf(tensor);
+    if (!rule.ok()) {
+      return absl::InternalError(absl::StrCat("the compact form of tensor '", tensor.name(),
+                                              "' cannot be: ", rule.status().message()));
+    }
+    if (tensor.has_compact()) travelling[rules.size()].spec.dtype = DType::kUint8;
+    any = any || tensor.has_compact();
+    rules.push_back(*std::move(rule));
   }
   if (!any) return nullptr;
-  absl::StatusOr<SliceLayout> layout = SliceLayout::Create(std::move(travelling));
-  if (!layout.ok()) return nullptr;
-  auto shape = std::make_shared<const StepShape>(StepShape{.layout = *layout,
+  SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(travelling)));
+  auto shape = std::make_shared<const StepShape>(StepShape{.layout = std::move(layout),
                                                            .core_begin = finished->core_begin,
                                                            .core_end = finished->core_end,
                                                            .placement = finished->placement});
-  return std::shared_ptr<const StepFinisher>(new StepFinisher(
-      std::move(compact), std::move(shape), std::move(finished), std::move(normalisers)));
-}
-
-double StepFinisher::ratio() const {
-  return static_cast<double>(finished_->layout.payload_bytes()) /
-         static_cast<double>(shape_->layout.payload_bytes());
+  return std::shared_ptr<const StepFinisher>(
+      new StepFinisher(std::move(shape), std::move(finished), std::move(rules)));
 }
 
 absl::Status StepFinisher::Place(const ReceivedChunk& chunk, uint8_t* step) const {
@@ -81,15 +70,20 @@ absl::Status StepFinisher::Place(const ReceivedChunk& chunk, uint8_t* step) cons
   const auto index = static_cast<size_t>(header.tensor);
   const SliceTensor& tensor = finished_->layout.tensors()[index];
   uint8_t* const begin = step + finished_->OffsetOf(header.core, header.tensor);
-  const std::optional<TensorNormaliser>& normaliser = normalisers_[index];
-  if (!normaliser.has_value()) {
+  const Rule& rule = rules_[index];
+  if (std::holds_alternative<std::monostate>(rule)) {
     return chunk.CopyTo(
         absl::MakeSpan(begin + header.offset, static_cast<size_t>(chunk.data_bytes())));
   }
   int64_t value = header.offset;  // One byte each on the wire.
   const int64_t value_bytes = DTypeBytes(tensor.spec.dtype);
   return chunk.ForEachPiece([&](absl::Span<const uint8_t> piece) {
-    normaliser->Apply(value, piece, begin + value * value_bytes);
+    uint8_t* const out = begin + value * value_bytes;
+    if (const auto* const normaliser = std::get_if<TensorNormaliser>(&rule)) {
+      normaliser->Apply(value, piece, out);
+    } else {
+      std::get<ValueTable>(rule).Apply(value, piece, out);
+    }
     value += static_cast<int64_t>(piece.size());
   });
 }

@@ -1,11 +1,11 @@
-// Finishes tensors that travel compactly. It derives from a feed spec the spec to ask servers for
-// instead. It turns the chunks that come into the bytes that a server would have sent for the feed
-// spec, straight in their place in the step.
+// Finishes tensors that travel compactly (v1::CompactForm): turns the chunks that come into the
+// bytes that a server would have sent finished, straight in their place in the step.
 //
-//   server: .. resize, flip, round_to_uint8 -> uint8 -> wire
-//   client: chunk -> normalise, cast -> its place; places that are not valid -> zeros
+//   server: .. resize, flip, round_to_uint8 -> uint8 -> network
+//   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
 //
-// The bits are those that a server makes, because both ends use core/numeric/normalise.h.
+// The bits are those that a server makes: both ends use core/numeric/normalise.h, and a table is
+// what the server's own operations make of each value.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CLIENT_LANES_STEP_FINISHER_H_
@@ -13,31 +13,29 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/step/step.h"
 #include "core/numeric/normalise.h"
+#include "core/numeric/value_table.h"
 #include "proto/framing/chunk.h"
-#include "systole/v1/feed.pb.h"
+#include "systole/v1/service.pb.h"
 
 namespace systole {
 
 class StepFinisher {
  public:
-  // `finished` is the shape that a server described for `spec`. Returns null if no output can
-  // travel compactly; see v1::Wire for what can.
-  static std::shared_ptr<const StepFinisher> Create(const v1::FeedSpec& spec,
-                                                    std::shared_ptr<const StepShape> finished);
+  // `finished` is the shape that `answer` describes. Null if no tensor has a compact form.
+  //   Internal  a form cannot be done. Never, if `answer` passed CheckFeedAnswer().
+  static absl::StatusOr<std::shared_ptr<const StepFinisher>> Create(
+      const v1::ResolveFeedResponse& answer, std::shared_ptr<const StepShape> finished);
 
-  // The spec to ask servers for: as the feed's, but outputs that travel compactly end as uint8.
-  const v1::FeedSpec& spec() const { return spec_; }
-  // The shape of that spec's steps.
+  // The shape in which steps travel.
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
-  // Bytes of a finished step divided by the bytes that travel; more than 1.
-  double ratio() const;
 
   // Puts a chunk of shape() where it belongs in a finished step, and checks its CRC.
   //   DataLoss  the CRC does not match; the chunk's place then holds unspecified bytes.
@@ -46,23 +44,21 @@ class StepFinisher {
   absl::Status Place(const ReceivedChunk& chunk, uint8_t* step) const;
 
   // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros,
-  // which Place() has normalised too; this makes them zeros again.
+  // which Place() has finished too; this makes them zeros again.
   void Complete(uint8_t* step) const;
 
  private:
-  StepFinisher(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape,
-               std::shared_ptr<const StepShape> finished,
-               std::vector<std::optional<TensorNormaliser>> normalisers)
-      : spec_(std::move(spec)),
-        shape_(std::move(shape)),
-        finished_(std::move(finished)),
-        normalisers_(std::move(normalisers)) {}
+  // How a tensor is finished; monostate: it travels as it is.
+  using Rule = std::variant<std::monostate, TensorNormaliser, ValueTable>;
+  static absl::StatusOr<Rule> RuleOf(const v1::TensorDescription& tensor);
 
-  const v1::FeedSpec spec_;
+  StepFinisher(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepShape> finished,
+               std::vector<Rule> rules)
+      : shape_(std::move(shape)), finished_(std::move(finished)), rules_(std::move(rules)) {}
+
   const std::shared_ptr<const StepShape> shape_;
   const std::shared_ptr<const StepShape> finished_;
-  // By tensor; nullopt: the tensor travels as it is.
-  const std::vector<std::optional<TensorNormaliser>> normalisers_;
+  const std::vector<Rule> rules_;  // By tensor.
 };
 
 }  // namespace systole

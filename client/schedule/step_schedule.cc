@@ -46,8 +46,7 @@ absl::Duration StepSchedule::RunningTime(absl::Duration now) {
 void StepSchedule::On(const ServerJoined& event) {
   Server& server = servers_[event.server];
   server.state = Asking{.first = true};
-  server.travels = event.travels;
-  Ask(event.server, server, /*compact=*/false);
+  Ask(event.server, server);
   if (started_) ++counts_.membership_changes;
 }
 
@@ -67,19 +66,16 @@ void StepSchedule::On(const FeedStarted& event) {
   next_ = event.first_step;
   limit_ = std::min(limit_, event.end_step);
   window_ = event.window;
-  compact_ = event.compact;
 }
 
 void StepSchedule::On(const Answered& event) {
   const auto found = servers_.find(event.server);
   if (found == servers_.end()) return;
   Server& server = found->second;
-  server.asking[event.compact ? 1 : 0] = false;
+  server.asked = false;
   server.suspect = 0;
   server.damaged = 0;
-  if (event.compact) {
-    server.knows_compact = server.serves();
-  } else if (std::holds_alternative<Asking>(server.state)) {
+  if (std::holds_alternative<Asking>(server.state)) {
     server.state = Serving();
     server.failing_since.reset();
   }
@@ -89,12 +85,9 @@ void StepSchedule::On(const AskFailed& event) {
   const auto found = servers_.find(event.server);
   if (found == servers_.end()) return;
   Server& server = found->second;
-  server.asking[event.compact ? 1 : 0] = false;
-  server.knows_compact = false;
+  server.asked = false;
   if (stopped_ || server.left) return;
-  const bool was_serving = server.serves();
   if (std::holds_alternative<Resting>(server.state)) return;  // It failed in between.
-  if (event.compact && !was_serving) return;
   ++counts_.retries;
   FailServer(server, event.failure);
   const FailureKind kind = event.failure.kind;
@@ -155,12 +148,12 @@ void StepSchedule::On(const StreamEnded& event) {
   if (lane.extra) lane.end = lane.step;
   if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
-  // Another process may listen there now: whoever it is has to answer before it gets steps, in each
-  // form, also if the stream had sent all. Streams that shared a connection end together, and that
-  // is one failure of their server.
-  if (const auto server = servers_.find(lane.server); server != servers_.end()) {
-    server->second.knows_compact = false;
-    if (server->second.serves()) FailServer(server->second, *event.failure);
+  // Another process may listen there now: whoever it is has to answer before it gets steps, also if
+  // the stream had sent all. Streams that shared a connection end together, and that is one failure
+  // of their server.
+  if (const auto server = servers_.find(lane.server);
+      server != servers_.end() && server->second.serves()) {
+    FailServer(server->second, *event.failure);
   }
   if (IsOver(lane)) return;
   Lost(lane);
@@ -172,12 +165,6 @@ void StepSchedule::On(const StreamEnded& event) {
     return;
   }
   ++counts_.retries;
-}
-
-void StepSchedule::On(const FormChosen& event) {
-  Lane& lane = lanes_.at(event.lane);
-  lane.compact = event.compact;
-  Stop(event.lane, lane);
 }
 
 void StepSchedule::On(const StepWanted&) {

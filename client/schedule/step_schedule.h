@@ -62,27 +62,22 @@ struct ScheduleOptions {
 // What has happened. Servers have numbers that are never used twice.
 struct ServerJoined {
   int server;
-  bool travels = true;  // Whether the way to it is a network, so that steps may travel compactly.
 };
 struct ServerLeft {
   int server;
 };
-// What to fetch is known. `window`: the steps that have a place at a time. `compact`: a server's
-// first stream is compact, if the way to it is a network.
+// What to fetch is known. `window`: the steps that have a place at a time.
 struct FeedStarted {
   int64_t first_step;
   int64_t end_step;
   int64_t window;
-  bool compact = false;
 };
 // The question to a server was answered as it should, or failed.
 struct Answered {
   int server;
-  bool compact;
 };
 struct AskFailed {
   int server;
-  bool compact;
   Failure failure;
 };
 // Bytes came on a lane's stream.
@@ -98,11 +93,6 @@ struct StreamEnded {
   int lane;
   std::optional<Failure> failure;
 };
-// A lane's stream is to be opened anew in the other form.
-struct FormChosen {
-  int lane;
-  bool compact;
-};
 // The trainer waits for the next step; it has taken it.
 struct StepWanted {};
 struct StepTaken {};
@@ -114,15 +104,14 @@ struct FeedLimited {
 struct FeedStopped {};
 // Time has passed: due no later than wake_at().
 struct Tick {};
-using ScheduleEvent = std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed,
-                                   ChunkArrived, StepArrived, StreamEnded, FormChosen, StepWanted,
-                                   StepTaken, FeedLimited, FeedStopped, Tick>;
+using ScheduleEvent =
+    std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
+                 StepArrived, StreamEnded, StepWanted, StepTaken, FeedLimited, FeedStopped, Tick>;
 
 // What to do.
 // Ask what the feed yields there. The answer is an event.
 struct AskServer {
   int server;
-  bool compact;
 };
 // A server that left has neither a stream nor a question any more.
 struct ForgetServer {
@@ -135,7 +124,6 @@ struct OpenStream {
   int64_t first_step;
   int64_t count;
   int64_t stride;
-  bool compact;
 };
 // Cancel the stream. `paused`: no read is under way. `silent`: because the server has sent nothing
 // for silence_timeout. Its end is an event.
@@ -233,12 +221,10 @@ class StepSchedule {
   using ServerState = std::variant<Asking, Serving, Resting>;
   struct Server {
     ServerState state;
-    bool travels = true;
     bool left = false;
-    bool knows_compact = false;
-    bool asking[2] = {false, false};  // By form: 0 finished, 1 compact.
-    int failures = 0;                 // Since its last complete step.
-    int lags = 0;                     // Since it last sent kStepsToTrust steps in a row.
+    bool asked = false;  // A question is under way.
+    int failures = 0;    // Since its last complete step.
+    int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
     int steps = 0;
     int suspect = 0;  // Failed questions in a row, by kind.
     int damaged = 0;
@@ -247,8 +233,8 @@ class StepSchedule {
     bool serves() const { return !left && std::holds_alternative<Serving>(state); }
     // Whether a plan counts on it.
     bool is_expected() const {
-      const Asking* asked = std::get_if<Asking>(&state);
-      return serves() || (!left && asked != nullptr && asked->first);
+      const Asking* const asking = std::get_if<Asking>(&state);
+      return serves() || (!left && asking != nullptr && asking->first);
     }
   };
 
@@ -263,11 +249,10 @@ class StepSchedule {
     int64_t step;  // The first one that is not complete.
     int64_t stride;
     int64_t end;
-    int server;          // The one it uses, or used last.
-    bool hedge = false;  // Made for one step that was late elsewhere.
-    bool extra = false;  // A hedge whose step another lane has, too.
-    bool won = false;    // A hedge whose copy came first.
-    bool compact = false;
+    int server;            // The one it uses, or used last.
+    bool hedge = false;    // Made for one step that was late elsewhere.
+    bool extra = false;    // A hedge whose step another lane has, too.
+    bool won = false;      // A hedge whose copy came first.
     absl::Duration since;  // When it began to wait for its step, or for a server to get it from.
     absl::Duration heard_at;
     int suspect = 0;  // Failures since the last complete step, by kind.
@@ -286,7 +271,6 @@ class StepSchedule {
   void On(const ChunkArrived& event);
   void On(const StepArrived& event);
   void On(const StreamEnded& event);
-  void On(const FormChosen& event);
   void On(const StepWanted& event);
   void On(const StepTaken& event);
   void On(const FeedLimited& event);
@@ -308,7 +292,7 @@ class StepSchedule {
   const Server* Find(int server) const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> ChooseServer(std::optional<int> avoided = std::nullopt) const;
-  void Ask(int number, Server& server, bool compact);
+  void Ask(int number, Server& server);
   // `pause` and up to a quarter more.
   absl::Duration Jittered(absl::Duration pause);
   absl::Duration LagPause(const Server& server);
@@ -327,7 +311,6 @@ class StepSchedule {
   bool HasTurn(const Lane& lane) const;
   // Gives the lane a server and opens its stream, if there is one.
   void Seek(int number, Lane& lane);
-  void UseServer(Lane& lane, int number);
   void Stop(int number, Lane& lane, bool silent = false);
   void LookForSilence();
   void LookForLateness();
@@ -362,7 +345,6 @@ class StepSchedule {
   int64_t next_ = 0;  // The step that the trainer takes next.
   int64_t window_ = 0;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
-  bool compact_ = false;
   std::deque<bool> done_;  // Of the steps from next_ on.
   bool wanted_ = false;
   absl::Duration wanted_since_ = absl::ZeroDuration();

@@ -51,9 +51,9 @@ void StepSchedule::Advance() {
   }
 }
 
-void StepSchedule::Ask(int number, Server& server, bool compact) {
-  server.asking[compact ? 1 : 0] = true;
-  Do(AskServer{.server = number, .compact = compact});
+void StepSchedule::Ask(int number, Server& server) {
+  server.asked = true;
+  Do(AskServer{.server = number});
 }
 
 absl::Duration StepSchedule::Jittered(absl::Duration pause) {
@@ -67,7 +67,6 @@ absl::Duration StepSchedule::LagPause(const Server& server) {
 void StepSchedule::FailServer(Server& server, const Failure& failure) {
   ++server.failures;
   server.steps = 0;
-  server.knows_compact = false;
   if (!server.failing_since.has_value()) server.failing_since = now_;
   absl::Duration pause = absl::ZeroDuration();
   if (server.failures > 1) {
@@ -87,14 +86,12 @@ bool StepSchedule::AdvanceServer(int number, Server& server) {
     const bool used = std::any_of(lanes_.begin(), lanes_.end(), [number](const auto& entry) {
       return entry.second.server == number && !std::holds_alternative<Seeking>(entry.second.state);
     });
-    if (used || server.asking[0] || server.asking[1]) return false;
+    if (used || server.asked) return false;
     Do(ForgetServer{.server = number});
     return true;
   }
   const Resting* const resting = std::get_if<Resting>(&server.state);
-  if (resting == nullptr || stopped_ || server.asking[0] || next_ >= limit_) {
-    return false;
-  }
+  if (resting == nullptr || stopped_ || server.asked || next_ >= limit_) return false;
   const absl::Duration due =
       resting->since + (AnotherServes(number) ? resting->pause_if_others : resting->pause);
   if (now_ < due) {
@@ -103,7 +100,7 @@ bool StepSchedule::AdvanceServer(int number, Server& server) {
   }
   server.state = Asking{.first = false};
   ++counts_.probes;
-  Ask(number, server, /*compact=*/false);
+  Ask(number, server);
   return false;
 }
 
@@ -132,13 +129,7 @@ void StepSchedule::AddLane(int64_t step, int64_t stride, int64_t end, int server
   lane.end = end;
   lane.hedge = lane.extra = hedge;
   lane.since = now_;
-  UseServer(lane, server);
-}
-
-void StepSchedule::UseServer(Lane& lane, int number) {
-  lane.server = number;
-  // Another server is another way to it: its lane chooses the form anew.
-  lane.compact = compact_ && servers_.at(number).travels;
+  lane.server = server;
 }
 
 bool StepSchedule::AdvanceLane(int number, Lane& lane) {
@@ -179,16 +170,11 @@ void StepSchedule::Seek(int number, Lane& lane) {
   if (own == nullptr || !own->is_expected()) {
     const std::optional<int> other = ChooseServer();
     if (!other.has_value()) return;
-    UseServer(lane, *other);
+    lane.server = *other;
   }
-  Server& server = servers_.at(lane.server);
-  if (!server.serves()) return;
+  if (!servers_.at(lane.server).serves()) return;
   if (!lane.hedge && !HasTurn(lane)) {
     lane.since = now_;  // It waits for lanes, not for the server.
-    return;
-  }
-  if (lane.compact && !server.knows_compact) {
-    if (!server.asking[1]) Ask(lane.server, server, /*compact=*/true);
     return;
   }
   const int64_t end = std::min(lane.end, limit_);
@@ -201,8 +187,7 @@ void StepSchedule::Seek(int number, Lane& lane) {
                 .server = lane.server,
                 .first_step = lane.step,
                 .count = count,
-                .stride = lane.stride,
-                .compact = lane.compact});
+                .stride = lane.stride});
 }
 
 bool StepSchedule::HasTurn(const Lane& lane) const {

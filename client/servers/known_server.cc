@@ -19,7 +19,6 @@ bool HungUp(const absl::Status& error) {
 
 void KnownServer::Failed(const absl::Status& error) {
   identity.reset();
-  compact_identity.reset();
   last_error = error;
 }
 

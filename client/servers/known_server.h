@@ -21,8 +21,6 @@ struct KnownServer {
   // The identity that it answered, if that fits the feed. Forgotten when a stream breaks, because
   // another process may listen there afterwards.
   std::optional<v1::FeedIdentity> identity;
-  // The same for the compact form. The client asks for it when it first needs it.
-  std::optional<v1::FeedIdentity> compact_identity;
   absl::Status last_error;
   std::string told;   // Its last error that the log was told, since its last answer.
   bool left = false;  // It is not in the list any more.
@@ -33,8 +31,7 @@ struct KnownServer {
     std::optional<absl::Status> ended;
     bool cancelled = false;
   };
-  // By form: what the spec yields as it is, and in compact form.
-  Question questions[2];
+  Question question;
 
   // A stream or a question has ended with `error`.
   void Failed(const absl::Status& error);

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "core/numeric/normalise.h"
+#include "core/numeric/value_table.h"
 #include "core/order/core_split.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
@@ -66,6 +68,44 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
           absl::StrCat("tensor '", output.name(), "' is ", wants_tiles ? "not " : "",
                        "in tiles, but the spec has layout: ", v1::Layout_Name(output.layout())));
     }
+  }
+  return absl::OkStatus();
+}
+
+// Whether what `tensor` says of its compact form can be done to it. REQUIRES: its shape was
+// checked.
+absl::Status CheckForm(const v1::TensorDescription& tensor) {
+  if (!tensor.has_compact()) return absl::OkStatus();
+  const v1::CompactForm& form = tensor.compact();
+  const auto refuse = [&tensor](auto... what) {
+    return Refuse(absl::StrCat("tensor '", tensor.name(), "' has a compact form ", what...));
+  };
+  if (tensor.dtype() != v1::FLOAT32 && tensor.dtype() != v1::BFLOAT16 &&
+      tensor.dtype() != v1::FLOAT16) {
+    return refuse("and dtype ", static_cast<int>(tensor.dtype()), ", want a type of floats");
+  }
+  if (!tensor.untiled_shape().empty()) return refuse("and is in tiles");
+  int64_t rules = form.scale_size();
+  if (form.table().empty()) {
+    if (rules < 1 || rules > kMaxNormaliseChannels || form.bias_size() != rules) {
+      return refuse("of ", rules, " scales and ", form.bias_size(),
+                    " biases, want as many of each, 1 to ", kMaxNormaliseChannels, ", or a table");
+    }
+  } else {
+    if (rules != 0 || form.bias_size() != 0) return refuse("of factors and a table, want one");
+    rules = form.table_size() / kTableEntries;
+    if (form.table_size() % kTableEntries != 0 || rules > kMaxTableChannels) {
+      return refuse("with a table of ", form.table_size(), " entries, want ", kTableEntries,
+                    " for each of 1 to ", kMaxTableChannels, " channels");
+    }
+  }
+  const int axis = form.channel_axis();
+  if (axis < 0 || axis >= tensor.shape_size()) {
+    return refuse("with channel_axis ", axis, ", want 0 to ", tensor.shape_size() - 1);
+  }
+  if (rules > 1 && (axis == tensor.batch_axis() || tensor.shape(axis) != rules)) {
+    return refuse("for ", rules, " channels, but dimension ", axis, " counts ",
+                  axis == tensor.batch_axis() ? "examples" : absl::StrCat(tensor.shape(axis)));
   }
   return absl::OkStatus();
 }
@@ -180,7 +220,7 @@ absl::Status CleanValue(Message& message, const FieldDescriptor& field, int inde
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return CheckCount(field, repeated ? reflection.GetRepeatedDouble(message, &field, index)
                                         : reflection.GetDouble(message, &field));
-    default:  // Hashes and truths: any value is one.
+    default:  // Hashes, truths, what tensors are finished by: any value is one.
       return absl::OkStatus();
   }
 }
@@ -191,6 +231,9 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
   SYSTOLE_RETURN_IF_ERROR(CheckTensors(answer, spec));
   const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
   if (!layout.ok()) return Refuse(layout.status().message());
+  for (const v1::TensorDescription& tensor : answer.tensors()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckForm(tensor));
+  }
   const int num_cores = NumCoresOf(spec);
   if (num_cores <= 0 || spec.global_batch() <= 0 ||
       layout->per_core_batch() != PerCoreBatch(spec.global_batch(), num_cores)) {
@@ -226,8 +269,7 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
 }
 
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
-                           const v1::ResolveFeedResponse& first, const SliceLayout& layout,
-                           bool allow_mixed_content) {
+                           const v1::ResolveFeedResponse& first, bool allow_mixed_content) {
   v1::FeedIdentity expected = first.identity();
   if (allow_mixed_content) expected.set_content_version(answer.identity().content_version());
   if (expected.dataset_fingerprint() != answer.identity().dataset_fingerprint() ||
@@ -238,10 +280,22 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
         Describe(expected), ". Give every server the same shards and the same release"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout seen, LayoutOf(answer));
-  if (seen != layout || answer.total_steps() != first.total_steps()) {
+  SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout wanted, LayoutOf(first));
+  if (seen != wanted || answer.total_steps() != first.total_steps()) {
     return absl::FailedPreconditionError(
         "the server makes other tensors or another number of steps of the same spec than the one "
         "that answered first; run the same release on both");
+  }
+  for (int i = 0; i < answer.tensors_size(); ++i) {
+    // Bytes, because a number that is none equals nothing.
+    if (answer.tensors(i).compact().SerializeAsString() ==
+        first.tensors(i).compact().SerializeAsString()) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server wants tensor '", ForeignName(answer.tensors(i).name()),
+        "' finished in another way than the one that answered first; run the same release on both, "
+        "or let servers finish (finish: server)"));
   }
   return absl::OkStatus();
 }

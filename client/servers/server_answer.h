@@ -19,15 +19,17 @@
 
 namespace systole {
 
-// The largest answer to ResolveFeed that gRPC accepts, in bytes: many times what the 65 tensors of
-// a feed need. Lists of shards and of damaged records may be as large as a chunk's message.
+// The largest answer to ResolveFeed that gRPC accepts, in bytes: twice what the 65 tensors of a
+// feed need if each has a table of 8 channels. Lists of shards and of damaged records may be as
+// large as a chunk's message.
 inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 
 // Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
-// with their types and the spec's batch; its numbers agree, and so many records make so many steps
+// with their types and the spec's batch; what is said of compact forms can be done to them; its
+// numbers agree, and so many records make so many steps
 // by the spec; its identity fits a resume token.
 //   Internal  it cannot be; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
@@ -37,11 +39,10 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
 absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
-// CheckFeedAnswer(). `layout` is the one wanted. `allow_mixed_content` as in FeedClientOptions.
+// CheckFeedAnswer(). `allow_mixed_content` as in FeedClientOptions.
 //   FailedPrecondition  it is not; says what was seen and what was wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
-                           const v1::ResolveFeedResponse& first, const SliceLayout& layout,
-                           bool allow_mixed_content);
+                           const v1::ResolveFeedResponse& first, bool allow_mixed_content);
 
 // For answers that are shown to people: makes every text in `answer` and in the messages within it
 // fit to print (core/status/foreign_text.h).

@@ -154,11 +154,12 @@ std::string ServerLink::not_shared() const {
 
 bool ServerLink::is_same_host() const { return absl::StartsWith(address_, kUnixPrefix); }
 
-ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
-                         std::function<void(absl::Status)> done)
+ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, bool compact,
+                         absl::Duration timeout, std::function<void(absl::Status)> done)
     : link_(link), done_(std::move(done)) {
   v1::ResolveFeedRequest request;
   *request.mutable_spec() = spec;
+  request.set_compact(compact);
   request_ = EncodeGuarded(request);
   context_.AddMetadata(kMessageChecksumKey, request_.checksum);
   context_.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));

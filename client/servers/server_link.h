@@ -76,9 +76,10 @@ class ServerLink {
 // One ResolveFeed call to one server. Thread-compatible; Cancel() may be called while it runs.
 class ResolveCall {
  public:
-  // `done` gets the answer's status on one of gRPC's threads, once, after Start(). The call may be
-  // destroyed from then on, but not in `done` itself.
-  ResolveCall(ServerLink& link, const v1::FeedSpec& spec, absl::Duration timeout,
+  // `compact`: whether the client finishes tensors. `done` gets the answer's status on one of
+  // gRPC's threads, once, after Start(). The call may be destroyed from then on, but not in `done`
+  // itself.
+  ResolveCall(ServerLink& link, const v1::FeedSpec& spec, bool compact, absl::Duration timeout,
               std::function<void(absl::Status)> done);
 
   void Start();

@@ -24,7 +24,6 @@ struct FeedClientStats {
   int64_t payload_bytes = 0;
   int64_t shared_payload_bytes = 0;
   int64_t compact_steps = 0;
-  int64_t wire_changes = 0;
   int64_t streams_lost = 0;
   int64_t retries = 0;
   int64_t hedges_won = 0;

@@ -27,12 +27,8 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::shared_payload_bytes>},
       {.name = "compact_steps",
        .kind = kCounter,
-       .help = "Of steps_received, those that travelled compactly (the spec's `wire`).",
+       .help = "Of steps_received, those that travelled compactly and were finished here.",
        .read = ReadField<&Stats::compact_steps>},
-      {.name = "wire_changes",
-       .kind = kCounter,
-       .help = "How often lanes changed between compact and finished (the spec's `wire`).",
-       .read = ReadField<&Stats::wire_changes>},
       {.name = "streams_lost",
        .kind = kCounter,
        .help = "How often a lane lost its server to an error, a drain or silence. Failed attempts "

@@ -62,7 +62,6 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   if (spec.num_cores() == 0) spec.set_num_cores(1);
   // Cores that divide the batch share it alike by every rule.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
-  spec.clear_wire();  // How bytes travel does not say which.
   if (spec.has_mix()) {
     WriteMixDefaults(*spec.mutable_mix());
     std::sort(spec.mutable_mix()->mutable_images()->begin(),

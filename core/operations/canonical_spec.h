@@ -12,7 +12,7 @@ namespace systole {
 
 // Outputs and what is mixed sorted by name, defaults written out; but an output's dtype, whose
 // default depends on the dataset's features, is FeedPlan's to write. Fields without a meaning are
-// left out, and so is `wire`, which says how tensors travel.
+// left out.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

@@ -1,50 +1,95 @@
 #include "core/operations/compact_form.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
+#include <cstdint>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "core/operations/data_type.h"
-#include "core/operations/program.h"
+#include "core/numeric/canonical_nan.h"
+#include "core/numeric/value_table.h"
 
 namespace systole {
 namespace {
 
-bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+const ValueType& TypeBefore(const Program& program, size_t step) {
+  return step == 0 ? program.input() : program.steps()[step - 1].output;
+}
+
+// What the steps from `first` on make of each uint8, by each of `rules` rules.
+absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
+  Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
+  for (size_t i = 0; i < values.uint8s.size(); ++i) {
+    values.uint8s[i] = static_cast<uint8_t>(i / static_cast<size_t>(rules));
+  }
+  // The example is only for draws.
+  absl::StatusOr<Value> made = program.Interpret(std::move(values), ExampleKey(), first);
+  if (!made.ok()) return made.status();
+  const size_t count = static_cast<size_t>(kTableEntries) * static_cast<size_t>(rules);
+  std::vector<float> table(count);
+  for (size_t rule = 0; rule < static_cast<size_t>(rules); ++rule) {
+    for (size_t i = 0; i < kTableEntries; ++i) {
+      const size_t at = i * static_cast<size_t>(rules) + rule;
+      table[rule * kTableEntries + i] = made->type.element == ElementType::kUint8
+                                            ? static_cast<float>(made->uint8s[at])
+                                            : CanonicalNan(made->floats[at]);
+    }
+  }
+  return table;
+}
+
+// Whether it leaves every value as it is.
+bool IsIdentity(const std::vector<float>& table) {
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i] != static_cast<float>(i % kTableEntries)) return false;
+  }
+  return true;
+}
+
+// What the steps from `first` on do.
+std::optional<CompactForm> FormFrom(const Program& program, size_t first) {
+  const std::vector<Program::Step>& steps = program.steps();
+  CompactForm form = {.first = first, .factors = {.scale = {1.0f}, .bias = {0.0f}}};
+  if (first == steps.size()) return form;
+  if (first + 1 == steps.size()) {
+    if (auto factors = FactorsOfNormalise(*steps.back().operation); factors.has_value()) {
+      form.rules = steps.back().operation->RulesByValue();
+      form.factors = *std::move(factors);
+      return form;
+    }
+  }
+  for (size_t i = first; i < steps.size(); ++i) {
+    form.rules = std::max(form.rules, steps[i].operation->RulesByValue());
+  }
+  if (form.rules > kMaxTableChannels) return std::nullopt;
+  absl::StatusOr<std::vector<float>> table = TableOf(program, first, form.rules);
+  if (!table.ok()) return std::nullopt;
+  if (IsIdentity(*table)) {
+    form.rules = 1;
+    return form;
+  }
+  form.factors = {};
+  form.table = *std::move(table);
+  return form;
 }
 
 }  // namespace
 
-std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix& mix) {
-  // uint8 is packed otherwise, so chunks of it would say nothing of where their values stand.
-  if (output.layout() == v1::HWCN_TILED) return std::nullopt;
-  // Mixed, values are no whole numbers, and the client has no partner to mix with.
-  if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
-  const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
-  // What is wrong with a spec is for the server to say.
-  const absl::StatusOr<Program> program =
-      Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
-  if (!program.ok() || program->output().element == ElementType::kBytes) return std::nullopt;
-  const v1::DataType dtype = output.dtype() == v1::DATA_TYPE_UNSPECIFIED
-                                 ? DataTypeOf(program->output().element)
-                                 : output.dtype();
-  if (!IsFloat(dtype)) return std::nullopt;
-  CompactForm form = {
-      .travels = output, .factors = {.scale = {1.0f}, .bias = {0.0f}}, .dtype = dtype};
-  form.travels.set_dtype(v1::UINT8);
-  ValueType end = program->output();
-  const std::vector<Program::Step>& steps = program->steps();
-  if (!steps.empty()) {
-    if (const auto factors = FactorsOfNormalise(*steps.back().operation); factors.has_value()) {
-      form.factors = *factors;
-      form.travels.mutable_transforms()->RemoveLast();
-      end = steps.size() == 1 ? program->input() : steps[steps.size() - 2].output;
-    }
+std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype) {
+  if (!IsFloat(dtype) || !program.output().has_size()) return std::nullopt;
+  const std::vector<Program::Step>& steps = program.steps();
+  size_t least = 0;
+  if (program.cache().has_value()) least = program.cache()->step;
+  if (program.scaled_decoding().has_value()) {
+    least = std::max(least, program.scaled_decoding()->num_operations());
   }
-  if (end.element != ElementType::kUint8) return std::nullopt;
-  return form;
+  size_t first = steps.size();
+  while (first > least && steps[first - 1].operation->RulesByValue() > 0) --first;
+  for (; first <= steps.size(); ++first) {
+    if (TypeBefore(program, first).element != ElementType::kUint8) continue;
+    std::optional<CompactForm> form = FormFrom(program, first);
+    if (form.has_value()) return form;
+  }
+  return std::nullopt;
 }
 
 }  // namespace systole

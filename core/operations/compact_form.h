@@ -1,27 +1,40 @@
-// The one rule for which outputs may travel as uint8 (v1::Wire): those whose program yields whole
-// numbers of uint8, or normalises such numbers in its last step, and that are not mixed after it
-// (v1::Mix). The client then does that step and the cast.
+// The one rule for what may travel as uint8 (v1::CompactForm): the values before the longest end of
+// a program that changes each value by itself (Operation::RulesByValue), if they are uint8. That
+// end is what the client does, by factors or by a table of what the references make of each value.
+//
+//   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
+//   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_COMPACT_FORM_H_
 #define SYSTOLE_CORE_OPERATIONS_COMPACT_FORM_H_
 
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "core/numeric/normalise.h"
-#include "systole/v1/feed.pb.h"
+#include "core/operations/program.h"
+#include "core/tensor/dtype.h"
 
 namespace systole {
 
 struct CompactForm {
-  v1::Output travels;        // The output to ask for: of type UINT8.
-  NormaliseFactors factors;  // The client's last step, before the cast to `dtype`.
-  v1::DataType dtype;        // What the trainer gets.
+  // The client does the steps from this one on, and the cast.
+  size_t first = 0;
+  // Either as many of each as there are rules, 1 or one for each channel; or none, and `table` has
+  // kTableEntries for each rule.
+  NormaliseFactors factors;
+  std::vector<float> table;
+  // 1, or the number of channels, which the last dimension of an example counts.
+  int rules = 1;
 };
 
-// None if `output` of a feed with this `mix` travels as it is: because of its type, because it is
-// in tiles or mixed, or because it is no output of bytes that a server would accept.
-std::optional<CompactForm> CompactFormOf(const v1::Output& output, const v1::Mix& mix);
+// None if the values of an output of `dtype` travel as they are: they are of no type of floats, or
+// are not uint8 before an end that only changes each value by itself, or there are too many
+// channels. What stands before a `cache` is the server's, so that it keeps the same values. Steps
+// of decode_jpeg { scale: AUTO } stay together.
+std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype);
 
 }  // namespace systole
 

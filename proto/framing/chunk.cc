@@ -33,15 +33,13 @@ constexpr uint32_t kTensor = Tag(v1::Chunk::kTensorFieldNumber, kVarint);
 constexpr uint32_t kOffset = Tag(v1::Chunk::kOffsetFieldNumber, kVarint);
 constexpr uint32_t kCrc32c = Tag(v1::Chunk::kCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kDraining = Tag(v1::Chunk::kDrainingFieldNumber, kVarint);
-constexpr uint32_t kWaitedUs = Tag(v1::Chunk::kWaitedUsFieldNumber, kVarint);
-constexpr uint32_t kSentUs = Tag(v1::Chunk::kSentUsFieldNumber, kVarint);
 constexpr uint32_t kSlot = Tag(v1::Chunk::kSlotFieldNumber, kVarint);
 constexpr uint32_t kSlotBytes = Tag(v1::Chunk::kSlotBytesFieldNumber, kVarint);
 constexpr uint32_t kNotShared = Tag(v1::Chunk::kNotSharedFieldNumber, kVarint);
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// Ten varints with their tags, at most 11 bytes each, two CRCs of 5, tag and length of data: 126.
+// Eight varints with their tags, at most 11 bytes each, two CRCs of 5, tag and length of data: 104.
 constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
@@ -127,8 +125,6 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.Varint(kOffset, header.offset);
   writer.Fixed32(kCrc32c, header.crc32c);
   writer.Varint(kDraining, header.draining ? 1 : 0);
-  writer.Varint(kWaitedUs, header.waited_us);
-  writer.Varint(kSentUs, header.sent_us);
   writer.Varint(kSlot, static_cast<int64_t>(header.slot));
   writer.Varint(kSlotBytes, header.slot_bytes);
   writer.Varint(kNotShared, header.not_shared);
@@ -182,12 +178,6 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
           break;
         case kDraining:
           ok = ReadVarint(in, header.draining);
-          break;
-        case kWaitedUs:
-          ok = ReadVarint(in, header.waited_us);
-          break;
-        case kSentUs:
-          ok = ReadVarint(in, header.sent_us);
           break;
         case kSlot:
           ok = ReadVarint(in, header.slot);

@@ -40,8 +40,6 @@ struct ChunkHeader {
   int64_t offset = 0;
   uint32_t crc32c = 0;
   bool draining = false;
-  int64_t waited_us = 0;
-  int64_t sent_us = 0;
   uint64_t slot = 0;
   int64_t slot_bytes = 0;
   int32_t not_shared = 0;

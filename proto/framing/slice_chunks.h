@@ -14,27 +14,21 @@
 
 namespace systole {
 
-// What the first chunk of a slice says of the stream; see v1::Chunk.
-struct SliceRemarks {
-  int64_t waited_us = 0;
-  int64_t sent_us = 0;
-  int32_t not_shared = 0;
-};
-
 class SliceChunks {
  public:
   // Nothing to send.
   SliceChunks() = default;
 
-  // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it.
+  // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it. The
+  // first chunk says `not_shared` (v1::NotShared).
   SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
-              std::shared_ptr<const void> owner, const SliceRemarks& remarks = {})
+              std::shared_ptr<const void> owner, int32_t not_shared = 0)
       : step_(step),
         core_(core),
         layout_(&layout),
         data_(data),
         owner_(std::move(owner)),
-        remarks_(remarks) {}
+        not_shared_(not_shared) {}
 
   // Whether every byte has been cut into a chunk.
   bool done() const {
@@ -50,7 +44,7 @@ class SliceChunks {
   const SliceLayout* layout_ = nullptr;
   const uint8_t* data_ = nullptr;
   std::shared_ptr<const void> owner_;
-  SliceRemarks remarks_;
+  int32_t not_shared_ = 0;
   // The next byte to send.
   int tensor_ = 0;
   int64_t offset_ = 0;

@@ -11,7 +11,6 @@
 #include "core/status/foreign_text.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
-#include "proto/framing/layout_description.h"
 #include "proto/framing/status_bridge.h"
 #include "proto/metrics/metric_messages.h"
 #include "server/access/call_credentials.h"
@@ -24,9 +23,6 @@
 
 namespace systole {
 namespace {
-
-// Plans kept: more feeds than this at once only cost the making of a plan now and then.
-constexpr size_t kMaxPlans = 64;
 
 // Smaller slices travel as bytes. For each slot there are a descriptor and two mappings, of which a
 // process has some thousands, and a packet each way; that outweighs the copying of so few bytes.
@@ -56,15 +52,6 @@ absl::Status Draining() {
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
-v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
-  v1::FeedIdentity identity;
-  identity.set_dataset_fingerprint(plan.dataset().fingerprint());
-  identity.set_order_fingerprint(plan.order_fingerprint());
-  identity.set_content_version(ContentVersion());
-  identity.set_spec_fingerprint(plan.fingerprint());
-  return identity;
-}
-
 // Reads what a client asks.
 //   Aborted          it was damaged on the way.
 //   InvalidArgument  it is no such message.
@@ -89,7 +76,8 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       not_shared_(events_),
       running_(options.max_streams),
       engine_(options.engine),
-      slots_(std::move(slots)) {
+      slots_(std::move(slots)),
+      feeds_(catalogue_) {
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     dataset->damage().Observe([this, name = name](const DamageLog::Entry& entry) {
       events_.Add(
@@ -187,27 +175,9 @@ absl::Status FeedService::Resolve(const Asker& asker, const v1::ResolveFeedReque
                                   v1::ResolveFeedResponse& response) {
   if (counters_.draining) return Draining();
   SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
-  DescribeLayout(plan->layout(), response);
-  response.set_steps_per_epoch(plan->order().steps_per_epoch());
-  response.set_total_steps(plan->order().total_steps().value_or(0));
-  response.set_bytes_per_step(plan->layout().payload_bytes() * plan->num_cores());
-  *response.mutable_identity() = IdentityOf(*plan);
-  response.set_num_records(plan->dataset().num_records());
-  const auto add = [](absl::Span<const int64_t> records,
-                      google::protobuf::RepeatedField<int64_t>* to) {
-    to->Add(records.begin(), records.end());
-  };
-  const absl::Span<const std::shared_ptr<const Dataset>> members = plan->dataset().members();
-  if (members.empty() && SelectsByShards(plan->spec())) {
-    add(plan->dataset().records_per_shard(), response.mutable_records_per_shard());
-  }
-  for (size_t i = 0; i < members.size(); ++i) {
-    v1::MemberRecords& member = *response.add_members();
-    member.set_num_records(members[i]->num_records());
-    if (!SelectsByShards(plan->spec(), static_cast<int>(i))) continue;
-    add(members[i]->records_per_shard(), member.mutable_records_per_shard());
-  }
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedFeed> feed,
+                           feeds_.Find(request.spec()));
+  DescribeFeed(*feed, request.compact(), response);
   return absl::OkStatus();
 }
 
@@ -239,41 +209,27 @@ std::vector<MetricReading> FeedService::ReadMetrics() const {
   return ReadServerMetrics(numbers);
 }
 
-absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanOf(const v1::FeedSpec& spec) {
-  const std::string key = spec.SerializeAsString();
-  {
-    MutexLock lock(mu_);
-    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-      if (it->first != key) continue;
-      plans_.splice(plans_.begin(), plans_, it);
-      return plans_.front().second;
-    }
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const Dataset> dataset,
-      DatasetOf(spec, [this](const std::string& name) { return catalogue_.Find(name); }));
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
-                           FeedPlan::Create(spec, std::move(dataset)));
-  MutexLock lock(mu_);
-  plans_.emplace_front(key, plan);
-  if (plans_.size() > kMaxPlans) plans_.pop_back();
-  return plan;
-}
-
-absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedService::PlanStream(
+absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
     const v1::StreamStepsRequest& request, const Asker& asker) {
   if (counters_.draining) return Draining();
   SYSTOLE_RETURN_IF_ERROR(CheckMayRead(asker, DatasetsOf(request.spec())));
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, PlanOf(request.spec()));
-  if (request.has_expected()) {
-    SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*plan)));
+  // A slice in a slot is finished, and one stream has one form.
+  if (request.compact() && !request.slot_session().empty()) {
+    return absl::InvalidArgumentError(
+        "the request has compact and a slot_session; leave one out: in shared memory the server "
+        "finishes tensors");
   }
-  return plan;
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedFeed> feed, feeds_.Find(request.spec()));
+  if (request.has_expected()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*feed->plan)));
+  }
+  return feed;
 }
 
 absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
-    const v1::StreamStepsRequest& request, std::shared_ptr<const FeedPlan> plan, std::string peer,
+    const v1::StreamStepsRequest& request, const ServedFeed& feed, std::string peer,
     StepRange& range, StreamSlots& slots) {
+  std::shared_ptr<const FeedPlan> plan = feed.PlanFor(request.compact());
   const bool all_cores = request.core_begin() == 0 && request.core_end() == 0;
   range = {.first_step = request.first_step(),
            .count = request.count(),
@@ -315,9 +271,9 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .step = parsed.first_step()};
   if (!asker.ok()) return Refuse(*context, asker.status(), about);
   // Before a place is taken: a request that cannot be served must not end another peer's stream.
-  const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = PlanStream(parsed, *asker);
-  if (!plan.ok()) return Refuse(*context, plan.status(), about);
-  about.feed = (*plan)->fingerprint();
+  const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *asker);
+  if (!feed.ok()) return Refuse(*context, feed.status(), about);
+  about.feed = (*feed)->plan->fingerprint();
   // The place is taken first and given back if the stream cannot begin: requests that come at once
   // must not all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
@@ -340,7 +296,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   StepRange range;
   StreamSlots slots;
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
-      OpenStream(parsed, *plan, peer, range, slots);
+      OpenStream(parsed, **feed, peer, range, slots);
   if (!stream.ok()) {
     running_.Remove(*handle);
     --counters_.active_streams;
@@ -349,7 +305,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   handle->SharesThrough(slots.session);
   return StepWriter::Start(
       *std::move(stream), range, std::move(slots), handle, running_, counters_, not_shared_,
-      StreamLog(events_, ++counters_.streams_opened, std::move(about), **plan, range));
+      StreamLog(events_, ++counters_.streams_opened, std::move(about), *(*feed)->plan, range));
 }
 
 }  // namespace systole

@@ -7,13 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,7 +19,6 @@
 #include "absl/time/time.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
-#include "core/concurrency/mutex.h"
 #include "core/engine/step_engine.h"
 #include "core/log/event_log.h"
 #include "core/metrics/metric.h"
@@ -32,6 +29,7 @@
 #include "server/access/asker.h"
 #include "server/door/door.h"
 #include "server/rpc/catalogue.h"
+#include "server/rpc/served_feeds.h"
 #include "server/slots/not_shared_log.h"
 #include "server/slots/slot_server.h"
 #include "server/streams/refusal_log.h"
@@ -109,18 +107,13 @@ class FeedService final
   // Also the errors of Catalogue::Find.
   absl::Status CheckMayRead(const Asker& asker, const std::vector<std::string>& datasets) const;
 
-  // Plans by spec: opening a stream of a known spec costs a look-up, and streams of one feed share
-  // one plan.
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const v1::FeedSpec& spec)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  // The plan of a stream that may begin as soon as it has a place.
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanStream(const v1::StreamStepsRequest& request,
-                                                             const Asker& asker);
+  // The feed of a stream that may begin as soon as it has a place.
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> PlanStream(
+      const v1::StreamStepsRequest& request, const Asker& asker);
   // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
   absl::StatusOr<std::unique_ptr<StepStream>> OpenStream(const v1::StreamStepsRequest& request,
-                                                         std::shared_ptr<const FeedPlan> plan,
-                                                         std::string peer, StepRange& range,
-                                                         StreamSlots& slots);
+                                                         const ServedFeed& feed, std::string peer,
+                                                         StepRange& range, StreamSlots& slots);
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
                                                      const absl::Status& status, LogFields about);
   // Ends a call that has one answer. `about` is for the log; the client is added.
@@ -145,9 +138,7 @@ class FeedService final
   RunningStreams running_;
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
-  Mutex mu_;
-  // Most recently used first; the key is the spec's serialised form.
-  std::list<std::pair<std::string, std::shared_ptr<const FeedPlan>>> plans_ ABSL_GUARDED_BY(mu_);
+  ServedFeeds feeds_;
 };
 
 }  // namespace systole

@@ -48,7 +48,6 @@ void StepWriter::Write(grpc::WriteOptions options) {
 }
 
 void StepWriter::AskForSlice() {
-  asked_at_ = clock_();
   stream_->Next([this](StepStream::Result result) { OnSlice(std::move(result)); });
 }
 
@@ -72,7 +71,6 @@ void StepWriter::OnSlice(StepStream::Result result) {
   }
   const v1::NotShared not_shared = Lend(slice);
   if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
-    given_at_.reset();  // The next slice sent as bytes has none right before it.
     const SliceLayout& layout = slice->layout();
     counters_.payload_bytes += layout.payload_bytes();
     counters_.shared_payload_bytes += layout.payload_bytes();
@@ -85,15 +83,8 @@ void StepWriter::OnSlice(StepStream::Result result) {
     Write();
     return;
   }
-  const absl::Duration now = clock_();
   not_shared_.Add(not_shared);
-  const SliceRemarks remarks = {.waited_us = absl::ToInt64Microseconds(now - asked_at_),
-                                .sent_us = given_at_.has_value()
-                                               ? absl::ToInt64Microseconds(asked_at_ - *given_at_)
-                                               : int64_t{0},
-                                .not_shared = not_shared};
-  given_at_ = now;
-  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, remarks);
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, not_shared);
   WriteChunk();
 }
 

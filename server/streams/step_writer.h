@@ -13,12 +13,9 @@
 #define SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
 
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "core/concurrency/monotonic_clock.h"
 #include "core/engine/step_engine.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -73,10 +70,6 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   NotSharedLog& not_shared_;
   StreamLog log_;
 
-  const MonotonicClock clock_ = SteadyClock();
-  // When this slice was asked for, and when the one before it came: the stream's pace.
-  absl::Duration asked_at_ = absl::ZeroDuration();
-  std::optional<absl::Duration> given_at_;
   SliceChunks chunks_;  // Of the slice being sent.
   int core_ = 0;        // Its core.
   bool notice_sent_ = false;

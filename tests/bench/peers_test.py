@@ -101,7 +101,7 @@ class ProgramsTest(unittest.TestCase):
             with self.subTest(side.name):
                 self.assertEqual("unix:" in side.name, side.unix)
                 self.assertEqual("TCP" in side.name, not side.unix)
-                self.assertEqual("COMPACT" in side.name, side.compact)
+                self.assertEqual("compact" in side.name, side.compact)
 
 
 class RecordsTest(unittest.TestCase):

@@ -3,11 +3,13 @@
 // chooses the spec and which of the two.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "client/lanes/step_finisher.h"
 #include "client/servers/server_answer.h"
 #include "core/status/check.h"
 #include "core/status/foreign_text.h"
@@ -27,22 +29,28 @@ struct Feed {
   v1::ResolveFeedResponse honest;
 };
 
-// Two cores of four places; the example of `x` has three bytes. `honest` says how many records.
-Feed MakeFeed(const std::string& spec, const std::string& honest) {
+// Two cores of four places; the example of `x` has three values. `honest` says how many records.
+Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;
   SYSTOLE_CHECK(TextFormat::ParseFromString(
       spec + " seed: 3 epochs: 2 global_batch: 8 num_cores: 2 shuffle { mode: GLOBAL }"
-             " outputs { name: 'x' feature: 'x' dtype: UINT8 shape: 3 }",
+             " outputs { name: 'x' feature: 'x' shape: 3 }",
       &feed.spec));
+  feed.spec.mutable_outputs(0)->set_dtype(static_cast<v1::DataType>(dtype));
   SYSTOLE_CHECK(TextFormat::ParseFromString(
       honest + " identity { dataset_fingerprint: 1 order_fingerprint: 2 content_version: 'fuzz' }",
       &feed.honest));
   const absl::StatusOr<SliceLayout> layout =
       SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}},
-                           {.spec = {.name = "x", .dtype = DType::kUint8, .shape = {4, 3}}}});
+                           {.spec = {.name = "x", .dtype = dtype, .shape = {4, 3}}}});
   SYSTOLE_CHECK(layout.ok());
   DescribeLayout(*layout, feed.honest);
+  if (dtype != DType::kUint8) {
+    v1::CompactForm& form = *feed.honest.mutable_tensors(1)->mutable_compact();
+    form.add_scale(0.5f);
+    form.add_bias(1);
+  }
   feed.honest.set_bytes_per_step(2 * layout->payload_bytes());
   const absl::StatusOr<Order> order = OrderOf(feed.honest, feed.spec);
   SYSTOLE_CHECK(order.ok());
@@ -59,7 +67,8 @@ std::vector<Feed> Feeds() {
           MakeFeed("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 2 }",
                    "num_records: 40 members { num_records: 10 } members { num_records: 30 }"),
           MakeFeed("concatenation { dataset: 'a' } concatenation { dataset: 'b' }",
-                   "num_records: 17 members { num_records: 8 } members { num_records: 9 }")};
+                   "num_records: 17 members { num_records: 8 } members { num_records: 9 }"),
+          MakeFeed("dataset: 'a' tail: PAD", "num_records: 21", DType::kBfloat16)};
 }
 
 // Puts the fields that `changes` has in place of those in `answer`.
@@ -73,7 +82,10 @@ void Change(const v1::ResolveFeedResponse& changes, v1::ResolveFeedResponse& ans
 void Use(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
   const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
   SYSTOLE_CHECK(layout.ok());
-  SYSTOLE_CHECK(CheckSameFeed(answer, answer, *layout, /*allow_mixed_content=*/false).ok());
+  SYSTOLE_CHECK(CheckSameFeed(answer, answer, /*allow_mixed_content=*/false).ok());
+  const auto shape =
+      std::make_shared<const StepShape>(StepShape{.layout = *layout, .core_end = spec.num_cores()});
+  SYSTOLE_CHECK(StepFinisher::Create(answer, shape).ok());
   const absl::StatusOr<Order> order = OrderOf(answer, spec);
   SYSTOLE_CHECK(order.ok() && order->total_steps() == answer.total_steps());
   for (const int64_t step : {int64_t{0}, answer.total_steps() - 1}) {

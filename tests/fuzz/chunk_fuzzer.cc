@@ -119,8 +119,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(header.tensor == theirs.tensor(), "tensor");
   Require(header.offset == theirs.offset(), "offset");
   Require(header.crc32c == theirs.crc32c(), "crc32c");
-  Require(header.waited_us == theirs.waited_us(), "waited_us");
-  Require(header.sent_us == theirs.sent_us(), "sent_us");
   Require(header.draining == theirs.draining(), "draining");
   Require(header.slot == theirs.slot(), "slot");
   Require(header.slot_bytes == theirs.slot_bytes(), "slot_bytes");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
@@ -115,6 +116,28 @@ TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
     }
   }
   EXPECT_GT(found, 100);
+}
+
+// A trainer takes finished batches, or finishes them by what the server says.
+TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
+  const TempFolder prefix;
+  ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
+  int archives = 0;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(prefix / "lib/systole")) {
+    const std::string name = entry.path().filename().string();
+    ++archives;
+    for (const std::string word : {"image", "operations", "plan", "compression"}) {
+      EXPECT_FALSE(absl::StrContains(name, word)) << name;
+    }
+  }
+  EXPECT_GT(archives, 10);
+  std::ifstream file(prefix / "lib/cmake/Systole/SystoleTargets.cmake");
+  const std::string targets((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(targets, HasSubstr("Systole::client_lanes"));
+  for (const std::string library : {"JPEG", "jpeg", "SPNG", "spng", "ZSTD", "ZLIB"}) {
+    EXPECT_THAT(targets, testing::Not(HasSubstr(library)));
+  }
 }
 
 TEST(InstallTest, AProjectMayHaveTheTreeAsAFolder) {

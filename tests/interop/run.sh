@@ -97,11 +97,12 @@ outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
 
   # Every epoch ends with a core that is partly padding, and one that is all padding. `systole feed`
-  # asks the server for uint8 and normalizes itself. The other client gets finished values.
+  # takes uint8 and normalizes itself, and so does the client in proto/README.md. The other client
+  # gets finished values.
   cat >"$work/pad.textproto" <<'SPEC'
 dataset: "flowers" seed: 3 epochs: 2
 shuffle { mode: GLOBAL }
-global_batch: 30 num_cores: 5 tail: PAD wire: COMPACT
+global_batch: 30 num_cores: 5 tail: PAD
 outputs {
   name: "image" feature: "image" dtype: BFLOAT16 layout: HWCN
   transforms { decode_jpeg {} }
@@ -111,6 +112,31 @@ outputs {
 }
 outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
+  # Every way in which a client finishes, in every layout and type.
+  cat >"$work/compact.textproto" <<'SPEC'
+dataset: "flowers" seed: 4 epochs: 2
+global_batch: 30 num_cores: 5 tail: PAD
+SPEC
+  local layout dtype end number=0
+  for layout in NHWC NCHW HWCN; do
+    for dtype in FLOAT32 BFLOAT16 FLOAT16; do
+      for end in \
+        'normalize { scale: 0.0039 mean: [0.4, 0.5, 0.6] stddev: [0.2, 0.3, 0.4] }' \
+        'gamma { gamma_min: 0.7 gamma_max: 0.7 } } transforms { cast { dtype: FLOAT32 scale: true }' \
+        'normalize { mean: [10, 20, 30] } } transforms { clip_by_value { min: -5 max: 100.3 }'; do
+        number=$((number + 1))
+        cat >>"$work/compact.textproto" <<SPEC
+outputs {
+  name: "pixels$number" feature: "image" dtype: $dtype layout: $layout
+  transforms { decode_jpeg {} }
+  transforms { random_resized_crop { height: 9 width: 11 } }
+  transforms { round_to_uint8 {} }
+  transforms { $end }
+}
+SPEC
+      done
+    done
+  done
   sed 's/"flowers"/"tulips"/' "$work/pad.textproto" >"$work/unknown.textproto"
 }
 
@@ -166,7 +192,7 @@ same_digests() {
 }
 
 readme_client() {
-  local spec=$work/mixed.textproto
+  local spec=$work/$1.textproto
   awk '/^```python/ { on = 1; next } /^```/ { on = 0 } on' proto/README.md >"$work/readme.py"
   timeout 1200 "$python" "$work/readme.py" "$server" "$spec" >"$work/seen" &&
     same_lines "$work/seen" --spec "$spec" --steps 20
@@ -211,7 +237,7 @@ make_data
 start_server
 
 check "unit tests" "$python" "$here/feed_client_test.py"
-for spec in {deploy/specs/{flowers,flowers-eval,record-ids},"$work"/{mixed,pad}}.textproto; do
+for spec in {deploy/specs/{flowers,flowers-eval,record-ids},"$work"/{mixed,pad,compact}}.textproto; do
   name=$(basename "$spec" .textproto)
   check "$name" same_digests --spec "$spec" --steps 6
   check "$name, two cores" same_digests --spec "$spec" --steps 2 --cores 1:3
@@ -221,7 +247,9 @@ for spec in {deploy/specs/{flowers,flowers-eval,record-ids},"$work"/{mixed,pad}}
 done
 check "flowers, 1,100 steps (two calls), one core" \
   same_digests --spec deploy/specs/flowers.textproto --first-step 5 --steps 1100 --cores 7:8
-check "the client in proto/README.md" readme_client
+for name in mixed pad compact; do
+  check "the client in proto/README.md: $name" readme_client "$name"
+done
 check "unknown dataset" fails_saying "NOT_FOUND: no dataset 'tulips'" \
   --server "$server" --spec "$work/unknown.textproto" --steps 1
 check "no such cores" fails_saying "INVALID_ARGUMENT: cores [4, 9)" \

@@ -175,11 +175,11 @@ std::vector<Room> SystoleRooms() {
              {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
       // From servers to whole steps in order.
       {"client/lanes", 8,
-       Join({ground,
-             messages,
-             {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
-              "core/operations", "proto/framing", "proto/slots", "client/schedule", "client/step",
-              "client/servers"}})},
+       Join(
+           {ground,
+            messages,
+            {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
+             "proto/framing", "proto/slots", "client/schedule", "client/step", "client/servers"}})},
       // The library that trainers link.
       {"client/feed", 9,
        Join({ground,

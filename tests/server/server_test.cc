@@ -443,12 +443,53 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_TRUE(digests.empty());
   request.mutable_expected()->clear_spec_fingerprint();  // A client that does not ask for it.
   EXPECT_TRUE(Read(request, digests).ok());
-  // Another wire form or order of outputs is the same spec.
+  // Another order of outputs is the same spec.
   *request.mutable_spec() = Spec();
-  request.mutable_spec()->set_wire(v1::COMPACT);
   request.mutable_spec()->mutable_outputs()->SwapElements(0, 1);
   *request.mutable_expected() = feed.identity();
   EXPECT_TRUE(Read(request, digests).ok());
+}
+
+TEST_F(ServerTest, AClientThatSaysNothingOfFormsGetsFinishedTensors) {
+  const v1::FeedSpec spec = SpecFromText(
+      "dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1 outputs { name: 'x' feature: 'raw' "
+      "shape: [2, 2, 3] dtype: FLOAT32 transforms { decode_raw {} } transforms { normalize { mean: "
+      "[1, 2, 3] } } }");
+  v1::ResolveFeedResponse finished;
+  ASSERT_TRUE(Resolve(spec, finished).ok());
+  EXPECT_FALSE(finished.tensors(1).has_compact());
+  grpc::ClientContext context;
+  v1::ResolveFeedRequest question;
+  *question.mutable_spec() = spec;
+  question.set_compact(true);
+  v1::ResolveFeedResponse compact;
+  ASSERT_TRUE(stub_->ResolveFeed(&context, question, &compact).ok());
+  EXPECT_THAT(compact.tensors(1).compact().bias(), ElementsAre(-1, -2, -3));
+  EXPECT_EQ(compact.tensors(1).compact().channel_axis(), 3);
+  EXPECT_FALSE(compact.tensors(0).has_compact());
+  // All else is the same.
+  compact.mutable_tensors(1)->clear_compact();
+  EXPECT_EQ(compact.SerializeAsString(), finished.SerializeAsString());
+
+  v1::StreamStepsRequest request = Request(spec, 0, 1);
+  *request.mutable_expected() = finished.identity();
+  for (const bool compactly : {false, true, false}) {
+    request.set_compact(compactly);
+    grpc::ClientContext stream;
+    const auto reader = stub_->StreamSteps(&stream, request);
+    std::vector<size_t> sizes;
+    for (v1::Chunk chunk; reader->Read(&chunk);) sizes.push_back(chunk.data().size());
+    EXPECT_TRUE(reader->Finish().ok());
+    const size_t pixels = 2 * 12;
+    EXPECT_THAT(
+        sizes, ElementsAre(2, compactly ? pixels : 4 * pixels, 2, compactly ? pixels : 4 * pixels));
+  }
+  request.set_compact(true);
+  request.set_slot_session(std::string(16, 's'));
+  Digests digests;
+  const grpc::Status both = Read(request, digests);
+  EXPECT_EQ(both.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(both.error_message(), HasSubstr("compact and a slot_session; leave one out"));
 }
 
 TEST_F(ServerTest, ARequestThatIsNotWhatItsSenderCountedIsAborted) {

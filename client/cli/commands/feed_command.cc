@@ -36,8 +36,7 @@ struct FeedReport {
   // Of the cores wanted. What tiles pad is the difference.
   int64_t bytes_per_step = 0;
   int64_t useful_bytes_per_step = 0;
-  v1::Wire wire = v1::FINISHED;  // As the spec says.
-  bool can_be_compact = false;
+  bool nothing_to_finish = false;  // For --finish client.
   FeedClientStats client;
   std::string token;
 
@@ -50,7 +49,7 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           MetricsText(ReadFeedMetrics(client)) + TilesText() + WireText() + NotSharedText() +
+           MetricsText(ReadFeedMetrics(client)) + TilesText() + FinishText() + NotSharedText() +
            MaskedText();
   }
   // Nothing if nothing is masked.
@@ -73,12 +72,11 @@ struct FeedReport {
         useful_bytes_per_step, bytes_per_step,
         100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
   }
-  // Nothing unless the spec's `wire` asks for what cannot be.
-  std::string WireText() const {
-    if (wire == v1::FINISHED || can_be_compact) return "";
-    return absl::StrCat("wire ", v1::Wire_Name(wire),
-                        ": no output of this spec can travel compactly; resized pixels can after "
-                        "round_to_uint8, if they are of a type of floats and not in tiles\n");
+  // Nothing unless --finish asks for what cannot be.
+  std::string FinishText() const {
+    if (!nothing_to_finish) return "";
+    return "note: --finish client: no output of this spec can travel as uint8; resized pixels can "
+           "after round_to_uint8, if they are of a type of floats and not in tiles\n";
   }
   std::string ToJson() const {
     JsonWriter json;
@@ -89,7 +87,7 @@ struct FeedReport {
     json.Field("megabytes_per_second", PerSecond(megabytes()));
     json.Field("bytes_per_step", bytes_per_step);
     json.Field("useful_bytes_per_step", useful_bytes_per_step);
-    json.Field("wire", v1::Wire_Name(wire)).Field("not_shared", client.not_shared);
+    json.Field("not_shared", client.not_shared);
     json.Key("metrics").BeginObject();
     AppendMetrics(ReadFeedMetrics(client), json);
     json.EndObject();
@@ -153,14 +151,14 @@ class FeedCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,
                              Connect(spec, options, console));
+    const bool finishes = options.finish == "client";
     SYSTOLE_ASSIGN_OR_RETURN(const StepPrinter printer,
                              StepPrinter::Create(printing, print_, client->layout()));
     const int64_t cores = client->core_end() - client->core_begin();
     FeedReport report = {.first_step = client->next_step(),
                          .bytes_per_step = client->layout().payload_bytes() * cores,
                          .useful_bytes_per_step = client->layout().useful_bytes() * cores,
-                         .wire = spec.wire(),
-                         .can_be_compact = client->can_be_compact()};
+                         .nothing_to_finish = finishes && !client->can_be_compact()};
     const ProgressBarOptions bar = {
         .label = "feeding",
         .total = client->has_end() ? std::make_optional(client->end_step() - client->next_step())

@@ -24,6 +24,8 @@ class Brightness final : public Operation {
     return input;
   }
 
+  int RulesByValue() const override { return delta_.is_fixed() ? 1 : 0; }
+
  private:
   DrawnNumber delta_;
 };

@@ -51,6 +51,8 @@ class Cast final : public Operation {
     return out;
   }
 
+  int RulesByValue() const override { return 1; }
+
  private:
   ElementType to_;
   bool scale_;

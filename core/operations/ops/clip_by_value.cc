@@ -40,6 +40,8 @@ class ClipByValue final : public Operation {
     return input;
   }
 
+  int RulesByValue() const override { return 1; }
+
  private:
   float min_;
   float max_;

@@ -33,6 +33,9 @@ class DrawnNumber {
     return min_ + draws_.UniformFloat(example) * (max_ - min_);
   }
 
+  // Whether it is the same number for every example.
+  bool is_fixed() const { return min_ == max_; }
+
  private:
   DrawnNumber(const Draws& draws, float min, float max) : draws_(draws), min_(min), max_(max) {}
 

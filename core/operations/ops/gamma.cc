@@ -27,6 +27,8 @@ class Gamma final : public Operation {
     return input;
   }
 
+  int RulesByValue() const override { return gamma_.is_fixed() ? 1 : 0; }
+
  private:
   DrawnNumber gamma_;
   float gain_;

@@ -1,4 +1,5 @@
 // y = x * factor + addend, by channel: core/numeric/normalise.h has the arithmetic.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -43,6 +44,10 @@ class Normalize final : public Operation {
       out.floats[i] = scaled + factors_.bias[i % biases];
     }
     return out;
+  }
+
+  int RulesByValue() const override {
+    return static_cast<int>(std::max(factors_.scale.size(), factors_.bias.size()));
   }
 
   std::vector<OperationPart> Parts() const override { return {NormalisePart{factors_}}; }

@@ -24,6 +24,8 @@ class RoundToWhole final : public Operation {
     return out;
   }
 
+  int RulesByValue() const override { return 1; }
+
   std::vector<OperationPart> Parts() const override { return {RoundPart{}}; }
 };
 

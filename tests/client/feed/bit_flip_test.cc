@@ -45,14 +45,12 @@ class BitFlipTest : public testing::Test {
   }
 
   // Three steps of four examples on two cores: numbers, and pixels that can travel compactly.
-  static v1::FeedSpec Spec(v1::Wire wire) {
-    v1::FeedSpec spec = SpecFromText(
+  static v1::FeedSpec Spec() {
+    return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 epochs: 1 "
         "outputs { name: 'id' feature: 'record_id' dtype: INT64 } "
         "outputs { name: 'x' feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
         "  transforms { normalize { scale: 0.5 } } dtype: FLOAT32 }");
-    spec.set_wire(wire);
-    return spec;
   }
 
   struct Taken {
@@ -61,12 +59,13 @@ class BitFlipTest : public testing::Test {
     FeedClientStats stats;
   };
 
-  Taken Take(v1::Wire wire, const std::string& address) const {
+  Taken Take(const std::string& finish, const std::string& address) const {
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
-        FeedClient::Create(Spec(wire), {.servers = {address},
-                                        .connect_timeout = absl::FromChrono(kLongestWait),
-                                        .retry_for = absl::FromChrono(kLongestWait),
-                                        .backoff = absl::Milliseconds(1)});
+        FeedClient::Create(Spec(), {.servers = {address},
+                                    .finish = finish,
+                                    .connect_timeout = absl::FromChrono(kLongestWait),
+                                    .retry_for = absl::FromChrono(kLongestWait),
+                                    .backoff = absl::Milliseconds(1)});
     if (!client.ok()) return {.end = client.status()};
     Taken taken;
     while (true) {
@@ -83,9 +82,9 @@ class BitFlipTest : public testing::Test {
   // Turns over each bit of the `message`th message that goes in `direction`, of a feed each; under
   // a sanitizer each 7th, so that each bit of a byte has its turn. Feeds mostly wait, so some run
   // at a time. The number of bits, rounded up.
-  int64_t FlipEachBit(v1::Wire wire, Direction direction, int64_t message,
+  int64_t FlipEachBit(const std::string& finish, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
-    const Taken whole = Take(wire, server_->address());
+    const Taken whole = Take(finish, server_->address());
     EXPECT_THAT(whole.end, IsOk());
     EXPECT_THAT(whole.digests, SizeIs(6));
     std::atomic<int64_t> next = 0;
@@ -95,7 +94,7 @@ class BitFlipTest : public testing::Test {
         const int64_t bit = next.fetch_add(kSanitized ? 7 : 1);
         FlippingProxy proxy(server_->port());
         proxy.Arm(direction, message, bit);
-        const Taken taken = Take(wire, proxy.address());
+        const Taken taken = Take(finish, proxy.address());
         EXPECT_THAT(taken.end, IsOk()) << "bit " << bit;
         EXPECT_EQ(taken.digests, whole.digests) << "bit " << bit;
         EXPECT_EQ(taken.stats.*counter, proxy.flipped() ? 1 : 0) << "bit " << bit;
@@ -115,32 +114,32 @@ class BitFlipTest : public testing::Test {
 };
 
 TEST_F(BitFlipTest, OfTheRequestWhatASpecYields) {
-  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToServer, 0, &FeedClientStats::damaged_requests),
+  EXPECT_GT(FlipEachBit("server", Direction::kToServer, 0, &FeedClientStats::damaged_requests),
             8 * 60);
 }
 
 TEST_F(BitFlipTest, OfTheRequestForSteps) {
-  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToServer, 1, &FeedClientStats::damaged_requests),
+  EXPECT_GT(FlipEachBit("server", Direction::kToServer, 1, &FeedClientStats::damaged_requests),
             8 * 100);
 }
 
 TEST_F(BitFlipTest, OfTheRequestForStepsThatTravelCompactly) {
-  // Both questions go before it.
-  EXPECT_GT(FlipEachBit(v1::COMPACT, Direction::kToServer, 2, &FeedClientStats::damaged_requests),
+  EXPECT_GT(FlipEachBit("client", Direction::kToServer, 1, &FeedClientStats::damaged_requests),
             8 * 100);
 }
 
 TEST_F(BitFlipTest, OfTheAnswerWhatASpecYields) {
-  EXPECT_GT(FlipEachBit(v1::FINISHED, Direction::kToClient, 0, &FeedClientStats::damaged_answers),
-            8 * 100);
+  for (const char* const finish : {"server", "client"}) {
+    EXPECT_GT(FlipEachBit(finish, Direction::kToClient, 0, &FeedClientStats::damaged_answers),
+              8 * 100);
+  }
 }
 
 TEST_F(BitFlipTest, OfTheFirstChunks) {
   // The three tensors of core 0.
   for (const int64_t chunk : {1, 2, 3}) {
-    EXPECT_GT(
-        FlipEachBit(v1::FINISHED, Direction::kToClient, chunk, &FeedClientStats::damaged_chunks),
-        8 * 10)
+    EXPECT_GT(FlipEachBit("server", Direction::kToClient, chunk, &FeedClientStats::damaged_chunks),
+              8 * 10)
         << chunk;
   }
 }

@@ -43,15 +43,11 @@ uint8_t ByteAt(DType dtype, const FakeFeed& feed, int64_t step, int core, int te
   return bytes[place % 4];
 }
 
-// As `spec` asks for it.
-SliceLayout LayoutOf(const FakeFeed& feed, const v1::FeedSpec& spec) {
+// As it travels, `compact` or finished.
+SliceLayout LayoutOf(const FakeFeed& feed, bool compact) {
   std::vector<SliceTensor> tensors = TensorsOf(feed);
-  for (const v1::Output& output : spec.outputs()) {
-    for (SliceTensor& tensor : tensors) {
-      if (feed.pixels && tensor.spec.name == output.name() && output.dtype() == v1::UINT8) {
-        tensor.spec.dtype = DType::kUint8;
-      }
-    }
+  for (SliceTensor& tensor : tensors) {
+    if (feed.pixels && compact && tensor.spec.name == "x") tensor.spec.dtype = DType::kUint8;
   }
   absl::StatusOr<SliceLayout> layout = SliceLayout::Create(std::move(tensors));
   SYSTOLE_CHECK(layout.ok());
@@ -100,10 +96,6 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
     output.set_feature(tensor.spec.name);
     output.set_dtype(static_cast<v1::DataType>(tensor.spec.dtype));
     if (tensor.is_tiled()) output.set_layout(v1::HWCN_TILED);
-    if (feed.pixels && tensor.spec.name == "x") {
-      output.add_transforms()->mutable_decode_raw();
-      output.add_shape(feed.example_bytes);
-    }
   }
   return spec;
 }
@@ -118,8 +110,13 @@ class FakeServer::Service : public v1::Systole::Service {
                            v1::ResolveFeedResponse* answer) override {
     if (!feed_.refusal.ok()) return feed_.refusal;
     if (!IsGuarded(*context, *request)) return Damaged();
-    const SliceLayout layout = LayoutOf(feed_, request->spec());
+    const SliceLayout layout = LayoutOf(feed_, /*compact=*/false);
     DescribeLayout(layout, *answer);
+    for (v1::TensorDescription& tensor : *answer->mutable_tensors()) {
+      if (!feed_.pixels || !request->compact() || tensor.name() != "x") continue;
+      tensor.mutable_compact()->add_scale(1);
+      tensor.mutable_compact()->add_bias(0);
+    }
     answer->set_steps_per_epoch(feed_.steps_per_epoch);
     answer->set_total_steps(request->spec().epochs() * feed_.steps_per_epoch);
     answer->set_num_records(feed_.steps_per_epoch * request->spec().global_batch());
@@ -172,7 +169,7 @@ class FakeServer::Service : public v1::Systole::Service {
         request->expected().SerializeAsString() != Identity(request->spec()).SerializeAsString()) {
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not the data expected");
     }
-    const SliceLayout layout = LayoutOf(feed_, request->spec());
+    const SliceLayout layout = LayoutOf(feed_, request->compact());
     const int64_t total_steps = request->spec().epochs() * feed_.steps_per_epoch;
     int chunk = 0;
     for (int64_t i = 0; i < request->count(); ++i) {
@@ -285,8 +282,6 @@ class FakeServer::Service : public v1::Systole::Service {
     message.set_offset(piece.header.offset);
     message.set_crc32c(piece.header.crc32c);
     message.set_draining(piece.header.draining);
-    message.set_waited_us(piece.header.waited_us);
-    message.set_sent_us(piece.header.sent_us);
     message.set_slot(piece.header.slot);
     message.set_slot_bytes(piece.header.slot_bytes);
     message.set_not_shared(static_cast<v1::NotShared>(piece.header.not_shared));

@@ -46,7 +46,7 @@ struct FakeFeed {
   int64_t per_core_batch = 4;
   // Elements of one example's tensor `x` (uint8).
   int64_t example_bytes = 100;
-  // `x` is float32, the cast of its bytes; asked for as uint8 it travels as these.
+  // `x` is float32, the cast of its bytes; where the client finishes it travels as these.
   bool pixels = false;
   int64_t epochs = 2;  // As SpecOf() has it: a spec says it anew. 0 = without end.
   int64_t steps_per_epoch = 10;

@@ -81,6 +81,12 @@ std::vector<Int> Ints() {
           static_cast<Int>(Limits::max() / 2 + 1)};
 }
 
+template <typename Float>
+std::vector<Float> Floats() {
+  using Limits = std::numeric_limits<Float>;
+  return {0, -1, Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), Limits::max()};
+}
+
 void AddTexts(const Path& path, std::vector<Mutation>& mutations) {
   const std::string texts[] = {"",
                                "a\nb\r\tc",
@@ -122,13 +128,12 @@ void AddPlace(const Message& message, const Path& path, std::vector<Mutation>& m
     case FieldDescriptor::CPPTYPE_BOOL:
       return AddNumbers<bool>(path, {false, true}, &Reflection::SetBool,
                               &Reflection::SetRepeatedBool, mutations);
-    case FieldDescriptor::CPPTYPE_DOUBLE: {
-      using Limits = std::numeric_limits<double>;
-      return AddNumbers<double>(
-          path,
-          {0, -1, Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), Limits::max()},
-          &Reflection::SetDouble, &Reflection::SetRepeatedDouble, mutations);
-    }
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return AddNumbers<double>(path, Floats<double>(), &Reflection::SetDouble,
+                                &Reflection::SetRepeatedDouble, mutations);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return AddNumbers<float>(path, Floats<float>(), &Reflection::SetFloat,
+                               &Reflection::SetRepeatedFloat, mutations);
     case FieldDescriptor::CPPTYPE_STRING:
       return AddTexts(path, mutations);
     case FieldDescriptor::CPPTYPE_MESSAGE: {
@@ -167,6 +172,8 @@ void AddList(const Path& path, std::vector<Mutation>& mutations) {
                              reflection.AddMessage(&holder, field)->CopyFrom(of);
                            } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
                              reflection.AddInt64(&holder, field, 1);
+                           } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
+                             reflection.AddFloat(&holder, field, 1);
                            } else {
                              std::abort();  // A kind of list that there was none of.
                            }

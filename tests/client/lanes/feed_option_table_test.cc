@@ -76,6 +76,17 @@ TEST(FeedOptionTableTest, WhatIsOutOfItsBoundsIsRefusedByTheNameThatTheUserKnows
   EXPECT_EQ(refusal("max_step_bytes", "--max-step-bytes"), "--max-step-bytes is 0, want 1 or more");
 }
 
+TEST(FeedOptionTableTest, AWordThatIsNoneOfTheOptionsIsRefusedWithAllOfThem) {
+  FeedClientOptions options;
+  for (const char* const word : {"auto", "server", "client"}) {
+    options.finish = word;
+    EXPECT_THAT(CheckFeedOption(RowOf("finish"), options, "--finish"), IsOk());
+  }
+  options.finish = "Client\n";
+  EXPECT_EQ(CheckFeedOption(RowOf("finish"), options, "--finish").message(),
+            "--finish is 'Client\\n', want auto, server or client");
+}
+
 TEST(FeedOptionTableTest, TheReadmeHasItsRows) {
   std::ifstream file(SYSTOLE_SOURCE_DIR "/client/feed/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});

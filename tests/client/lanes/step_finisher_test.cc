@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "core/batch/slice_layout.h"
@@ -12,19 +11,14 @@
 #include "core/numeric/bf16.h"
 #include "core/numeric/float16.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/framing/layout_description.h"
+#include "systole/v1/service.pb.h"
 #include "tests/proto/framing/sliced_message.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
 namespace {
-
-v1::FeedSpec SpecFromText(const std::string& text) {
-  v1::FeedSpec spec;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec)) << text;
-  return spec;
-}
 
 // What a server describes for a spec of one output `x` of this type and shape.
 std::shared_ptr<const StepShape> ShapeOf(DType dtype, std::vector<int64_t> shape,
@@ -39,94 +33,77 @@ std::shared_ptr<const StepShape> ShapeOf(DType dtype, std::vector<int64_t> shape
       StepShape{.layout = *layout, .core_begin = 3, .core_end = 5});
 }
 
-// The transforms of a resized picture.
-constexpr char kResized[] =
-    "transforms { decode_jpeg {} } transforms { resize { height: 2 width: "
-    "2 } } ";
-constexpr char kRounded[] = "transforms { round_to_uint8 {} } ";
-
-v1::FeedSpec SpecOfX(const std::string& x) {
-  return SpecFromText("wire: COMPACT outputs { name: 'y' dtype: INT64 } outputs { name: 'x' " + x +
-                      " }");
+// The answer that describes `shape`, with a form for `x`.
+v1::ResolveFeedResponse AnswerOf(const StepShape& shape, const v1::CompactForm& form) {
+  v1::ResolveFeedResponse answer;
+  DescribeLayout(shape.layout, answer);
+  *answer.mutable_tensors(1)->mutable_compact() = form;
+  return answer;
 }
 
-TEST(StepFinisherTest, AsksForUint8WithoutNormalizeAndLeavesTheRest) {
-  const auto finisher = StepFinisher::Create(
-      SpecOfX(std::string(kResized) + kRounded +
-              "transforms { normalize { mean: 2 } } dtype: FLOAT32 layout: NCHW"),
-      ShapeOf(DType::kFloat32, {4, 3, 2, 2}));
-  ASSERT_NE(finisher, nullptr);
-  EXPECT_EQ(finisher->spec().ShortDebugString(),
-            SpecFromText("outputs { name: 'y' dtype: INT64 } outputs { name: 'x' " +
-                         std::string(kResized) + kRounded + "dtype: UINT8 layout: NCHW }")
-                .ShortDebugString());
-  const SliceLayout& layout = finisher->shape()->layout;
+// y = x / stddev - mean / stddev of three channels, as factors or as a table of what they make.
+v1::CompactForm FormOf(int channel_axis, bool as_table) {
+  v1::CompactForm form;
+  form.set_channel_axis(channel_axis);
+  const float mean[3] = {1, 2, 3}, stddev[3] = {5, 6, 7};
+  for (int c = 0; c < 3; ++c) {
+    const auto scale = static_cast<float>(1.0 / stddev[c]);
+    const auto bias = static_cast<float>(-1.0 * mean[c] / stddev[c]);
+    if (!as_table) {
+      form.add_scale(scale);
+      form.add_bias(bias);
+      continue;
+    }
+    for (int x = 0; x < 256; ++x) {
+      const float product = static_cast<float>(x) * scale;
+      form.add_table(product + bias);
+    }
+  }
+  return form;
+}
+
+TEST(StepFinisherTest, WhatHasAFormTravelsAsUint8AndTheRestAsItIs) {
+  const auto finished = ShapeOf(DType::kFloat32, {4, 3, 2, 2});
+  const auto finisher = StepFinisher::Create(AnswerOf(*finished, FormOf(1, false)), finished);
+  ASSERT_THAT(finisher, IsOk());
+  ASSERT_NE(*finisher, nullptr);
+  const SliceLayout& layout = (*finisher)->shape()->layout;
   EXPECT_EQ(layout.tensors()[1].spec.DebugString(), "x uint8[4,3,2,2]");
   EXPECT_EQ(layout.tensors()[2].spec.DebugString(), "y int64[4]");
-  EXPECT_EQ(finisher->shape()->core_begin, 3);
-  EXPECT_EQ(finisher->shape()->core_end, 5);
-  // 4 * (12 * 4 + 8 + 1) bytes for 4 * (12 + 8 + 1).
-  EXPECT_DOUBLE_EQ(finisher->ratio(), 57.0 / 21);
+  EXPECT_EQ((*finisher)->shape()->core_begin, 3);
+  EXPECT_EQ((*finisher)->shape()->core_end, 5);
 }
 
-TEST(StepFinisherTest, OnlyWholeNumbersOfUint8CanTravelCompactly) {
-  const std::string raw = "shape: [2, 2, 3] transforms { decode_raw {} } ";
-  const std::string flip = "transforms { random_flip {} } ";
-  const std::string normalize = "transforms { normalize { mean: 2 } } ";
-  const auto floats = ShapeOf(DType::kFloat32, {4, 2, 2, 3});
-  const auto compact = [&](const std::string& x) {
-    return StepFinisher::Create(SpecOfX(x), floats) != nullptr;
-  };
-  EXPECT_TRUE(compact(raw + "dtype: FLOAT32"));
-  EXPECT_TRUE(compact(raw + flip + normalize + "dtype: FLOAT32"));
-  EXPECT_TRUE(compact(raw + flip + normalize));  // FLOAT32 by default.
-  EXPECT_TRUE(compact(kResized + flip + kRounded + normalize + "dtype: FLOAT32"));
-  EXPECT_FALSE(compact(kResized + flip + normalize + "dtype: FLOAT32"));  // Interpolated.
-  EXPECT_FALSE(compact(raw + "transforms { center_crop { height: 2 width: 2 } } dtype: FLOAT32"));
-  EXPECT_FALSE(compact(normalize + "dtype: FLOAT32"));  // A float feature.
-  EXPECT_FALSE(compact(raw + "dtype: UINT8"));
-  EXPECT_FALSE(compact(raw + "transforms {} dtype: FLOAT32"));  // Of a newer version.
-  EXPECT_FALSE(compact(raw + "transforms { normalize { stddev: 0 } } dtype: FLOAT32"));
-  EXPECT_FALSE(compact(raw + "transforms { normalize { mean: [1, 2] } } dtype: FLOAT32"));
-  EXPECT_FALSE(compact("dtype: FLOAT32"));
+TEST(StepFinisherTest, WithoutAFormThereIsNothingToFinish) {
+  const auto finished = ShapeOf(DType::kFloat32, {4, 3});
+  v1::ResolveFeedResponse answer;
+  DescribeLayout(finished->layout, answer);
+  EXPECT_THAT(StepFinisher::Create(answer, finished), IsOkAndHolds(testing::IsNull()));
 }
 
-TEST(StepFinisherTest, WhatIsMixedTravelsAsItIsAndTheRestCompactly) {
-  v1::FeedSpec spec = SpecOfX("shape: 3 transforms { decode_raw {} } dtype: FLOAT32");
-  const auto shape = ShapeOf(DType::kFloat32, {4, 3});
-  EXPECT_NE(StepFinisher::Create(spec, shape), nullptr);
-  spec.mutable_mix()->add_labels("x");
-  EXPECT_EQ(StepFinisher::Create(spec, shape), nullptr);
-  spec.mutable_mix()->set_labels(0, "z");
-  const auto finisher = StepFinisher::Create(spec, shape);
-  ASSERT_NE(finisher, nullptr);
-  EXPECT_EQ(finisher->spec().mix().labels(0), "z");  // The server still mixes.
-}
-
-TEST(StepFinisherTest, AShapeThatIsNotTheSpecsTravelsAsItIs) {
-  const std::string x =
-      "shape: 3 transforms { decode_raw {} } transforms { normalize { mean: [1, 2, 3] } } "
-      "dtype: FLOAT32 ";
-  EXPECT_NE(StepFinisher::Create(SpecOfX(x), ShapeOf(DType::kFloat32, {4, 3})), nullptr);
-  EXPECT_EQ(StepFinisher::Create(SpecOfX(x), ShapeOf(DType::kFloat32, {4, 2})), nullptr);
-  EXPECT_EQ(StepFinisher::Create(SpecOfX(x), ShapeOf(DType::kInt64, {4, 3})), nullptr);
-  EXPECT_EQ(StepFinisher::Create(SpecOfX(x + "layout: NCHW"), ShapeOf(DType::kFloat32, {4, 3})),
-            nullptr);
-  EXPECT_EQ(
-      StepFinisher::Create(SpecOfX(x + "layout: NCHW"), ShapeOf(DType::kFloat32, {4, 2, 2, 3})),
-      nullptr);
+// No answer like these passes CheckFeedAnswer(). If one did, it would still do no harm.
+TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
+  const auto finished = ShapeOf(DType::kFloat32, {4, 3});
+  v1::CompactForm none;
+  v1::CompactForm uneven;
+  uneven.add_scale(1);
+  v1::CompactForm short_table;
+  short_table.add_table(1);
+  for (const v1::CompactForm& form : {none, uneven, short_table}) {
+    EXPECT_THAT(StepFinisher::Create(AnswerOf(*finished, form), finished),
+                StatusIs(absl::StatusCode::kInternal, testing::HasSubstr("tensor 'x' cannot be")));
+  }
 }
 
 // Chunks of a compact step, cut anywhere, become what the definition says; places that are not
 // valid are zeros.
-void ExpectFinished(v1::Layout layout, DType dtype, std::vector<int64_t> shape, int batch_axis,
-                    int channel_axis) {
-  const std::string spec =
-      std::string(kResized) + kRounded +
-      "transforms { normalize { mean: [1, 2, 3] stddev: [5, 6, 7] } } dtype: " +
-      v1::DataType_Name(static_cast<v1::DataType>(dtype)) + " layout: " + v1::Layout_Name(layout);
+void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int channel_axis,
+                    bool as_table) {
   const auto finished = ShapeOf(dtype, shape, batch_axis);
-  const auto finisher = StepFinisher::Create(SpecOfX(spec), finished);
+  const auto created =
+      StepFinisher::Create(AnswerOf(*finished, FormOf(channel_axis, as_table)), finished);
+  ASSERT_THAT(created, IsOk());
+  const std::shared_ptr<const StepFinisher>& finisher = *created;
   ASSERT_NE(finisher, nullptr);
   const SliceLayout& wire = finisher->shape()->layout;
   std::vector<uint8_t> step(static_cast<size_t>(finished->bytes()), 0xab);
@@ -189,24 +166,25 @@ void ExpectFinished(v1::Layout layout, DType dtype, std::vector<int64_t> shape, 
 
 TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
-    ExpectFinished(v1::NHWC, dtype, {5, 4, 6, 3}, 0, 3);
-    ExpectFinished(v1::NCHW, dtype, {5, 3, 4, 6}, 0, 1);
-    ExpectFinished(v1::NCHW, dtype, {2, 3, 32, 32}, 0, 1);  // Runs beyond the longest pattern.
-    ExpectFinished(v1::HWCN, dtype, {4, 6, 3, 5}, 3, 2);
+    for (const bool as_table : {false, true}) {
+      ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);
+      ExpectFinished(dtype, {5, 3, 4, 6}, 0, 1, as_table);
+      ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);  // Runs beyond the longest pattern.
+      ExpectFinished(dtype, {4, 6, 3, 5}, 3, 2, as_table);
+    }
   }
 }
 
 TEST(StepFinisherTest, ADamagedChunkIsDataLoss) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
-  const auto finisher = StepFinisher::Create(
-      SpecOfX("shape: 3 transforms { decode_raw {} } dtype: FLOAT32"), finished);
-  ASSERT_NE(finisher, nullptr);
+  const auto finisher = StepFinisher::Create(AnswerOf(*finished, FormOf(1, false)), finished);
+  ASSERT_THAT(finisher, IsOk());
   std::vector<uint8_t> step(static_cast<size_t>(finished->bytes()));
   const std::vector<uint8_t> data = {1, 2, 3};
   const auto chunk = ReceivedChunk::Parse(
       EncodeChunk({.core = 4, .tensor = 1, .offset = 3, .crc32c = 99}, data, nullptr));
   ASSERT_THAT(chunk, IsOk());
-  EXPECT_THAT(finisher->Place(*chunk, step.data()),
+  EXPECT_THAT((*finisher)->Place(*chunk, step.data()),
               StatusIs(absl::StatusCode::kDataLoss, testing::HasSubstr("core 4, tensor 1")));
 }
 

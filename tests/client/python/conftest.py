@@ -120,12 +120,13 @@ def neighbour(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator
     running.kill()
 
 
-def image(name: str, dtype: str, layout: str, size: int = 40) -> str:
-    normalize = "" if dtype == "UINT8" else "transforms { normalize { mean: 127 stddev: 63 } }"
+def image(name: str, dtype: str, layout: str, size: int = 40, *, rounded: bool = False) -> str:
+    end = "transforms { round_to_uint8 {} } " if rounded else ""
+    end += "" if dtype == "UINT8" else "transforms { normalize { mean: 127 stddev: 63 } }"
     return (
         f'outputs {{ name: "{name}" feature: "image" transforms {{ decode_jpeg {{}} }} '
         f"transforms {{ random_resized_crop {{ height: {size} width: {size - 8} }} }} "
-        f"transforms {{ random_flip {{}} }} {normalize} dtype: {dtype} layout: {layout} }}\n"
+        f"transforms {{ random_flip {{}} }} {end} dtype: {dtype} layout: {layout} }}\n"
     )
 
 

@@ -104,20 +104,19 @@ void Simulation::Happen(const Occurrence& what) {
         At(std::min(left, options_.connect_timeout), late);
         return;
       }
-      server.asked.erase(what.compact);
+      server.asked = false;
       std::optional<Failure> failure = what.failure;
       if (!server.up) failure = Failure{};
       if (failure.has_value()) {
         Forget(what.subject);
-        Handle(AskFailed{.server = what.subject, .compact = what.compact, .failure = *failure});
+        Handle(AskFailed{.server = what.subject, .failure = *failure});
         return;
       }
-      server.known[what.compact ? 1 : 0] = true;
-      Handle(Answered{.server = what.subject, .compact = what.compact});
+      server.known = true;
+      Handle(Answered{.server = what.subject});
       if (!started_) {
         started_ = true;
-        Handle(FeedStarted{
-            .first_step = first_, .end_step = end_, .window = window_, .compact = Chance(0.2)});
+        Handle(FeedStarted{.first_step = first_, .end_step = end_, .window = window_});
         Train();
       }
       return;
@@ -200,15 +199,16 @@ void Simulation::CheckState() {
 
 void Simulation::Carry(const AskServer& action) {
   World& server = servers_[static_cast<size_t>(action.server)];
-  if (!server.asked.insert(action.compact).second) Wrong("a server is asked twice at a time");
+  if (server.asked) Wrong("a server is asked twice at a time");
+  server.asked = true;
   if (server.left) Wrong("a server that left is asked");
   At(Between(absl::Milliseconds(1), absl::Milliseconds(20)),
-     {.kind = Kind::kAnswer, .subject = action.server, .compact = action.compact});
+     {.kind = Kind::kAnswer, .subject = action.server});
 }
 
 void Simulation::Carry(const ForgetServer& action) {
   World& server = servers_[static_cast<size_t>(action.server)];
-  if (!server.left || !server.asked.empty()) Wrong("a server in use is forgotten");
+  if (!server.left || server.asked) Wrong("a server in use is forgotten");
   for (const auto& [lane, stream] : streams_) {
     if (stream.server == action.server) Wrong("a server with a stream is forgotten");
   }
@@ -217,7 +217,7 @@ void Simulation::Carry(const ForgetServer& action) {
 void Simulation::Carry(const OpenStream& action) {
   const World& server = servers_[static_cast<size_t>(action.server)];
   if (server.left) Wrong("a stream is opened on a server that left");
-  if (!server.known[action.compact ? 1 : 0]) {
+  if (!server.known) {
     Wrong("a stream is opened on a server that has not answered since it failed");
   }
   if (streams_.count(action.lane) > 0) Wrong("a lane has two streams");
@@ -353,12 +353,7 @@ void Simulation::Train() {
 
 void Simulation::Join(int number) {
   servers_[static_cast<size_t>(number)].joined = true;
-  Handle(ServerJoined{.server = number, .travels = Chance(0.8)});
-}
-
-void Simulation::Forget(int server) {
-  World& world = servers_[static_cast<size_t>(server)];
-  world.known[0] = world.known[1] = false;
+  Handle(ServerJoined{.server = number});
 }
 
 void Simulation::BreakStreamsOf(int server, const Failure& failure) {

@@ -46,7 +46,6 @@ class Simulation {
     Kind kind;
     int subject = 0;         // A server or a stream.
     int64_t generation = 0;  // Of the stream or the server: an older one's is void.
-    bool compact = false;
     std::optional<Failure> failure;
     bool operator<(const Occurrence& other) const {
       return at != other.at ? at > other.at : order > other.order;
@@ -61,10 +60,10 @@ class Simulation {
     absl::Duration hangs_until = absl::ZeroDuration();
     absl::Duration step_time;
     double failing = 0;  // How likely a step breaks its stream.
-    std::set<bool> asked;
-    // What it answered, by form. A client forgets it with each failure, because another process may
+    bool asked = false;
+    // Whether it answered. A client forgets it with each failure, because another process may
     // listen there then.
-    bool known[2] = {false, false};
+    bool known = false;
   };
   struct Stream {
     int server;
@@ -98,7 +97,7 @@ class Simulation {
   void Train();
   void Join(int server);
   // The client forgets what the server answered.
-  void Forget(int server);
+  void Forget(int server) { servers_[static_cast<size_t>(server)].known = false; }
   void BreakStreamsOf(int server, const Failure& failure);
   void Happen(const Occurrence& what);
   void Wrong(const std::string& what);

@@ -52,7 +52,7 @@ class Scheduled {
   void Start(int servers, int64_t window) {
     for (int i = 0; i < servers; ++i) {
       Tell(ServerJoined{.server = i});
-      Tell(Answered{.server = i, .compact = false});
+      Tell(Answered{.server = i});
     }
     Tell(FeedStarted{.first_step = 0, .end_step = 1000, .window = window});
   }
@@ -85,7 +85,7 @@ TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
   Scheduled feed;
   feed.Start(1, /*window=*/4);
   feed.Tell(ServerJoined{.server = 1});
-  feed.Tell(Answered{.server = 1, .compact = false});
+  feed.Tell(Answered{.server = 1});
   EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // All steps with a place are server 0's.
   std::vector<OpenStream> opened;
   for (int step = 0; step < 8; ++step) {
@@ -105,7 +105,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
   Scheduled feed;
   for (int i = 0; i < 2; ++i) {
     feed.Tell(ServerJoined{.server = i});
-    feed.Tell(Answered{.server = i, .compact = false});
+    feed.Tell(Answered{.server = i});
   }
   feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
   for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2: all that it has to send.
@@ -114,7 +114,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
   EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
   feed.Tell(StreamEnded{.lane = 1, .failure = Failure()});
   EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
-  feed.Tell(Answered{.server = 0, .compact = false});
+  feed.Tell(Answered{.server = 0});
   ASSERT_THAT(feed.All<OpenStream>(), SizeIs(1));
   EXPECT_EQ(feed.All<OpenStream>()[0].first_step, 1);
 }
@@ -152,7 +152,7 @@ TEST(StepScheduleTest, ALateServerMustAnswerBeforeItServesAgain) {
   EXPECT_EQ(feed.counts().probes, 1);
   // It hangs: the question fails, and nothing is opened there however often.
   for (int i = 0; i < 5; ++i) {
-    feed.Tell(AskFailed{.server = 1, .compact = false, .failure = {}});
+    feed.Tell(AskFailed{.server = 1, .failure = {}});
     EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
     if (feed.All<AskServer>().empty()) {
       ASSERT_TRUE(feed.WaitFor<AskServer>(absl::Seconds(10)).has_value());
@@ -285,7 +285,7 @@ TEST(StepScheduleTest, AServerThatFailsAgainAndAgainIsAskedLessOften) {
   feed.Tell(ServerJoined{.server = 0});
   std::vector<int64_t> pauses;
   for (int i = 0; i < 6; ++i) {
-    feed.Tell(AskFailed{.server = 0, .compact = false, .failure = {}});
+    feed.Tell(AskFailed{.server = 0, .failure = {}});
     absl::Duration pause = absl::ZeroDuration();
     if (feed.All<AskServer>().empty()) pause = *feed.WaitFor<AskServer>(absl::Seconds(5));
     pauses.push_back(pause / absl::Milliseconds(50));  // Rounded down: up to a quarter is chance.
@@ -304,7 +304,7 @@ TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
   feed.Tell(StreamEnded{.lane = 0, .failure = lost});
   ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Asked at once, before the other end is seen.
   feed.Tell(StreamEnded{.lane = 1, .failure = lost});
-  feed.Tell(Answered{.server = 0, .compact = false});
+  feed.Tell(Answered{.server = 0});
   EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));
 }
 
@@ -312,7 +312,7 @@ TEST(StepScheduleTest, ThousandsOfFailuresDoNotOverflowThePause) {
   Scheduled feed({.backoff = absl::Hours(1), .max_backoff = absl::Hours(2)});
   feed.Tell(ServerJoined{.server = 0});
   for (int i = 0; i < 100; ++i) {
-    feed.Tell(AskFailed{.server = 0, .compact = false, .failure = {}});
+    feed.Tell(AskFailed{.server = 0, .failure = {}});
     if (!feed.All<AskServer>().empty()) continue;
     const auto pause = feed.WaitFor<AskServer>(absl::Hours(3));
     ASSERT_TRUE(pause.has_value());
@@ -332,7 +332,7 @@ TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
       if (feed.All<AskServer>().empty()) {
         ASSERT_TRUE(feed.WaitFor<AskServer>(absl::Seconds(5)).has_value());
       }
-      feed.Tell(Answered{.server = 0, .compact = false});
+      feed.Tell(Answered{.server = 0});
       ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
     }
   }

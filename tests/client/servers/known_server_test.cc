@@ -25,10 +25,8 @@ KnownServer At(const char* address) {
 TEST(KnownServerTest, AfterAFailureItsAnswersCountNoMore) {
   KnownServer server = At("127.0.0.1:1");
   server.identity.emplace();
-  server.compact_identity.emplace();
   server.Failed(absl::UnavailableError("gone"));
   EXPECT_FALSE(server.identity.has_value());
-  EXPECT_FALSE(server.compact_identity.has_value());
   EXPECT_THAT(server.last_error, StatusIs(absl::StatusCode::kUnavailable, "gone"));
 }
 

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "core/operations/compact_form.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
@@ -86,86 +85,10 @@ TEST(CanonicalSpecTest, CoresThatAreLeftOutAreOne) {
 TEST(CanonicalSpecTest, IsItsOwnCanonicalForm) {
   const v1::FeedSpec once =
       CanonicalSpec(FromText<v1::FeedSpec>("outputs { name: 'b' transforms { random_resized_crop "
-                                           "{} } } outputs { name: 'a' } wire: AUTO "
+                                           "{} } } outputs { name: 'a' } "
                                            "shuffle { block_records: 3 }"));
   EXPECT_EQ(CanonicalSpec(once).SerializeAsString(), once.SerializeAsString());
   EXPECT_EQ(once.outputs(0).name(), "a");
-}
-
-constexpr char kCrop[] =
-    "transforms { decode_jpeg {} } transforms { center_crop { height: 2 width: 2 } } ";
-constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
-constexpr char kNormalize[] = "transforms { normalize { mean: [1, 2, 3] } } ";
-
-std::optional<CompactForm> FormOf(const std::string& text, const std::string& mix = "") {
-  return CompactFormOf(FromText<v1::Output>("name: 'a' feature: 'f' " + text),
-                       FromText<v1::Mix>(mix));
-}
-
-TEST(CompactFormTest, WholeNumbersTravelAndTheClientNormalises) {
-  const std::string transforms = std::string(kCrop) + kRound + kNormalize;
-  const auto form = FormOf("dtype: BFLOAT16 " + transforms);
-  ASSERT_TRUE(form.has_value());
-  EXPECT_EQ(form->travels.dtype(), v1::UINT8);
-  EXPECT_EQ(form->travels.transforms_size(), 3);
-  EXPECT_EQ(form->factors.bias, (std::vector<float>{-1, -2, -3}));
-  const auto cast = FormOf("dtype: FLOAT32 shape: 7 transforms { decode_raw {} }");
-  ASSERT_TRUE(cast.has_value());
-  EXPECT_EQ(cast->factors.scale, std::vector<float>{1});
-}
-
-TEST(CompactFormTest, ATypeThatIsLeftOutIsThatOfTheProgram) {
-  const auto floats = FormOf(std::string(kCrop) + kRound + kNormalize);
-  ASSERT_TRUE(floats.has_value());
-  EXPECT_EQ(floats->dtype, v1::FLOAT32);
-  EXPECT_FALSE(FormOf(std::string(kCrop) + kRound).has_value());  // uint8 anyway.
-}
-
-TEST(CompactFormTest, WhatFollowsARoundingMayMovePixels) {
-  EXPECT_TRUE(FormOf("dtype: FLOAT32 " + std::string(kCrop) + kRound +
-                     "transforms { random_flip {} } transforms { random_crop { height: 1 width: 1 "
-                     "} } transforms { brightness { delta_max: 1 } }" +
-                     kNormalize)
-                  .has_value());
-}
-
-TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedTravel) {
-  for (const char* const transform :
-       {"resize { height: 4 width: 4 method: NEAREST }", "crop_or_pad { height: 4 width: 4 }",
-        "resize_with_pad { height: 4 width: 4 method: NEAREST }"}) {
-    const std::string transforms =
-        "transforms { decode_jpeg {} } transforms { rot90 {} } transforms { " +
-        std::string(transform) + " }";
-    EXPECT_TRUE(FormOf("dtype: BFLOAT16 " + transforms + kNormalize).has_value()) << transform;
-  }
-  EXPECT_FALSE(
-      FormOf("dtype: BFLOAT16 transforms { decode_jpeg {} } transforms { resize_with_pad { "
-             "height: 4 width: 4 } }")
-          .has_value());
-}
-
-TEST(CompactFormTest, WhatIsMixedTravelsAsItIs) {
-  const std::string pixels = "dtype: BFLOAT16 " + std::string(kCrop) + kRound + kNormalize;
-  EXPECT_FALSE(FormOf(pixels, "images: ['b', 'a'] mixup {}").has_value());
-  EXPECT_FALSE(FormOf(pixels, "images: 'b' labels: 'a' cutmix {}").has_value());
-  EXPECT_TRUE(FormOf(pixels, "images: 'b' labels: 'c' mixup {}").has_value());
-}
-
-TEST(CompactFormTest, OthersTravelAsTheyAre) {
-  EXPECT_FALSE(FormOf("dtype: UINT8 " + std::string(kCrop) + kRound).has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32 " + std::string(kCrop) + kNormalize).has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32 " + std::string(kCrop) + kRound + kNormalize + kNormalize)
-                   .has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32 " + std::string(kCrop) + kRound + kNormalize +
-                      "transforms { random_flip {} }")
-                   .has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32 transforms { normalize {} }").has_value());
-  EXPECT_FALSE(
-      FormOf("dtype: BFLOAT16 layout: HWCN_TILED " + std::string(kCrop) + kRound + kNormalize)
-          .has_value());
-  EXPECT_FALSE(FormOf("dtype: INT64").has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32").has_value());
-  EXPECT_FALSE(FormOf("dtype: FLOAT32 transforms {}").has_value());
 }
 
 }  // namespace

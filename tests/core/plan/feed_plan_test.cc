@@ -114,21 +114,6 @@ TEST_F(FeedPlanTest, CoresThatAreLeftOutAreOneAndTheSameFeed) {
   EXPECT_EQ((*left_out)->fingerprint(), (*named)->fingerprint());
 }
 
-TEST_F(FeedPlanTest, FingerprintIgnoresHowTheTensorsTravel) {
-  const std::string spec =
-      "dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: 'a' feature: 'label' dtype: "
-      "INT64 }";
-  const auto finished = Plan(spec);
-  ASSERT_THAT(finished, IsOk());
-  for (const char* wire : {"COMPACT", "AUTO"}) {
-    const auto other = Plan(absl::StrCat(spec, " wire: ", wire));
-    ASSERT_THAT(other, IsOk());
-    EXPECT_EQ((*other)->fingerprint(), (*finished)->fingerprint());
-    EXPECT_EQ((*other)->order_fingerprint(), (*finished)->order_fingerprint());
-    EXPECT_EQ((*other)->layout(), (*finished)->layout());
-  }
-}
-
 TEST_F(FeedPlanTest, OrderFingerprintIgnoresCoresTypesAndCorruptPolicy) {
   const std::string output = "outputs { name: 'a' feature: 'label' dtype: ";
   const auto one = Plan("dataset: 'test' global_batch: 4 num_cores: 2 " + output + "INT64 }");

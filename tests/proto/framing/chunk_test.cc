@@ -26,8 +26,8 @@ constexpr ChunkHeader kHeader = {.step = 300,
                                  .tensor = 2,
                                  .offset = int64_t{1} << 40,
                                  .crc32c = 0xdeadbeef,
-                                 .waited_us = 1234,
-                                 .sent_us = 567890};
+                                 .slot_bytes = 567890,
+                                 .not_shared = 7};
 
 std::vector<uint8_t> Data(size_t bytes) {
   std::vector<uint8_t> data(bytes);
@@ -50,8 +50,8 @@ TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
     EXPECT_EQ(chunk.offset(), int64_t{1} << 40);
     EXPECT_EQ(chunk.crc32c(), 0xdeadbeefu);
     EXPECT_FALSE(chunk.draining());
-    EXPECT_EQ(chunk.waited_us(), 1234);
-    EXPECT_EQ(chunk.sent_us(), 567890);
+    EXPECT_EQ(chunk.slot_bytes(), 567890);
+    EXPECT_EQ(chunk.not_shared(), 7);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), chunk.data().begin(), chunk.data().end(),
                            [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
   }
@@ -85,8 +85,8 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   chunk.set_tensor(2);
   chunk.set_offset(int64_t{1} << 40);
   chunk.set_crc32c(0xdeadbeef);
-  chunk.set_waited_us(1234);
-  chunk.set_sent_us(567890);
+  chunk.set_slot_bytes(567890);
+  chunk.set_not_shared(v1::SESSION_OVER);
   chunk.set_header_crc32c(Crc32c(chunk.SerializeAsString()));
   chunk.set_data(data.data(), data.size());
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
@@ -105,14 +105,7 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
        .slot_bytes = INT64_MAX,
        .not_shared = INT32_MAX},
       {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
-      {.step = -1,
-       .core = -1,
-       .tensor = -1,
-       .offset = -1,
-       .waited_us = -1,
-       .sent_us = -1,
-       .slot_bytes = -1,
-       .not_shared = -1},
+      {.step = -1, .core = -1, .tensor = -1, .offset = -1, .slot_bytes = -1, .not_shared = -1},
   };
   for (const ChunkHeader& header : headers) {
     for (const size_t bytes : {0, 3}) {

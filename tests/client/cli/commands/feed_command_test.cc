@@ -33,11 +33,9 @@ using testing::StartsWith;
 class FeedCommandTest : public testing::Test {
  protected:
   CommandRun Feed(const std::string& server, std::vector<std::string> args,
-                  const FakeFeed& feed = {}, v1::Wire wire = v1::FINISHED) const {
-    v1::FeedSpec spec = SpecOf(feed);
-    spec.set_wire(wire);
+                  const FakeFeed& feed = {}) const {
     std::string text;
-    google::protobuf::TextFormat::PrintToString(spec, &text);
+    google::protobuf::TextFormat::PrintToString(SpecOf(feed), &text);
     args.insert(args.begin(),
                 {"--server", server, "--spec", folder_.Write("spec.textproto", text)});
     return RunCommand(MakeFeedCommand(), args);
@@ -150,18 +148,20 @@ TEST_F(FeedCommandTest, TextHasEveryMetricThatIsNotZero) {
                     HasSubstr("\n  payload            0.0 MB"), Not(HasSubstr("retries"))));
 }
 
-TEST_F(FeedCommandTest, SaysWhatTheWireCarried) {
+TEST_F(FeedCommandTest, SaysWhatTravelled) {
   const FakeFeed feed = {.pixels = true};
   const FakeServer server(feed);
   // 5 steps of 2 cores * (96 + 4 bytes as they are, 400 values as one byte instead of four).
-  const CommandRun json = Feed(server.address(), {"--json", "--steps", "5"}, feed, v1::COMPACT);
-  EXPECT_THAT(json.out,
-              AllOf(HasSubstr("\"wire\":\"COMPACT\""), HasSubstr("\"delivered_bytes\":17000,"),
-                    HasSubstr("\"payload_bytes\":5000,"), HasSubstr("\"compact_steps\":5,")));
-  const CommandRun finished = Feed(server.address(), {"--json", "--steps", "5"}, feed);
-  EXPECT_THAT(finished.out,
-              AllOf(HasSubstr("\"wire\":\"FINISHED\""), HasSubstr("\"payload_bytes\":17000,"),
-                    HasSubstr("\"compact_steps\":0,")));
+  for (const std::vector<std::string>& finish :
+       {std::vector<std::string>{}, {"--finish", "client"}}) {
+    std::vector<std::string> args = {"--json", "--steps", "5"};
+    args.insert(args.end(), finish.begin(), finish.end());
+    EXPECT_THAT(Feed(server.address(), args, feed).out,
+                AllOf(HasSubstr("\"delivered_bytes\":17000,"), HasSubstr("\"payload_bytes\":5000,"),
+                      HasSubstr("\"compact_steps\":5,")));
+  }
+  EXPECT_THAT(Feed(server.address(), {"--json", "--steps", "5", "--finish", "server"}, feed).out,
+              AllOf(HasSubstr("\"payload_bytes\":17000,"), HasSubstr("\"compact_steps\":0,")));
 }
 
 // Tiles of 2 pixels with 3 of 8 channels and 4 of 128 places.
@@ -211,11 +211,18 @@ TEST_F(FeedCommandTest, SaysWhatWasDamagedOnTheWay) {
   EXPECT_THAT(Feed(FakeServer(FakeFeed()), {"--steps", "5"}).out, Not(HasSubstr("damaged")));
 }
 
-TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactly) {
+TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactlyIfItWasAskedFor) {
   const FakeServer server((FakeFeed()));
-  const CommandRun run = Feed(server.address(), {"--steps", "5"}, FakeFeed(), v1::AUTO);
+  const CommandRun run = Feed(server, {"--steps", "5", "--finish", "client"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("wire AUTO: no output of this spec can travel compactly"));
+  EXPECT_THAT(run.out, HasSubstr("--finish client: no output of this spec can travel as uint8"));
+  EXPECT_THAT(Feed(server, {"--steps", "5"}).out, Not(HasSubstr("--finish")));
+}
+
+TEST_F(FeedCommandTest, FinishIsOneOfThreeWords) {
+  const CommandRun run = Feed(FakeServer(FakeFeed()), {"--finish", "both"});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("--finish is 'both', want auto, server or client"));
 }
 
 // FakeFeed's places, but that `valid` is 0 in the third place of core 1 in every step. 10 steps an

@@ -144,27 +144,18 @@ TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
   EXPECT_FALSE(level.fed());
 }
 
-// The way limits, so that AUTO turns to COMPACT after some steps.
-FakeFeed EndlessPixels() {
-  return {.pixels = true, .epochs = 0, .spoil = [](int, int, FakeChunk& piece) {
-            piece.header.waited_us = 1;
-            piece.header.sent_us = 1000;
-          }};
-}
-
 TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
-  const FakeFeed feed = EndlessPixels();
-  for (const v1::Wire wire : {v1::FINISHED, v1::COMPACT, v1::AUTO}) {
-    SCOPED_TRACE(v1::Wire_Name(wire));
+  const FakeFeed feed = {.pixels = true, .epochs = 0};
+  for (const char* const finish : {"server", "client"}) {
+    SCOPED_TRACE(finish);
     const FakeServer server(feed);
-    LoadOptions options = {
+    const LoadOptions options = {
         .spec = SpecOf(feed),
-        .client = {.servers = {server.address()}, .prefetch_bytes = 0},
+        .client = {.servers = {server.address()}, .finish = finish, .prefetch_bytes = 0},
         .cores = {.infeed = {.num_cores = 2, .queue_depth = 1, .step_time = absl::Milliseconds(5)},
                   .per_core_batch = 4,
                   .slice_bytes = 1700},
         .duration = absl::Milliseconds(500)};
-    options.spec.set_wire(wire);
     const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 1, nullptr);
     ASSERT_THAT(level, IsOk());
     // What the trainer took, plainly counted. The window begins after the first step and ends

@@ -85,9 +85,16 @@ def test_resumed_at_any_step(kind, step, server, neighbour, shards, write_spec, 
         assert digests(feed) == rest
 
 
-def test_compact_wire_gives_the_same(server, write_spec, wanted):
-    finished = write_spec()
-    compact = write_spec(spec_text(more="epochs: 2 tail: PAD wire: COMPACT"), "compact.textproto")
-    with systole.Feed(server.address, compact) as feed:
-        assert digests(feed) == wanted(finished)
-        assert feed.stats()["wire_changes"] == 0
+@pytest.mark.parametrize("finish", ["auto", "server", "client"])
+def test_whoever_finishes_it_is_the_same(finish, server, neighbour, write_spec, wanted):
+    spec = write_spec(spec_text(image("image", "BFLOAT16", "NCHW", rounded=True)))
+    for kind, there in (("tcp", server), ("unix", neighbour)):
+        with systole.Feed(there.address, spec, finish=finish, share_memory=False) as feed:
+            assert digests(feed) == wanted(spec)
+            finished_here = finish == "client" or (finish == "auto" and kind == "tcp")
+            assert (feed.stats()["compact_steps"] > 0) == finished_here
+
+
+def test_finish_is_one_of_three_words(server, write_spec):
+    with pytest.raises(systole.InvalidSpec, match="finish is 'both', want auto, server or client"):
+        systole.Feed(server.address, write_spec(), finish="both")

@@ -107,7 +107,6 @@ def mixed_spec(group):
             mixup=systole.Mixup(alpha=0.4),
             cutmix=systole.Cutmix(),
         ),
-        wire="COMPACT",  # In which what is mixed takes no part.
     )
 
 

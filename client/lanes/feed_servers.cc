@@ -1,0 +1,163 @@
+#include "client/lanes/feed_servers.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "client/servers/server_answer.h"
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+FeedServers::FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
+                         std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
+                         FeedClientStats& stats)
+    : spec_(spec), options_(options), security_(std::move(security)), log_(log), stats_(stats) {}
+
+std::vector<ScheduleEvent> FeedServers::SetAddresses(const std::vector<std::string>& addresses,
+                                                     bool running) {
+  const std::set<std::string> wanted(addresses.begin(), addresses.end());
+  std::set<std::string> known;
+  std::vector<int> left;
+  for (const auto& [number, server] : servers_) {
+    if (server.left) continue;
+    known.insert(server.link->address());
+    if (wanted.count(server.link->address()) == 0) left.push_back(number);
+  }
+  std::vector<ScheduleEvent> events;
+  for (const std::string& address : addresses) {
+    if (!known.insert(address).second) continue;
+    const int number = next_server_++;
+    servers_[number].link =
+        std::make_unique<ServerLink>(address, security_, receive_watch_, options_.share_memory);
+    if (running) log_.ServerJoined(address);
+    events.push_back(ServerJoined{.server = number});
+  }
+  for (const int number : left) {
+    servers_.at(number).left = true;
+    log_.ServerLeft(AddressOf(number));
+    events.push_back(ServerLeft{.server = number});
+  }
+  return events;
+}
+
+std::unique_ptr<ServerLink> FeedServers::Forget(int server) {
+  std::unique_ptr<ServerLink> link = std::move(servers_.at(server).link);
+  servers_.erase(server);
+  return link;
+}
+
+ResolveCall* FeedServers::Ask(int server, std::function<void(absl::Status)> ended) {
+  KnownServer& asked = servers_.at(server);
+  asked.question.call =
+      std::make_unique<ResolveCall>(*asked.link, spec_, /*compact=*/options_.finish != "server",
+                                    options_.connect_timeout, std::move(ended));
+  return asked.question.call.get();
+}
+
+void FeedServers::QuestionEnded(int server, absl::Status status) {
+  servers_.at(server).question.ended = std::move(status);
+}
+
+std::vector<int> FeedServers::Answering() const {
+  std::vector<int> numbers;
+  for (const auto& [number, server] : servers_) {
+    if (server.question.ended.has_value()) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<ResolveCall*> FeedServers::CancelQuestions() {
+  std::vector<ResolveCall*> calls;
+  for (auto& [number, server] : servers_) {
+    KnownServer::Question& question = server.question;
+    if (question.call == nullptr || question.ended.has_value()) continue;
+    if (!std::exchange(question.cancelled, true)) calls.push_back(question.call.get());
+  }
+  return calls;
+}
+
+FeedServers::Judged FeedServers::Judge(int number, bool wanted) {
+  KnownServer& server = servers_.at(number);
+  KnownServer::Question question = std::exchange(server.question, {});
+  absl::Status status = *question.ended;
+  Failure failure =
+      FailureOf(status.code(), question.call->pushback(), /*running=*/answer_.has_value());
+  if (question.call->answer_damaged()) {
+    ++stats_.damaged_answers;
+    failure = {.kind = FailureKind::kDamaged};
+  } else if (status.ok()) {
+    status = CheckAnswer(question.call->response());
+    failure = {.kind = FailureKind::kFinal};
+  } else if (absl::IsAborted(status)) {
+    ++stats_.damaged_requests;
+  }
+  if (status.ok()) {
+    server.identity = question.call->response().identity();
+    if (!std::exchange(server.told, "").empty()) log_.AnswersAgain(AddressOf(number));
+    return {.event = Answered{.server = number}, .call = std::move(question.call)};
+  }
+  if (wanted) {
+    ++stats_.streams_lost;
+    server.Failed(status);
+    // Until there is an answer, and if this is final, it is in the error that the trainer gets. The
+    // same error over and over is no news.
+    if (answer_.has_value() && failure.kind != FailureKind::kFinal &&
+        status.message() != server.told) {
+      server.told = std::string(status.message());
+      log_.NoAnswer(AddressOf(number), status);
+    }
+  }
+  return {.event = AskFailed{.server = number, .failure = failure},
+          .cause = server.Named(status),
+          .call = std::move(question.call)};
+}
+
+absl::Status FeedServers::CheckAnswer(const v1::ResolveFeedResponse& answer) {
+  SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, spec_));
+  if (answer_.has_value()) return CheckSameFeed(answer, *answer_, options_.allow_mixed_content);
+  answer_ = answer;
+  log_.SetFeed(answer.identity().spec_fingerprint());
+  return absl::OkStatus();
+}
+
+void FeedServers::StreamLost(int number, int64_t step, const LaneEnding& ending) {
+  ++stats_.streams_lost;
+  KnownServer& server = servers_.at(number);
+  server.Failed(ending.status);
+  if (ending.failure.kind == FailureKind::kFinal) return;  // The feed's error tells it.
+  server.told = std::string(ending.status.message());
+  if (ending.failure.kind == FailureKind::kLeaving) {
+    log_.ServerDrains(AddressOf(number), step);
+  } else {
+    log_.StreamLost(AddressOf(number), step, ending.status);
+  }
+}
+
+const v1::FeedIdentity& FeedServers::IdentityOf(int server) const {
+  const std::optional<v1::FeedIdentity>& identity = servers_.at(server).identity;
+  SYSTOLE_CHECK(identity.has_value());
+  return *identity;
+}
+
+std::string FeedServers::AddressOf(int server) const {
+  const auto found = servers_.find(server);
+  return found == servers_.end() ? "that left" : found->second.link->address();
+}
+
+absl::Status FeedServers::Unreachable(absl::string_view what) const {
+  return systole::Unreachable(what, servers_);
+}
+
+int64_t FeedServers::count() const {
+  return std::count_if(servers_.begin(), servers_.end(),
+                       [](const auto& entry) { return !entry.second.left; });
+}
+
+bool FeedServers::idle() const {
+  return std::all_of(servers_.begin(), servers_.end(),
+                     [](const auto& entry) { return entry.second.question.call == nullptr; });
+}
+
+}  // namespace systole

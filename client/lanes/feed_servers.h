@@ -1,0 +1,105 @@
+// The servers of a feed: which there are, what each is asked, and what is believed of its answer.
+// It knows no lanes and no steps. What it finds out, its caller tells the schedule.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_
+#define SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/lanes/feed_client_options.h"
+#include "client/lanes/feed_lane.h"
+#include "client/lanes/feed_log.h"
+#include "client/schedule/step_schedule.h"
+#include "client/servers/known_server.h"
+#include "client/servers/receive_meter.h"
+#include "client/servers/server_security.h"
+#include "client/step/feed_client_stats.h"
+#include "systole/v1/feed.pb.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+class FeedServers {
+ public:
+  // Counts in `stats` and tells `log`; both are the feed's, and guarded as this is.
+  FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
+              std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
+              FeedClientStats& stats);
+
+  // From now on the servers are those at `addresses`. Newcomers get numbers that were never used;
+  // those that are missing stay until they are forgotten. Returns what the schedule is to be told:
+  // newcomers first, so that there is somebody to take over. `running`: the feed has begun, so that
+  // newcomers are news for the log.
+  std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
+  // REQUIRES: nothing is under way there. The caller destroys the link.
+  std::unique_ptr<ServerLink> Forget(int server);
+
+  // A question what the feed yields there, for the caller to start. `ended` is called once, on one
+  // of gRPC's threads; it is to pass its status to QuestionEnded().
+  ResolveCall* Ask(int server, std::function<void(absl::Status)> ended);
+  void QuestionEnded(int server, absl::Status status);
+  // The servers whose questions have ended and are not judged yet.
+  std::vector<int> Answering() const;
+  // The questions under way that were not cancelled yet, for the caller to cancel.
+  std::vector<ResolveCall*> CancelQuestions();
+
+  struct Judged {
+    ScheduleEvent event;                // Answered or AskFailed.
+    absl::Status cause;                 // Of AskFailed, with the server's name.
+    std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
+  };
+  // Judges the answer of one that is Answering(). `wanted`: whether anybody wants it; a failure
+  // counts only then.
+  Judged Judge(int server, bool wanted);
+
+  // A stream of the server ended at `step`, before its time.
+  void StreamLost(int server, int64_t step, const LaneEnding& ending);
+
+  // The first good answer of any server.
+  const std::optional<v1::ResolveFeedResponse>& answer() const { return answer_; }
+  // REQUIRES: the server has answered, and no stream of it was lost since.
+  const v1::FeedIdentity& IdentityOf(int server) const;
+  ServerLink& LinkOf(int server) const { return *servers_.at(server).link; }
+  // Its last error, and `status` with its name.
+  const absl::Status& LastErrorOf(int server) const { return servers_.at(server).last_error; }
+  absl::Status Named(int server, const absl::Status& status) const {
+    return servers_.at(server).Named(status);
+  }
+  // How a line of the log names it, be it forgotten.
+  std::string AddressOf(int server) const;
+  // Unavailable: `what`, and each server with its last error.
+  absl::Status Unreachable(absl::string_view what) const;
+  // Those in the list.
+  int64_t count() const;
+  bool empty() const { return servers_.empty(); }
+  // Whether no question is under way.
+  bool idle() const;
+
+ private:
+  // FailedPrecondition if `answer` is about another feed than the first answer; Internal if the
+  // spec cannot yield it.
+  absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer);
+
+  const v1::FeedSpec& spec_;
+  const FeedClientOptions& options_;
+  const std::shared_ptr<const ChannelSecurity> security_;
+  FeedLog& log_;
+  FeedClientStats& stats_;
+  ReceiveWatch receive_watch_;
+  std::map<int, KnownServer> servers_;
+  int next_server_ = 0;
+  std::optional<v1::ResolveFeedResponse> answer_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_

@@ -1,0 +1,110 @@
+// The lanes of a feed: the stream of each, and the step that is under way on it. It opens no stream
+// itself and knows no schedule: what has to be done with gRPC it hands to its caller.
+//
+// Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
+#ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
+#define SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/lanes/arrived_chunk.h"
+#include "client/lanes/chunk_stream.h"
+#include "client/lanes/feed_lane.h"
+#include "client/lanes/keeper_work.h"
+#include "client/lanes/step_finisher.h"
+#include "client/schedule/step_schedule.h"
+#include "client/servers/server_link.h"
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
+#include "client/step/step_shelf.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+// A chunk that has a place in a step, between LaneTable::Accept() and LaneTable::Landed().
+class LandedChunk {
+ public:
+  // Copies the chunk's data to their place, or finishes them there. To be called without a lock: it
+  // takes as long as a megabyte takes. Nothing else touches the step's memory meanwhile: only this
+  // stream's callbacks do and, once it has ended, the keeper.
+  void Put(const ArrivedChunk& chunk);
+
+ private:
+  friend class LaneTable;
+
+  ChunkPlace place_;
+  std::shared_ptr<StepShelf> shelf_;
+  std::shared_ptr<const StepShape> shape_;
+  std::shared_ptr<const StepFinisher> finisher_;  // Of a stream that travels compactly.
+  StepBuffer fresh_;                              // The step's memory, if this is its first chunk.
+  uint8_t* step_ = nullptr;
+  absl::Status memory_;  // Whether there was memory for the step.
+  absl::Status put_;
+};
+
+class LaneTable {
+ public:
+  // Passes `listener` to the streams.
+  explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
+
+  // What steps are. REQUIRED once by all below. `finisher` is null if nothing travels compactly;
+  // `always_compact` as FeedClientOptions::finish: client.
+  void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
+             bool always_compact, std::shared_ptr<StepShelf> shelf);
+  const std::shared_ptr<const StepShape>& shape() const { return shape_; }
+
+  // A stream for `action`, to be started. `request` has the spec and the identity.
+  ChunkStream* Open(const OpenStream& action, const ServerLink& link,
+                    v1::StreamStepsRequest request);
+  // The stream is to end; `reading`: the lane whose callback runs now, which ends it itself.
+  void Stop(const StopStream& action, int reading, KeeperWork& work);
+  ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
+  // Hands out the complete step of the lane.
+  StepBuffer TakeStep(int lane);
+  // Whether that travelled compactly.
+  bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
+  // The lane is over. Returns the memory of a step that it began, for the caller to give back
+  // without its lock; else null.
+  StepBuffer Close(int lane);
+
+  // Takes in the header of a chunk. Nullopt: the stream is to be stopped; if there is a reason, the
+  // lane has it. `shared`: the stream has shared memory.
+  std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
+                                    FeedClientStats& stats);
+  // What comes of it after Put(). `link`: of the lane's server.
+  enum class Outcome { kReadOn, kStop, kStepComplete };
+  Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
+                 FeedClientStats& stats);
+  int ServerOf(int lane) const { return lanes_.at(lane).server; }
+  // The first step that is not complete. REQUIRES: the lane has a stream.
+  int64_t StepOf(int lane) const { return lanes_.at(lane).cursor->step(); }
+
+  // The stream's last callback came.
+  void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
+  // The lanes for which it did.
+  std::vector<int> Ended() const;
+  // Why the stream of such a lane ended. Nullopt: it was at its end, or was told to end.
+  std::optional<LaneEnding> EndingOf(int lane) const;
+  // Makes such a lane idle again. `failed`: the next stream is a retry. Returns what the caller
+  // destroys.
+  std::unique_ptr<ChunkStream> TakeStream(int lane, bool failed);
+  // Whether no lane has a stream.
+  bool idle() const;
+
+ private:
+  ChunkListener& listener_;
+  std::shared_ptr<const StepShape> shape_;
+  std::shared_ptr<const StepFinisher> finisher_;
+  bool always_compact_ = false;
+  std::shared_ptr<StepShelf> shelf_;
+  std::map<int, FeedLane> lanes_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_LANE_TABLE_H_

@@ -1,0 +1,51 @@
+#include "client/lanes/trainer_end.h"
+
+#include <utility>
+
+#include "core/status/check.h"
+
+namespace systole {
+
+void TrainerEnd::Start(int64_t end_step, int64_t window_steps) {
+  window_.emplace(first_step_, window_steps);
+  end_step_ = end_step;
+}
+
+bool TrainerEnd::Put(int64_t step, StepBuffer buffer) {
+  window_->Put(step, std::move(buffer));
+  return step == window_->next_step();
+}
+
+void TrainerEnd::EndEarly(int64_t step, absl::Status error) {
+  error_step_ = step;
+  error_ = std::move(error);
+}
+
+void TrainerEnd::Cancel(absl::Status error) {
+  SYSTOLE_CHECK(!error.ok());
+  if (cancelled_.ok()) cancelled_ = std::move(error);
+}
+
+bool TrainerEnd::HasNext() const {
+  return !cancelled_.ok() || window_->HasNext() ||
+         window_->next_step() >= std::min(end_step_, error_step_);
+}
+
+absl::StatusOr<std::optional<TrainerEnd::TakenStep>> TrainerEnd::Next(FeedClientStats& stats) {
+  if (!cancelled_.ok()) return cancelled_;
+  const int64_t number = window_->next_step();
+  std::optional<StepBuffer> buffer = window_->TakeNext();
+  if (!buffer.has_value()) {
+    SYSTOLE_CHECK(number >= std::min(end_step_, error_step_));
+    if (number >= end_step_) return std::optional<TakenStep>();
+    return error_;
+  }
+  const absl::Duration waited = std::exchange(waited_, absl::ZeroDuration());
+  if (number != first_step_ && waited > stats.longest_wait) {
+    stats.longest_wait = waited;
+    stats.longest_wait_step = number;
+  }
+  return TakenStep{.number = number, .buffer = *std::move(buffer)};
+}
+
+}  // namespace systole

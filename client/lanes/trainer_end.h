@@ -1,0 +1,65 @@
+// What the trainer gets of a feed: complete steps in order, then the end, or the error that ends it
+// early. And how long it waited. No gRPC, no thread, no clock.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
+#define SYSTOLE_CLIENT_LANES_TRAINER_END_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/lanes/step_window.h"
+#include "client/step/feed_client_stats.h"
+#include "client/step/step.h"
+
+namespace systole {
+
+class TrainerEnd {
+ public:
+  struct TakenStep {
+    int64_t number = 0;
+    StepBuffer buffer;
+  };
+
+  explicit TrainerEnd(int64_t first_step) : first_step_(first_step) {}
+
+  // Called once. Steps from `end_step` on are not wanted; `window_steps` may wait.
+  void Start(int64_t end_step, int64_t window_steps);
+  // A step is complete. Returns whether it is the next one.
+  bool Put(int64_t step, StepBuffer buffer);
+  // Steps from `step` on will not come, because of `error`. Those before it are still handed out.
+  void EndEarly(int64_t step, absl::Status error);
+  // Nothing is handed out any more. The first error counts.
+  void Cancel(absl::Status error);
+  // The trainer waited for so long, for the next step.
+  void Waited(absl::Duration waited) { waited_ += waited; }
+
+  // Whether Next() has an answer. REQUIRES: Start(), as for Next().
+  bool HasNext() const;
+  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). Counts the wait for
+  // the step in `stats`; not for the first one, which waits for servers to begin.
+  absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats);
+
+  // The error that ends the feed early, if one does.
+  const absl::Status& error() const { return error_; }
+  bool cancelled() const { return !cancelled_.ok(); }
+  int64_t next_step() const { return window_.has_value() ? window_->next_step() : first_step_; }
+
+ private:
+  const int64_t first_step_;
+  std::optional<StepWindow> window_;  // Since Start().
+  int64_t end_step_ = std::numeric_limits<int64_t>::max();
+  int64_t error_step_ = std::numeric_limits<int64_t>::max();
+  absl::Status error_;
+  absl::Status cancelled_;
+  absl::Duration waited_ = absl::ZeroDuration();  // For the next step.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_LANES_TRAINER_END_H_

@@ -1,0 +1,52 @@
+// What each uint8 becomes, looked up and cast: for rules that are no multiplication and addition
+// (normalise.h), and for tensors that come piece by piece.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_
+#define SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/numeric/normalise.h"
+
+namespace systole {
+
+// Entries for a channel: one for each uint8.
+inline constexpr int kTableEntries = 256;
+// 8 KiB of a message, and 16 of a first-level cache.
+inline constexpr int kMaxTableChannels = 8;
+
+class ValueTable {
+ public:
+  // `entries` are kTableEntries for all channels, or so many for each, channel after channel. Each
+  // is cast once, as normalise.h casts, every NaN to CanonicalNan(). Value i of the tensor belongs
+  // to channel i / inner mod channels, as for TensorNormaliser.
+  //   InvalidArgument  another number of entries; inner < 1; a type of no floats.
+  static absl::StatusOr<ValueTable> Create(absl::Span<const float> entries, int64_t inner,
+                                           PixelType type);
+
+  // Looks up the values first .. first + in.size() - 1 of the tensor and writes them to `out`,
+  // which holds in.size() * PixelTypeBytes(type) bytes at any alignment, apart from `in`.
+  void Apply(int64_t first, absl::Span<const uint8_t> in, uint8_t* out) const;
+
+ private:
+  ValueTable() = default;
+  // With entries of type Entry, as wide as the values that come out.
+  template <typename Entry>
+  void ApplyAs(const std::vector<Entry>& entries, int64_t first, absl::Span<const uint8_t> in,
+               uint8_t* out) const;
+
+  int64_t channels_ = 1;
+  int64_t inner_ = 1;
+  // One of the two has all entries, as they come out.
+  std::vector<uint16_t> narrow_;
+  std::vector<uint32_t> wide_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_

@@ -1,0 +1,68 @@
+#include "core/plan/compact_feed.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace systole {
+namespace {
+
+bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const OutputPlan& plan,
+                                             const v1::Mix& mix) {
+  if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
+  // Mixed, values are no whole numbers, and the client has no partner to mix with.
+  if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
+  std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype);
+  if (!form.has_value()) return std::nullopt;
+  CompactTensor tensor = {.form = *std::move(form)};
+  // Behind the batch, channels are the last dimension of an example.
+  if (tensor.form.rules > 1) {
+    tensor.channel_axis = plan.layout == v1::NCHW   ? 1
+                          : plan.layout == v1::HWCN ? 2
+                                                    : static_cast<int>(plan.shape.size());
+  }
+  return tensor;
+}
+
+// `output` up to where `form` begins.
+void CutAt(const CompactForm& form, const OutputPlan& plan, v1::Output& output) {
+  // A cache is a transform and no step, and stands before.
+  const bool has_cache = plan.program.program->cache().has_value();
+  const int kept = static_cast<int>(form.first) + (has_cache ? 1 : 0);
+  auto& transforms = *output.mutable_transforms();
+  transforms.DeleteSubrange(kept, transforms.size() - kept);
+  output.set_dtype(v1::UINT8);
+}
+
+}  // namespace
+
+std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
+                                         std::shared_ptr<const Dataset> dataset) {
+  v1::FeedSpec spec = plan.spec();
+  CompactFeed feed;
+  feed.tensors.resize(plan.layout().tensors().size());
+  bool any = false;
+  for (int i = 0; i < spec.outputs_size(); ++i) {
+    const OutputPlan& output = plan.outputs()[static_cast<size_t>(i)];
+    std::optional<CompactTensor> tensor = CompactTensorOf(spec.outputs(i), output, spec.mix());
+    if (!tensor.has_value()) continue;
+    CutAt(tensor->form, output, *spec.mutable_outputs(i));
+    feed.tensors[static_cast<size_t>(output.tensor)] = std::move(tensor);
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> compact =
+      FeedPlan::Create(spec, std::move(dataset));
+  // It does less than the feed, so it should be possible. If not, the feed itself still is.
+  if (!compact.ok()) return std::nullopt;
+  feed.plan = *std::move(compact);
+  return feed;
+}
+
+}  // namespace systole

@@ -1,0 +1,90 @@
+#include "server/rpc/served_feeds.h"
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/plan/content_version.h"
+#include "core/spec/order_spec.h"
+#include "core/status/status_macros.h"
+#include "proto/framing/layout_description.h"
+
+namespace systole {
+namespace {
+
+// Kept: more feeds than this at once only cost the making of a plan now and then.
+constexpr size_t kMaxFeeds = 64;
+
+// How the client finishes what travels compactly. At most 64 outputs have a table of 8 KiB, half of
+// what an answer may have.
+void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
+  for (size_t i = 0; i < feed.tensors.size(); ++i) {
+    if (!feed.tensors[i].has_value()) continue;
+    const CompactForm& form = feed.tensors[i]->form;
+    v1::CompactForm& described = *response.mutable_tensors(static_cast<int>(i))->mutable_compact();
+    described.mutable_scale()->Add(form.factors.scale.begin(), form.factors.scale.end());
+    described.mutable_bias()->Add(form.factors.bias.begin(), form.factors.bias.end());
+    described.mutable_table()->Add(form.table.begin(), form.table.end());
+    described.set_channel_axis(feed.tensors[i]->channel_axis);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
+  const std::string key = spec.SerializeAsString();
+  {
+    MutexLock lock(mu_);
+    for (auto it = feeds_.begin(); it != feeds_.end(); ++it) {
+      if (it->first != key) continue;
+      feeds_.splice(feeds_.begin(), feeds_, it);
+      return feeds_.front().second;
+    }
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> dataset,
+      DatasetOf(spec, [this](const std::string& name) { return catalogue_.Find(name); }));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
+  std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
+  const auto feed = std::make_shared<const ServedFeed>(
+      ServedFeed{.plan = std::move(plan), .compact = std::move(compact)});
+  MutexLock lock(mu_);
+  feeds_.emplace_front(key, feed);
+  if (feeds_.size() > kMaxFeeds) feeds_.pop_back();
+  return feed;
+}
+
+v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
+  v1::FeedIdentity identity;
+  identity.set_dataset_fingerprint(plan.dataset().fingerprint());
+  identity.set_order_fingerprint(plan.order_fingerprint());
+  identity.set_content_version(ContentVersion());
+  identity.set_spec_fingerprint(plan.fingerprint());
+  return identity;
+}
+
+void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response) {
+  const FeedPlan& plan = *feed.plan;
+  DescribeLayout(plan.layout(), response);
+  if (compact && feed.compact.has_value()) DescribeForms(*feed.compact, response);
+  response.set_steps_per_epoch(plan.order().steps_per_epoch());
+  response.set_total_steps(plan.order().total_steps().value_or(0));
+  response.set_bytes_per_step(plan.layout().payload_bytes() * plan.num_cores());
+  *response.mutable_identity() = IdentityOf(plan);
+  response.set_num_records(plan.dataset().num_records());
+  const auto add = [](absl::Span<const int64_t> records,
+                      google::protobuf::RepeatedField<int64_t>* to) {
+    to->Add(records.begin(), records.end());
+  };
+  const absl::Span<const std::shared_ptr<const Dataset>> members = plan.dataset().members();
+  if (members.empty() && SelectsByShards(plan.spec())) {
+    add(plan.dataset().records_per_shard(), response.mutable_records_per_shard());
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    v1::MemberRecords& member = *response.add_members();
+    member.set_num_records(members[i]->num_records());
+    if (!SelectsByShards(plan.spec(), static_cast<int>(i))) continue;
+    add(members[i]->records_per_shard(), member.mutable_records_per_shard());
+  }
+}
+
+}  // namespace systole

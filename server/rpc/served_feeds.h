@@ -1,0 +1,59 @@
+// The feeds that clients ask for, by spec, each planned in both forms; and what ResolveFeed says of
+// one.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
+#define SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/mutex.h"
+#include "core/plan/compact_feed.h"
+#include "core/plan/feed_plan.h"
+#include "server/rpc/catalogue.h"
+#include "systole/v1/service.pb.h"
+
+namespace systole {
+
+struct ServedFeed {
+  std::shared_ptr<const FeedPlan> plan;
+  // For clients that finish tensors; nullopt: nothing can travel compactly.
+  std::optional<CompactFeed> compact;
+
+  // What makes the slices of a stream. The engine shares slices between streams of one plan.
+  const std::shared_ptr<const FeedPlan>& PlanFor(bool compactly) const {
+    return compactly && compact.has_value() ? compact->plan : plan;
+  }
+};
+
+class ServedFeeds {
+ public:
+  explicit ServedFeeds(const Catalogue& catalogue) : catalogue_(catalogue) {}
+
+  // Opening a stream of a known spec costs a look-up, and streams of one feed share its plans.
+  // Errors of DatasetOf() and FeedPlan::Create().
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const Catalogue& catalogue_;
+  Mutex mu_;
+  // Most recently used first; the key is the spec's serialised form.
+  std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
+};
+
+// The same in both forms.
+v1::FeedIdentity IdentityOf(const FeedPlan& plan);
+
+// The answer to ResolveFeed. `compact`: with the forms that the client finishes.
+void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_

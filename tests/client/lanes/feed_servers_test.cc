@@ -1,0 +1,86 @@
+// Who is known. What is asked and answered is in tests/client/feed, with servers that answer.
+#include "client/lanes/feed_servers.h"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// "+2" for a server that joined, "-0" for one that left.
+std::vector<std::string> Changes(const std::vector<ScheduleEvent>& events) {
+  std::vector<std::string> changes;
+  for (const ScheduleEvent& event : events) {
+    if (const auto* const joined = std::get_if<ServerJoined>(&event)) {
+      changes.push_back(absl::StrCat("+", joined->server));
+    } else {
+      changes.push_back(absl::StrCat("-", std::get<ServerLeft>(event).server));
+    }
+  }
+  return changes;
+}
+
+class FeedServersTest : public testing::Test {
+ protected:
+  const v1::FeedSpec spec_;
+  const FeedClientOptions options_;
+  FeedLog log_{/*wanted=*/true, spec_};
+  FeedClientStats stats_;
+  // Their links connect when first used, so never.
+  FeedServers servers_{spec_, options_, std::make_shared<const ChannelSecurity>(), log_, stats_};
+};
+
+TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
+  EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1"}, false)), ElementsAre("+0", "+1"));
+  EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "a:1"}, false)), IsEmpty());
+  EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "c:1"}, false)), ElementsAre("+2", "-0"));
+  EXPECT_EQ(servers_.count(), 2);
+  // It may come back before it is forgotten: as another one, since it may be another one.
+  EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1", "c:1"}, false)), ElementsAre("+3"));
+  EXPECT_NE(servers_.Forget(0), nullptr);
+  EXPECT_EQ(servers_.AddressOf(0), "that left");
+  EXPECT_EQ(servers_.AddressOf(3), "a:1");
+  EXPECT_TRUE(servers_.idle());
+}
+
+TEST_F(FeedServersTest, TheLogIsToldOfNewcomersOfAFeedThatRuns) {
+  servers_.SetAddresses({"a:1"}, /*running=*/false);
+  EXPECT_TRUE(log_.empty());
+  servers_.SetAddresses({"b:1"}, /*running=*/true);
+  std::vector<std::string> lines;
+  for (const LogLine& line : log_.Take()) lines.push_back(line.text);
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("b:1"), HasSubstr("a:1")));
+}
+
+TEST_F(FeedServersTest, ALostStreamCountsAndIsTheServersLastError) {
+  servers_.SetAddresses({"a:1"}, false);
+  servers_.StreamLost(
+      0, 7, {.failure = {.kind = FailureKind::kLost}, .status = absl::UnavailableError("torn")});
+  EXPECT_EQ(stats_.streams_lost, 1);
+  EXPECT_EQ(servers_.LastErrorOf(0).message(), "torn");
+  EXPECT_FALSE(log_.empty());
+  EXPECT_THAT(servers_.Unreachable("no step came"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no step came: a:1: torn")));
+  // What ends the feed is the feed's error, and no line.
+  log_.Take();
+  servers_.StreamLost(
+      0, 7,
+      {.failure = {.kind = FailureKind::kFinal}, .status = absl::NotFoundError("no dataset")});
+  EXPECT_EQ(stats_.streams_lost, 2);
+  EXPECT_TRUE(log_.empty());
+}
+
+}  // namespace
+}  // namespace systole

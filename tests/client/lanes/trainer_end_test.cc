@@ -1,0 +1,99 @@
+#include "client/lanes/trainer_end.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/step/step_shelf.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainerEndTest : public testing::Test {
+ protected:
+  StepBuffer Buffer() { return *shelf_->Acquire(); }
+
+  // "5", "end", "the error's message", or "nothing yet".
+  std::string Take(TrainerEnd& trainer) {
+    if (!trainer.HasNext()) return "nothing yet";
+    auto taken = trainer.Next(stats_);
+    if (!taken.ok()) return std::string(taken.status().message());
+    return taken->has_value() ? absl::StrCat((*taken)->number) : "end";
+  }
+
+  const std::shared_ptr<StepShelf> shelf_ = StepShelf::Create(64, 2, {});
+  FeedClientStats stats_;
+};
+
+TEST_F(TrainerEndTest, StepsComeInOrderAndThenTheEnd) {
+  TrainerEnd trainer(5);
+  EXPECT_EQ(trainer.next_step(), 5);
+  trainer.Start(/*end_step=*/8, /*window_steps=*/3);
+  EXPECT_EQ(Take(trainer), "nothing yet");
+  EXPECT_FALSE(trainer.Put(6, Buffer()));
+  EXPECT_EQ(Take(trainer), "nothing yet");
+  EXPECT_TRUE(trainer.Put(5, Buffer()));  // The trainer has waited for it.
+  EXPECT_EQ(Take(trainer), "5");
+  EXPECT_EQ(trainer.next_step(), 6);
+  EXPECT_EQ(Take(trainer), "6");
+  EXPECT_EQ(Take(trainer), "nothing yet");
+  trainer.Put(7, Buffer());
+  EXPECT_EQ(Take(trainer), "7");
+  EXPECT_EQ(Take(trainer), "end");
+  EXPECT_EQ(Take(trainer), "end");
+}
+
+TEST_F(TrainerEndTest, StepsBeforeAnErrorAreHandedOut) {
+  TrainerEnd trainer(0);
+  trainer.Start(/*end_step=*/8, /*window_steps=*/4);
+  trainer.Put(1, Buffer());
+  trainer.EndEarly(2, absl::DataLossError("damaged"));
+  EXPECT_THAT(trainer.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
+  EXPECT_EQ(Take(trainer), "nothing yet");
+  trainer.Put(0, Buffer());
+  EXPECT_EQ(Take(trainer), "0");
+  EXPECT_EQ(Take(trainer), "1");
+  EXPECT_EQ(Take(trainer), "damaged");
+  EXPECT_EQ(Take(trainer), "damaged");
+}
+
+TEST_F(TrainerEndTest, OnceCancelledNothingIsHandedOutAndTheFirstReasonCounts) {
+  TrainerEnd trainer(0);
+  trainer.Start(/*end_step=*/8, /*window_steps=*/4);
+  trainer.Put(0, Buffer());
+  EXPECT_FALSE(trainer.cancelled());
+  trainer.Cancel(absl::CancelledError("by the trainer"));
+  trainer.Cancel(absl::CancelledError("again"));
+  EXPECT_TRUE(trainer.cancelled());
+  EXPECT_EQ(Take(trainer), "by the trainer");
+}
+
+TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
+  TrainerEnd trainer(3);
+  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  const auto wait_for = [&](int64_t step, absl::Duration waited) {
+    trainer.Waited(waited / 2);  // A wait may come in parts.
+    trainer.Waited(waited / 2);
+    trainer.Put(step, Buffer());
+    EXPECT_EQ(Take(trainer), absl::StrCat(step));
+  };
+  wait_for(3, absl::Seconds(9));
+  EXPECT_EQ(stats_.longest_wait, absl::ZeroDuration());
+  wait_for(4, absl::Seconds(2));
+  wait_for(5, absl::Seconds(4));
+  wait_for(6, absl::Seconds(3));
+  EXPECT_EQ(stats_.longest_wait, absl::Seconds(4));
+  EXPECT_EQ(stats_.longest_wait_step, 5);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,136 @@
+// What is said of compact forms. tests/client/feed/hostile_server_test.cc has every other field.
+#include "client/servers/server_answer.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/batch/slice_layout.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "proto/framing/layout_description.h"
+#include "systole/v1/service.pb.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::FeedSpec Spec() {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "dataset: 'a' epochs: 1 global_batch: 8 num_cores: 2 "
+      "outputs { name: 'x' feature: 'x' shape: [2, 3] } "
+      "outputs { name: 'y' feature: 'y' dtype: INT64 }",
+      &spec));
+  return spec;
+}
+
+// Of x float32[4, 2, 3] and y int64[4], without a form.
+v1::ResolveFeedResponse Answer() {
+  const auto layout =
+      SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}},
+                           {.spec = {.name = "x", .dtype = DType::kFloat32, .shape = {4, 2, 3}}},
+                           {.spec = {.name = "y", .dtype = DType::kInt64, .shape = {4}}}});
+  EXPECT_THAT(layout, IsOk());
+  v1::ResolveFeedResponse answer;
+  DescribeLayout(*layout, answer);
+  answer.set_num_records(16);
+  answer.set_steps_per_epoch(2);
+  answer.set_total_steps(2);
+  answer.set_bytes_per_step(2 * layout->payload_bytes());
+  answer.mutable_identity()->set_content_version("test");
+  return answer;
+}
+
+// The answer with a form for tensor number `tensor`.
+v1::ResolveFeedResponse With(const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
+  v1::ResolveFeedResponse answer = Answer();
+  fill(*answer.mutable_tensors(tensor)->mutable_compact());
+  return answer;
+}
+
+void Factors(v1::CompactForm& form, int scales, int biases, int axis = 0) {
+  for (int i = 0; i < scales; ++i) form.add_scale(2);
+  for (int i = 0; i < biases; ++i) form.add_bias(1);
+  form.set_channel_axis(axis);
+}
+
+void Table(v1::CompactForm& form, int entries, int axis = 0) {
+  for (int i = 0; i < entries; ++i) form.add_table(static_cast<float>(i));
+  form.set_channel_axis(axis);
+}
+
+TEST(ServerAnswerTest, FormsThatCanBeDoneAreTaken) {
+  EXPECT_THAT(CheckFeedAnswer(Answer(), Spec()), IsOk());
+  for (const std::function<void(v1::CompactForm&)>& fill :
+       {std::function<void(v1::CompactForm&)>([](auto& form) { Factors(form, 1, 1); }),
+        {[](auto& form) { Factors(form, 3, 3, 2); }},
+        {[](auto& form) { Factors(form, 2, 2, 1); }},
+        {[](auto& form) { Table(form, 256); }},
+        {[](auto& form) { Table(form, 3 * 256, 2); }}}) {
+    EXPECT_THAT(CheckFeedAnswer(With(fill), Spec()), IsOk());
+  }
+}
+
+TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
+  const auto odd = [](v1::CompactForm& form) {
+    form.add_scale(std::numeric_limits<float>::quiet_NaN());
+    form.add_bias(-std::numeric_limits<float>::infinity());
+  };
+  EXPECT_THAT(CheckFeedAnswer(With(odd), Spec()), IsOk());
+  // It is no other than itself.
+  EXPECT_THAT(CheckSameFeed(With(odd), With(odd), /*allow_mixed_content=*/false), IsOk());
+}
+
+TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
+  const auto refuses = [](const std::string& message,
+                          const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
+    EXPECT_THAT(CheckFeedAnswer(With(fill, tensor), Spec()),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(message)));
+  };
+  refuses("tensor 'x' has a compact form of 0 scales and 0 biases, want as many of each, 1 to 16",
+          [](auto&) {});
+  refuses("of 1 scales and 0 biases", [](auto& form) { Factors(form, 1, 0); });
+  refuses("of 3 scales and 1 biases", [](auto& form) { Factors(form, 3, 1, 2); });
+  refuses("of 17 scales", [](auto& form) { Factors(form, 17, 17, 2); });
+  refuses("with a table of 255 entries, want 256 for each of 1 to 8 channels",
+          [](auto& form) { Table(form, 255); });
+  refuses("with a table of 2304 entries", [](auto& form) { Table(form, 9 * 256, 2); });
+  refuses("of factors and a table, want one", [](auto& form) {
+    Factors(form, 1, 1);
+    Table(form, 256);
+  });
+  refuses("with channel_axis 3, want 0 to 2", [](auto& form) { Factors(form, 3, 3, 3); });
+  refuses("with channel_axis -1", [](auto& form) { Factors(form, 1, 1, -1); });
+  refuses("for 3 channels, but dimension 1 counts 2", [](auto& form) { Factors(form, 3, 3, 1); });
+  refuses("for 2 channels, but dimension 2 counts 3", [](auto& form) { Table(form, 512, 2); });
+  // There are as many examples as the form has channels.
+  refuses("for 4 channels, but dimension 0 counts examples",
+          [](auto& form) { Table(form, 4 * 256, 0); });
+  refuses(
+      "tensor 'y' has a compact form and dtype 3, want a type of floats",
+      [](auto& form) { Factors(form, 1, 1); }, 2);
+  refuses(
+      "tensor 'valid' has a compact form and dtype 1", [](auto& form) { Factors(form, 1, 1); }, 0);
+}
+
+TEST(ServerAnswerTest, AllServersOfAFeedMustHaveTheSameForms) {
+  const auto one = With([](auto& form) { Factors(form, 1, 1); });
+  const auto other = With([](auto& form) { Table(form, 256); });
+  for (const auto& [answer, first] : {std::pair(one, other), std::pair(other, one),
+                                      std::pair(one, Answer()), std::pair(Answer(), one)}) {
+    for (const bool allow_mixed_content : {false, true}) {
+      EXPECT_THAT(CheckSameFeed(answer, first, allow_mixed_content),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           HasSubstr("wants tensor 'x' finished in another way")));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace systole
