@@ -5,55 +5,30 @@
 #include "core/status/check.h"
 
 namespace systole {
-namespace {
 
-// A wake-up that comes later than this after its time was not held up by load.
-constexpr absl::Duration kLatestWakeUp = absl::Seconds(2);
-
-// How much the last step counts in the average of what a step takes.
-constexpr int kPaceSteps = 8;
-
-// After so many steps, a server's lags are forgotten.
-constexpr int kStepsToTrust = 16;
-
-}  // namespace
-
-StepSchedule::StepSchedule(const ScheduleOptions& options)
-    : options_(options), rng_(options.seed, /*epoch=*/0, /*record=*/0, /*purpose=*/0) {}
+StepSchedule::StepSchedule(const ScheduleOptions& options) : options_(options), servers_(options) {}
 
 void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
                           ScheduleActions& actions) {
-  now_ = RunningTime(now);
+  now_ = clock_.See(now);
   actions_ = &actions;
   std::visit([this](const auto& what) { On(what); }, event);
   // A chunk changes nothing but when its server was last heard.
   if (!std::holds_alternative<ChunkArrived>(event)) {
     Advance();
-    wake_at_ = due_ + skipped_;
+    clock_.WakeAt(due_);
   }
   actions_ = nullptr;
 }
 
-absl::Duration StepSchedule::RunningTime(absl::Duration now) {
-  if (wake_at_ < now - kLatestWakeUp) {
-    skipped_ += now - seen_at_;
-    wake_at_ = now;
-  }
-  seen_at_ = now;
-  return now - skipped_;
-}
-
 void StepSchedule::On(const ServerJoined& event) {
-  Server& server = servers_[event.server];
-  server.state = Asking{.first = true};
-  Ask(event.server, server);
+  servers_.Join(event.server);
+  Do(AskServer{.server = event.server});
   if (started_) ++counts_.membership_changes;
 }
 
 void StepSchedule::On(const ServerLeft& event) {
-  const auto found = servers_.find(event.server);
-  if (found == servers_.end()) return;
-  found->second.left = true;
+  if (!servers_.Leave(event.server)) return;
   for (auto& [number, lane] : lanes_) {
     if (lane.server == event.server) Stop(number, lane);
   }
@@ -63,41 +38,20 @@ void StepSchedule::On(const ServerLeft& event) {
 void StepSchedule::On(const FeedStarted& event) {
   SYSTOLE_CHECK(!started_ && event.window > 0);
   started_ = true;
-  next_ = event.first_step;
+  steps_ = ArrivedSteps(event.first_step, event.window);
   limit_ = std::min(limit_, event.end_step);
-  window_ = event.window;
 }
 
-void StepSchedule::On(const Answered& event) {
-  const auto found = servers_.find(event.server);
-  if (found == servers_.end()) return;
-  Server& server = found->second;
-  server.asked = false;
-  server.suspect = 0;
-  server.damaged = 0;
-  if (std::holds_alternative<Asking>(server.state)) {
-    server.state = Serving();
-    server.failing_since.reset();
-  }
-}
+void StepSchedule::On(const Answered& event) { servers_.Answered(event.server); }
 
 void StepSchedule::On(const AskFailed& event) {
-  const auto found = servers_.find(event.server);
-  if (found == servers_.end()) return;
-  Server& server = found->second;
-  server.asked = false;
-  if (stopped_ || server.left) return;
-  if (std::holds_alternative<Resting>(server.state)) return;  // It failed in between.
+  if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
-  FailServer(server, event.failure);
   const FailureKind kind = event.failure.kind;
-  if (kind == FailureKind::kSuspect) ++server.suspect;
-  if (kind == FailureKind::kDamaged) ++server.damaged;
-  const bool no_use =
-      server.suspect >= kMaxSuspectFailures || server.damaged >= kMaxDamagedFailures;
   // While others serve, one that only ever garbles its answers does no harm.
-  if (kind == FailureKind::kFinal || (no_use && !AnotherServes(event.server))) {
-    EndFeed(FirstMissingStep(), kind, absl::ZeroDuration());
+  if (kind == FailureKind::kFinal ||
+      (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server))) {
+    EndFeed(steps_.FirstMissing(), kind, absl::ZeroDuration());
   }
 }
 
@@ -116,24 +70,18 @@ void StepSchedule::On(const StepArrived& event) {
   lane.suspect = 0;
   lane.damaged = 0;
   lane.lost.reset();
-  if (const auto server = servers_.find(lane.server); server != servers_.end()) {
-    server->second.failures = 0;
-    if (++server->second.steps >= kStepsToTrust) server->second.lags = 0;
-  }
-  if (!IsDone(step)) {
-    const size_t place = static_cast<size_t>(step - next_);
-    SYSTOLE_CHECK(step - next_ < window_);  // It is not read for before.
-    if (place >= done_.size()) done_.resize(place + 1);
-    done_[place] = true;
+  servers_.StepArrived(lane.server);
+  if (!steps_.Has(step)) {
+    steps_.Add(step);  // It is not read for before it has a place.
     lane.won = lane.hedge;
     ++arrived_;
     arrived_at_ = now_;
-    moves_ = 0;
-    pace_ = pace_.has_value() ? *pace_ + (took - *pace_) / kPaceSteps : took;
+    pace_.Arrived(took);
     Do(DeliverStep{.lane = event.lane, .step = step});
   }
   // After the last chunk there is still the stream's status to be read.
-  if (stream != nullptr && lane.step < stream->end && !IsOver(lane) && !InWindow(lane.step)) {
+  if (stream != nullptr && lane.step < stream->end && !IsOver(lane) &&
+      !steps_.InWindow(lane.step)) {
     stream->paused = true;
     Do(PauseStream{.lane = event.lane});
   }
@@ -151,17 +99,14 @@ void StepSchedule::On(const StreamEnded& event) {
   // Another process may listen there now: whoever it is has to answer before it gets steps, also if
   // the stream had sent all. Streams that shared a connection end together, and that is one failure
   // of their server.
-  if (const auto server = servers_.find(lane.server);
-      server != servers_.end() && server->second.serves()) {
-    FailServer(server->second, *event.failure);
-  }
+  servers_.StreamFailed(lane.server, *event.failure, now_);
   if (IsOver(lane)) return;
   Lost(lane);
   if (kind == FailureKind::kSuspect) ++lane.suspect;
   if (kind == FailureKind::kDamaged) ++lane.damaged;
   if (kind == FailureKind::kFinal || lane.suspect >= kMaxSuspectFailures ||
       lane.damaged >= kMaxDamagedFailures) {
-    if (!IsDone(lane.step)) EndFeed(lane.step, kind, absl::ZeroDuration());
+    if (!steps_.Has(lane.step)) EndFeed(lane.step, kind, absl::ZeroDuration());
     return;
   }
   ++counts_.retries;
@@ -174,10 +119,8 @@ void StepSchedule::On(const StepWanted&) {
 }
 
 void StepSchedule::On(const StepTaken&) {
-  SYSTOLE_CHECK(IsDone(next_));
   wanted_ = false;
-  ++next_;
-  done_.pop_front();
+  steps_.Take();
 }
 
 void StepSchedule::On(const FeedLimited& event) { limit_ = std::min(limit_, event.step); }
@@ -189,38 +132,14 @@ void StepSchedule::On(const FeedStopped&) {
 
 void StepSchedule::On(const Tick&) {}
 
-const StepSchedule::Server* StepSchedule::Find(int server) const {
-  const auto found = servers_.find(server);
-  return found == servers_.end() ? nullptr : &found->second;
-}
-
-bool StepSchedule::AnotherServes(int server) const {
-  return std::any_of(servers_.begin(), servers_.end(), [server](const auto& entry) {
-    return entry.first != server && entry.second.serves();
-  });
-}
-
 std::optional<int> StepSchedule::ChooseServer(std::optional<int> avoided) const {
-  std::optional<int> chosen;
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (const auto& [number, server] : servers_) {
-    if (!server.serves() || number == avoided) continue;
-    const int64_t lanes =
-        std::count_if(lanes_.begin(), lanes_.end(), [number = number](const auto& entry) {
-          return entry.second.server == number &&
-                 !std::holds_alternative<Seeking>(entry.second.state);
-        });
-    if (lanes >= fewest) continue;
-    chosen = number;
-    fewest = lanes;
-  }
-  return chosen;
+  return servers_.Choose([this](int number) { return StreamsOf(number); }, avoided);
 }
 
-int64_t StepSchedule::FirstMissingStep() const {
-  int64_t step = next_;
-  while (IsDone(step)) ++step;
-  return step;
+int64_t StepSchedule::StreamsOf(int server) const {
+  return std::count_if(lanes_.begin(), lanes_.end(), [server](const auto& entry) {
+    return entry.second.server == server && !std::holds_alternative<Seeking>(entry.second.state);
+  });
 }
 
 void StepSchedule::EndFeed(int64_t step, std::optional<FailureKind> failure,
@@ -233,32 +152,30 @@ void StepSchedule::EndFeed(int64_t step, std::optional<FailureKind> failure,
 std::optional<ScheduleWaiting> StepSchedule::Waiting(absl::Duration now) const {
   std::optional<ScheduleWaiting> longest;
   if (stopped_) return longest;
-  const absl::Duration running = now - skipped_;
+  const absl::Duration running = clock_.At(now);
   const auto consider = [&longest](const ScheduleWaiting& waiting) {
     if (!longest.has_value() || waiting.waited > longest->waited) longest = waiting;
   };
   if (!started_) {
-    if (limit_ <= next_) return longest;
-    for (const auto& [number, server] : servers_) {
-      if (server.serves()) return std::nullopt;
-      if (!server.failing_since.has_value()) continue;
-      consider({.lost = number,
-                .asking = number,
-                .waited = running - *server.failing_since,
+    if (limit_ <= steps_.next()) return longest;
+    if (const std::optional<ServerRoster::Failing> failing = servers_.LongestFailing()) {
+      consider({.lost = failing->number,
+                .asking = failing->number,
+                .waited = running - failing->since,
                 .limit = options_.connect_timeout});
     }
     return longest;
   }
   for (const auto& [number, lane] : lanes_) {
     if (lane.extra || IsOver(lane)) continue;
-    const Server* const server = Find(lane.server);
+    const bool known = servers_.Knows(lane.server);
     const int lost = lane.lost.value_or(lane.server);
-    if (lane.lost.has_value() && Find(lost) != nullptr) {
+    if (lane.lost.has_value() && servers_.Knows(lost)) {
       consider({.lost = lost,
-                .asking = server != nullptr ? lane.server : lost,
+                .asking = known ? lane.server : lost,
                 .waited = running - lane.failing_since,
                 .limit = limit_of_wait()});
-    } else if (server != nullptr && lane.step == next_ && IsAwaited(lane)) {
+    } else if (known && lane.step == steps_.next() && IsAwaited(lane)) {
       const bool streams = std::holds_alternative<Streaming>(lane.state);
       consider({.asking = lane.server,
                 .waited = running - (streams ? lane.heard_at : lane.since),

@@ -12,7 +12,7 @@
 // A lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
-//   server:  Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
+//   server:  ServerRoster
 //   lane:    Seeking (a server) -> Streaming -> Stopping (cancelled, its end not seen) -> Seeking ..
 //
 // Thread-compatible.
@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -30,166 +29,14 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/schedule/arrived_steps.h"
 #include "client/schedule/failure.h"
-#include "core/random/counter_rng.h"
+#include "client/schedule/running_clock.h"
+#include "client/schedule/schedule_events.h"
+#include "client/schedule/server_roster.h"
+#include "client/schedule/step_pace.h"
 
 namespace systole {
-
-// The most steps that one stream is asked for; then the lane opens a new one. So a server that
-// wants to stop need not wait long.
-inline constexpr int64_t kStepsPerStream = 1024;
-// Hedges allowed beyond the fraction: the first late steps come before there are many others.
-inline constexpr int64_t kHedgeBurst = 2;
-
-struct ScheduleOptions {
-  // How long the trainer waits for its first step while no server is making it, and then for each
-  // step, without any step arriving, before the feed gives up.
-  absl::Duration connect_timeout = absl::Seconds(10);
-  absl::Duration retry_for = absl::Minutes(10);
-  // A server that sends nothing for this long while a step is wanted counts as failed.
-  absl::Duration silence_timeout = absl::Seconds(60);
-  // A server that failed is asked again at once, and then after pauses that double from `backoff`
-  // to `max_backoff`, each up to a quarter longer by chance.
-  absl::Duration backoff = absl::Milliseconds(50);
-  absl::Duration max_backoff = absl::Seconds(2);
-  // Second copies asked for, as a fraction of the steps that arrived, and kHedgeBurst more. 0:
-  // none.
-  double hedge_fraction = 0.02;
-  // Of the pauses' chance. Clients with different seeds do not come back together.
-  uint64_t seed = 0;
-};
-
-// What has happened. Servers have numbers that are never used twice.
-struct ServerJoined {
-  int server;
-};
-struct ServerLeft {
-  int server;
-};
-// What to fetch is known. `window`: the steps that have a place at a time.
-struct FeedStarted {
-  int64_t first_step;
-  int64_t end_step;
-  int64_t window;
-};
-// The question to a server was answered as it should, or failed.
-struct Answered {
-  int server;
-};
-struct AskFailed {
-  int server;
-  Failure failure;
-};
-// Bytes came on a lane's stream.
-struct ChunkArrived {
-  int lane;
-};
-// The step that the lane's stream is at is complete.
-struct StepArrived {
-  int lane;
-};
-// A lane's stream has ended: with a failure, or as it was asked to.
-struct StreamEnded {
-  int lane;
-  std::optional<Failure> failure;
-};
-// The trainer waits for the next step; it has taken it.
-struct StepWanted {};
-struct StepTaken {};
-// Steps from `step` on cannot be had, whatever is tried.
-struct FeedLimited {
-  int64_t step;
-};
-// Nobody wants anything any more: everything is cancelled.
-struct FeedStopped {};
-// Time has passed: due no later than wake_at().
-struct Tick {};
-using ScheduleEvent =
-    std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
-                 StepArrived, StreamEnded, StepWanted, StepTaken, FeedLimited, FeedStopped, Tick>;
-
-// What to do.
-// Ask what the feed yields there. The answer is an event.
-struct AskServer {
-  int server;
-};
-// A server that left has neither a stream nor a question any more.
-struct ForgetServer {
-  int server;
-};
-// Open a stream for `count` steps, `stride` apart. Its end is an event.
-struct OpenStream {
-  int lane;
-  int server;
-  int64_t first_step;
-  int64_t count;
-  int64_t stride;
-};
-// Cancel the stream. `paused`: no read is under way. `silent`: because the server has sent nothing
-// for silence_timeout. Its end is an event.
-struct StopStream {
-  int lane;
-  bool paused;
-  bool silent = false;
-};
-// Do not read on after this step; read on.
-struct PauseStream {
-  int lane;
-};
-struct ResumeStream {
-  int lane;
-};
-// The first copy of `step` is the lane's. Later ones are not delivered.
-struct DeliverStep {
-  int lane;
-  int64_t step;
-};
-// The lane is over. Its stream has ended.
-struct CloseLane {
-  int lane;
-};
-// The feed ends before `step`. `failure`: what the event's failure was that is final; nullopt: no
-// step came for `waited`.
-struct GiveUp {
-  int64_t step;
-  std::optional<FailureKind> failure;
-  absl::Duration waited;
-};
-// Only to be told: `server` is late with `step`. `second`: the server that is asked for it as well;
-// nullopt: what `server` was to send now comes from others.
-struct StepLate {
-  int64_t step;
-  int server;
-  std::optional<int> second;
-};
-using ScheduleAction = std::variant<AskServer, ForgetServer, OpenStream, StopStream, PauseStream,
-                                    ResumeStream, DeliverStep, CloseLane, GiveUp, StepLate>;
-using ScheduleActions = std::vector<ScheduleAction>;
-
-// Counted since the beginning.
-struct ScheduleCounts {
-  // Failed streams that were not the last word, so that the steps were asked for again.
-  int64_t retries = 0;
-  // Second copies asked for; those that came first, and those that did not.
-  int64_t hedges = 0;
-  int64_t hedges_won = 0;
-  int64_t hedges_lost = 0;
-  // Steps within the window that went to another server because theirs lagged.
-  int64_t relieved_steps = 0;
-  // Servers that joined or left after the feed's beginning.
-  int64_t membership_changes = 0;
-  // Questions to servers that had failed or lagged.
-  int64_t probes = 0;
-};
-
-// What holds up a feed.
-struct ScheduleWaiting {
-  // The server that was lost or, without one, nullopt.
-  std::optional<int> lost;
-  int asking = 0;
-  absl::Duration waited;
-  absl::Duration limit;
-};
 
 class StepSchedule {
  public:
@@ -201,43 +48,14 @@ class StepSchedule {
 
   // When Handle(Tick) is due. If it comes much later, the process was not running in between (it
   // was stopped, or the machine slept): all deadlines move on by that time.
-  absl::Duration wake_at() const { return wake_at_; }
+  absl::Duration wake_at() const { return clock_.wake_at(); }
 
   const ScheduleCounts& counts() const { return counts_; }
-  int64_t next_step() const { return next_; }
+  int64_t next_step() const { return steps_.next(); }
   // The longest wait that holds up the trainer now or will soon.
   std::optional<ScheduleWaiting> Waiting(absl::Duration now) const;
 
  private:
-  struct Asking {
-    bool first;  // Never failed: steps are kept for it.
-  };
-  struct Serving {};
-  struct Resting {
-    absl::Duration since;
-    absl::Duration pause;
-    absl::Duration pause_if_others;  // The same, while another server serves.
-  };
-  using ServerState = std::variant<Asking, Serving, Resting>;
-  struct Server {
-    ServerState state;
-    bool left = false;
-    bool asked = false;  // A question is under way.
-    int failures = 0;    // Since its last complete step.
-    int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
-    int steps = 0;
-    int suspect = 0;  // Failed questions in a row, by kind.
-    int damaged = 0;
-    std::optional<absl::Duration> failing_since;  // Until it answers.
-
-    bool serves() const { return !left && std::holds_alternative<Serving>(state); }
-    // Whether a plan counts on it.
-    bool is_expected() const {
-      const Asking* const asking = std::get_if<Asking>(&state);
-      return serves() || (!left && asking != nullptr && asking->first);
-    }
-  };
-
   struct Seeking {};
   struct Streaming {
     int64_t end;  // The first of the lane's steps that was not asked for.
@@ -277,33 +95,19 @@ class StepSchedule {
   void On(const FeedStopped& event);
   void On(const Tick& event);
 
-  // The time without that in which the process was not running.
-  absl::Duration RunningTime(absl::Duration now);
   void Do(ScheduleAction action) { actions_->push_back(std::move(action)); }
-  bool InWindow(int64_t step) const { return step < next_ + window_; }
-  bool IsDone(int64_t step) const {
-    return step < next_ || (step - next_ < static_cast<int64_t>(done_.size()) &&
-                            done_[static_cast<size_t>(step - next_)]);
-  }
   bool IsOver(const Lane& lane) const { return lane.step >= std::min(lane.end, limit_); }
   // Whether the lane's next step is awaited from its server now.
   bool IsAwaited(const Lane& lane) const;
-  bool AnotherServes(int server) const;
-  const Server* Find(int server) const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> ChooseServer(std::optional<int> avoided = std::nullopt) const;
-  void Ask(int number, Server& server);
-  // `pause` and up to a quarter more.
-  absl::Duration Jittered(absl::Duration pause);
-  absl::Duration LagPause(const Server& server);
-  void FailServer(Server& server, const Failure& failure);
+  // Streams of the server that are open or not seen to have ended.
+  int64_t StreamsOf(int server) const;
   void AddLane(int64_t step, int64_t stride, int64_t end, int server, bool hedge);
   // Makes a plan for the servers that are expected now, unless it is the plan already.
   void Plan();
   // Ends what is over, opens what can be opened, asks whom it is time to ask.
   void Advance();
-  // Whether the server is forgotten.
-  bool AdvanceServer(int number, Server& server);
   // Whether the lane is closed.
   bool AdvanceLane(int number, Lane& lane);
   // Whether the lane may open its stream now, besides those that its server has under way. The lane
@@ -317,7 +121,6 @@ class StepSchedule {
   void Relieve(int number, Lane& lane);
   void Hedge();
   void GiveUpIfOverdue();
-  int64_t FirstMissingStep() const;
   void Lost(Lane& lane);
   // Whether a hedge has the step; then it is that lane's alone from now on.
   bool LeaveToHedge(int64_t step);
@@ -325,34 +128,26 @@ class StepSchedule {
   void Due(absl::Duration at) { due_ = std::min(due_, at); }
   void EndFeed(int64_t step, std::optional<FailureKind> failure, absl::Duration waited);
   absl::Duration limit_of_wait() const;
-  // How long a lane may take for a step before it is late.
-  absl::Duration late_after() const;
 
   const ScheduleOptions options_;
-  CounterRng rng_;
+  RunningClock clock_;
+  ServerRoster servers_;
+  ArrivedSteps steps_;
+  StepPace pace_;
   ScheduleActions* actions_ = nullptr;         // Of the Handle() under way.
   absl::Duration now_ = absl::ZeroDuration();  // Running time.
-  absl::Duration skipped_ = absl::ZeroDuration();
-  absl::Duration seen_at_ = absl::ZeroDuration();  // The last event, in the caller's time.
   absl::Duration due_ = absl::ZeroDuration();
-  absl::Duration wake_at_ = absl::InfiniteDuration();  // The caller's time.
   bool stopped_ = false;
-  std::map<int, Server> servers_;
   std::map<int, Lane> lanes_;
   int next_lane_ = 0;
   std::vector<int> plan_;
   bool started_ = false;
-  int64_t next_ = 0;  // The step that the trainer takes next.
-  int64_t window_ = 0;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
-  std::deque<bool> done_;  // Of the steps from next_ on.
   bool wanted_ = false;
   absl::Duration wanted_since_ = absl::ZeroDuration();
   absl::Duration arrived_at_ = absl::ZeroDuration();  // The last step.
   int64_t arrived_ = 0;
-  std::optional<absl::Duration> pace_;  // How long a lane takes for a step, on average.
-  int64_t hedged_ = -1;                 // The last step that was hedged.
-  int moves_ = 0;                       // Since the last step that arrived.
+  int64_t hedged_ = -1;  // The last step that was hedged.
   ScheduleCounts counts_;
 };
 

@@ -1,8 +1,8 @@
 // StepSchedule: what follows from the state and from time.
 #include <algorithm>
+#include <iterator>
 
 #include "client/schedule/step_schedule.h"
-#include "core/status/check.h"
 
 namespace systole {
 namespace {
@@ -10,25 +10,10 @@ namespace {
 // How often time is looked at although nothing is due.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
-// A lane is late when its step takes so much longer than the average step.
-constexpr absl::Duration kLateBy = absl::Seconds(1);
-// Each lane that was moved since the last step arrived doubles the time before the next one is, so
-// that a system that is slow as a whole is left to finish a step.
-constexpr int kMostDoublings = 6;
-
 // Streams of one server that fill the window at a time: one lane's, and the next one's first steps.
 // All share a connection. Where that is cut again and again, many would each lose a part of a step
 // every time, and none would ever complete one.
 constexpr int kStreamsAtATime = 2;
-
-// While others serve, a server that lagged or leaves is asked again after pauses that double.
-constexpr absl::Duration kFirstLagPause = absl::Seconds(1);
-constexpr absl::Duration kLongestLagPause = absl::Seconds(60);
-
-// `pause`, doubled `times` times, at most `longest`.
-absl::Duration Doubled(absl::Duration pause, int times, absl::Duration longest) {
-  return std::min(pause * (int64_t{1} << std::clamp(times, 0, 20)), longest);
-}
 
 }  // namespace
 
@@ -39,9 +24,11 @@ void StepSchedule::Advance() {
     LookForSilence();
     LookForLateness();
   }
-  for (auto it = servers_.begin(); it != servers_.end();) {
-    it = AdvanceServer(it->first, it->second) ? servers_.erase(it) : std::next(it);
-  }
+  const ServerRoster::Advanced advanced = servers_.Advance(
+      now_, /*asks=*/!stopped_ && steps_.next() < limit_,
+      [this](int number) { return StreamsOf(number) > 0; }, *actions_);
+  counts_.probes += advanced.probes;
+  Due(advanced.due);
   if (!stopped_) {
     Plan();
     Hedge();
@@ -51,68 +38,12 @@ void StepSchedule::Advance() {
   }
 }
 
-void StepSchedule::Ask(int number, Server& server) {
-  server.asked = true;
-  Do(AskServer{.server = number});
-}
-
-absl::Duration StepSchedule::Jittered(absl::Duration pause) {
-  return pause * (1 + 0.25 * static_cast<double>(rng_.UniformFloat()));
-}
-
-absl::Duration StepSchedule::LagPause(const Server& server) {
-  return Jittered(Doubled(kFirstLagPause, server.lags - 1, kLongestLagPause));
-}
-
-void StepSchedule::FailServer(Server& server, const Failure& failure) {
-  ++server.failures;
-  server.steps = 0;
-  if (!server.failing_since.has_value()) server.failing_since = now_;
-  absl::Duration pause = absl::ZeroDuration();
-  if (server.failures > 1) {
-    pause = Jittered(Doubled(options_.backoff, server.failures - 2, options_.max_backoff));
-  }
-  pause = std::max(pause, Jittered(failure.pushback));
-  absl::Duration pause_if_others = pause;
-  if (failure.kind == FailureKind::kLeaving) {
-    ++server.lags;
-    pause_if_others = std::max(pause, LagPause(server));
-  }
-  server.state = Resting{.since = now_, .pause = pause, .pause_if_others = pause_if_others};
-}
-
-bool StepSchedule::AdvanceServer(int number, Server& server) {
-  if (server.left) {
-    const bool used = std::any_of(lanes_.begin(), lanes_.end(), [number](const auto& entry) {
-      return entry.second.server == number && !std::holds_alternative<Seeking>(entry.second.state);
-    });
-    if (used || server.asked) return false;
-    Do(ForgetServer{.server = number});
-    return true;
-  }
-  const Resting* const resting = std::get_if<Resting>(&server.state);
-  if (resting == nullptr || stopped_ || server.asked || next_ >= limit_) return false;
-  const absl::Duration due =
-      resting->since + (AnotherServes(number) ? resting->pause_if_others : resting->pause);
-  if (now_ < due) {
-    Due(due);
-    return false;
-  }
-  server.state = Asking{.first = false};
-  ++counts_.probes;
-  Ask(number, server);
-  return false;
-}
-
 void StepSchedule::Plan() {
   if (!started_) return;
-  std::vector<int> expected;
-  for (const auto& [number, server] : servers_) {
-    if (server.is_expected()) expected.push_back(number);
-  }
+  std::vector<int> expected = servers_.Expected();
   // With nobody there, the plan waits for whoever comes.
   if (expected.empty() || expected == plan_) return;
-  const int64_t cut = plan_.empty() ? next_ : next_ + window_;
+  const int64_t cut = plan_.empty() ? steps_.next() : steps_.next() + steps_.window();
   plan_ = std::move(expected);
   for (auto& [number, lane] : lanes_) lane.end = std::min(lane.end, cut);
   const int64_t stride = static_cast<int64_t>(plan_.size());
@@ -133,12 +64,12 @@ void StepSchedule::AddLane(int64_t step, int64_t stride, int64_t end, int server
 }
 
 bool StepSchedule::AdvanceLane(int number, Lane& lane) {
-  const bool unwanted = stopped_ || IsOver(lane) || (lane.extra && IsDone(lane.step));
+  const bool unwanted = stopped_ || IsOver(lane) || (lane.extra && steps_.Has(lane.step));
   if (std::holds_alternative<Stopping>(lane.state)) return false;
   if (Streaming* const stream = std::get_if<Streaming>(&lane.state)) {
     if (unwanted) {
       if (stopped_ || lane.step < stream->end) Stop(number, lane);
-    } else if (stream->paused && InWindow(lane.step)) {
+    } else if (stream->paused && steps_.InWindow(lane.step)) {
       stream->paused = false;
       lane.since = now_;
       lane.heard_at = now_;
@@ -147,7 +78,7 @@ bool StepSchedule::AdvanceLane(int number, Lane& lane) {
     return false;
   }
   if (!unwanted) {
-    while (!IsOver(lane) && (IsDone(lane.step) || (!lane.hedge && LeaveToHedge(lane.step)))) {
+    while (!IsOver(lane) && (steps_.Has(lane.step) || (!lane.hedge && LeaveToHedge(lane.step)))) {
       lane.step += lane.stride;
     }
     if (!IsOver(lane)) {
@@ -162,17 +93,16 @@ bool StepSchedule::AdvanceLane(int number, Lane& lane) {
 }
 
 void StepSchedule::Seek(int number, Lane& lane) {
-  if (!InWindow(lane.step)) {
+  if (!steps_.InWindow(lane.step)) {
     lane.since = now_;
     return;
   }
-  const Server* const own = Find(lane.server);
-  if (own == nullptr || !own->is_expected()) {
+  if (!servers_.IsExpected(lane.server)) {
     const std::optional<int> other = ChooseServer();
     if (!other.has_value()) return;
     lane.server = *other;
   }
-  if (!servers_.at(lane.server).serves()) return;
+  if (!servers_.Serves(lane.server)) return;
   if (!lane.hedge && !HasTurn(lane)) {
     lane.since = now_;  // It waits for lanes, not for the server.
     return;
@@ -211,7 +141,7 @@ void StepSchedule::Stop(int number, Lane& lane, bool silent) {
 }
 
 bool StepSchedule::IsAwaited(const Lane& lane) const {
-  if (IsOver(lane) || !InWindow(lane.step) || std::holds_alternative<Stopping>(lane.state)) {
+  if (IsOver(lane) || !steps_.InWindow(lane.step) || std::holds_alternative<Stopping>(lane.state)) {
     return false;
   }
   const Streaming* const stream = std::get_if<Streaming>(&lane.state);
@@ -227,8 +157,7 @@ void StepSchedule::LookForSilence() {
       Due(due);
       continue;
     }
-    const auto server = servers_.find(lane.server);
-    if (server != servers_.end()) FailServer(server->second, {.kind = FailureKind::kLost});
+    servers_.FellSilent(lane.server, now_);
     Lost(lane);
     ++counts_.retries;
     Stop(number, lane, /*silent=*/true);
@@ -241,19 +170,14 @@ void StepSchedule::Lost(Lane& lane) {
   lane.failing_since = now_;
 }
 
-absl::Duration StepSchedule::late_after() const {
-  if (!pace_.has_value()) return absl::InfiniteDuration();
-  return (kLateBy + 2 * *pace_) * (int64_t{1} << std::min(moves_, kMostDoublings));
-}
-
 void StepSchedule::LookForLateness() {
-  const absl::Duration late_after = this->late_after();
+  const absl::Duration late_after = pace_.late_after();
   for (auto& [number, lane] : lanes_) {
     if (lane.extra || !IsAwaited(lane)) continue;
     const absl::Duration due = lane.since + late_after;
     if (now_ < due) {
       Due(due);
-    } else if (AnotherServes(lane.server)) {
+    } else if (servers_.AnotherServes(lane.server)) {
       Relieve(number, lane);
       return;  // One at a time: the next is measured anew.
     }
@@ -261,38 +185,29 @@ void StepSchedule::LookForLateness() {
 }
 
 void StepSchedule::Relieve(int number, Lane& lane) {
-  ++moves_;
-  const int64_t end = std::min({lane.end, limit_, next_ + window_});
+  pace_.Moved();
+  const int64_t end = std::min({lane.end, limit_, steps_.next() + steps_.window()});
   for (int64_t step = lane.step; step < end; step += lane.stride) {
-    if (!IsDone(step)) ++counts_.relieved_steps;
+    if (!steps_.Has(step)) ++counts_.relieved_steps;
   }
-  if (const auto found = servers_.find(lane.server); found != servers_.end()) {
-    Server& server = found->second;
-    if (Asking* const asking = std::get_if<Asking>(&server.state)) {
-      asking->first = false;  // Still asked, but nothing waits for its answer.
-    } else if (server.serves()) {
-      ++server.lags;
-      server.steps = 0;
-      server.state = Resting{
-          .since = now_, .pause = absl::ZeroDuration(), .pause_if_others = LagPause(server)};
-    }
-  }
+  servers_.Lagged(lane.server, now_);
   Do(StepLate{.step = lane.step, .server = lane.server, .second = std::nullopt});
   Stop(number, lane);
 }
 
 void StepSchedule::Hedge() {
-  if (!wanted_ || IsDone(next_) || next_ >= limit_ || hedged_ == next_) return;
+  if (!wanted_ || steps_.Has(steps_.next()) || steps_.next() >= limit_ || hedged_ == steps_.next())
+    return;
   const double allowed = options_.hedge_fraction * static_cast<double>(arrived_) + kHedgeBurst;
   if (options_.hedge_fraction <= 0 || static_cast<double>(counts_.hedges + 1) > allowed) return;
   const auto owner = std::find_if(lanes_.begin(), lanes_.end(), [this](const auto& entry) {
     const Lane& lane = entry.second;
-    return !lane.extra && lane.step <= next_ && next_ < lane.end &&
-           (next_ - lane.step) % lane.stride == 0;
+    return !lane.extra && lane.step <= steps_.next() && steps_.next() < lane.end &&
+           (steps_.next() - lane.step) % lane.stride == 0;
   });
   if (owner == lanes_.end()) return;
   // Before the lane is moved: the second copy costs one step, moving costs what is on the way.
-  const absl::Duration due = owner->second.since + late_after() / 2;
+  const absl::Duration due = owner->second.since + pace_.late_after() / 2;
   if (now_ < due) {
     Due(due);
     return;
@@ -300,9 +215,9 @@ void StepSchedule::Hedge() {
   const std::optional<int> other = ChooseServer(owner->second.server);
   if (!other.has_value()) return;
   ++counts_.hedges;
-  hedged_ = next_;
-  Do(StepLate{.step = next_, .server = owner->second.server, .second = other});
-  AddLane(next_, /*stride=*/1, next_ + 1, *other, /*hedge=*/true);
+  hedged_ = steps_.next();
+  Do(StepLate{.step = steps_.next(), .server = owner->second.server, .second = other});
+  AddLane(steps_.next(), /*stride=*/1, steps_.next() + 1, *other, /*hedge=*/true);
 }
 
 bool StepSchedule::LeaveToHedge(int64_t step) {
@@ -325,7 +240,7 @@ absl::Duration StepSchedule::limit_of_wait() const {
 }
 
 void StepSchedule::GiveUpIfOverdue() {
-  if (!started_ || !wanted_ || IsDone(next_) || next_ >= limit_) return;
+  if (!started_ || !wanted_ || steps_.Has(steps_.next()) || steps_.next() >= limit_) return;
   absl::Duration since = wanted_since_;
   if (arrived_ > 0) since = std::max(since, arrived_at_);
   const absl::Duration limit = limit_of_wait();
@@ -333,7 +248,7 @@ void StepSchedule::GiveUpIfOverdue() {
     Due(since + limit);
     return;
   }
-  EndFeed(next_, std::nullopt, limit);
+  EndFeed(steps_.next(), std::nullopt, limit);
 }
 
 }  // namespace systole

@@ -1,0 +1,176 @@
+// What a StepSchedule is told and what it answers: its options, the events that go in, the actions
+// that come out, and what it counts.
+//
+// Thread-safe: value types and constants.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_EVENTS_H_
+#define SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_EVENTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/schedule/failure.h"
+
+namespace systole {
+
+// The most steps that one stream is asked for; then the lane opens a new one. So a server that
+// wants to stop need not wait long.
+inline constexpr int64_t kStepsPerStream = 1024;
+// Hedges allowed beyond the fraction: the first late steps come before there are many others.
+inline constexpr int64_t kHedgeBurst = 2;
+
+struct ScheduleOptions {
+  // How long the trainer waits for its first step while no server is making it, and then for each
+  // step, without any step arriving, before the feed gives up.
+  absl::Duration connect_timeout = absl::Seconds(10);
+  absl::Duration retry_for = absl::Minutes(10);
+  // A server that sends nothing for this long while a step is wanted counts as failed.
+  absl::Duration silence_timeout = absl::Seconds(60);
+  // A server that failed is asked again at once, and then after pauses that double from `backoff`
+  // to `max_backoff`, each up to a quarter longer by chance.
+  absl::Duration backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(2);
+  // Second copies asked for, as a fraction of the steps that arrived, and kHedgeBurst more. 0:
+  // none.
+  double hedge_fraction = 0.02;
+  // Of the pauses' chance. Clients with different seeds do not come back together.
+  uint64_t seed = 0;
+};
+
+// What has happened. Servers have numbers that are never used twice.
+struct ServerJoined {
+  int server;
+};
+struct ServerLeft {
+  int server;
+};
+// What to fetch is known. `window`: the steps that have a place at a time.
+struct FeedStarted {
+  int64_t first_step;
+  int64_t end_step;
+  int64_t window;
+};
+// The question to a server was answered as it should, or failed.
+struct Answered {
+  int server;
+};
+struct AskFailed {
+  int server;
+  Failure failure;
+};
+// Bytes came on a lane's stream.
+struct ChunkArrived {
+  int lane;
+};
+// The step that the lane's stream is at is complete.
+struct StepArrived {
+  int lane;
+};
+// A lane's stream has ended: with a failure, or as it was asked to.
+struct StreamEnded {
+  int lane;
+  std::optional<Failure> failure;
+};
+// The trainer waits for the next step; it has taken it.
+struct StepWanted {};
+struct StepTaken {};
+// Steps from `step` on cannot be had, whatever is tried.
+struct FeedLimited {
+  int64_t step;
+};
+// Nobody wants anything any more: everything is cancelled.
+struct FeedStopped {};
+// Time has passed: due no later than wake_at().
+struct Tick {};
+using ScheduleEvent =
+    std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
+                 StepArrived, StreamEnded, StepWanted, StepTaken, FeedLimited, FeedStopped, Tick>;
+
+// What to do.
+// Ask what the feed yields there. The answer is an event.
+struct AskServer {
+  int server;
+};
+// A server that left has neither a stream nor a question any more.
+struct ForgetServer {
+  int server;
+};
+// Open a stream for `count` steps, `stride` apart. Its end is an event.
+struct OpenStream {
+  int lane;
+  int server;
+  int64_t first_step;
+  int64_t count;
+  int64_t stride;
+};
+// Cancel the stream. `paused`: no read is under way. `silent`: because the server has sent nothing
+// for silence_timeout. Its end is an event.
+struct StopStream {
+  int lane;
+  bool paused;
+  bool silent = false;
+};
+// Do not read on after this step; read on.
+struct PauseStream {
+  int lane;
+};
+struct ResumeStream {
+  int lane;
+};
+// The first copy of `step` is the lane's. Later ones are not delivered.
+struct DeliverStep {
+  int lane;
+  int64_t step;
+};
+// The lane is over. Its stream has ended.
+struct CloseLane {
+  int lane;
+};
+// The feed ends before `step`. `failure`: what the event's failure was that is final; nullopt: no
+// step came for `waited`.
+struct GiveUp {
+  int64_t step;
+  std::optional<FailureKind> failure;
+  absl::Duration waited;
+};
+// Only to be told: `server` is late with `step`. `second`: the server that is asked for it as well;
+// nullopt: what `server` was to send now comes from others.
+struct StepLate {
+  int64_t step;
+  int server;
+  std::optional<int> second;
+};
+using ScheduleAction = std::variant<AskServer, ForgetServer, OpenStream, StopStream, PauseStream,
+                                    ResumeStream, DeliverStep, CloseLane, GiveUp, StepLate>;
+using ScheduleActions = std::vector<ScheduleAction>;
+
+// Counted since the beginning.
+struct ScheduleCounts {
+  // Failed streams that were not the last word, so that the steps were asked for again.
+  int64_t retries = 0;
+  // Second copies asked for; those that came first, and those that did not.
+  int64_t hedges = 0;
+  int64_t hedges_won = 0;
+  int64_t hedges_lost = 0;
+  // Steps within the window that went to another server because theirs lagged.
+  int64_t relieved_steps = 0;
+  // Servers that joined or left after the feed's beginning.
+  int64_t membership_changes = 0;
+  // Questions to servers that had failed or lagged.
+  int64_t probes = 0;
+};
+
+// What holds up a feed.
+struct ScheduleWaiting {
+  // The server that was lost or, without one, nullopt.
+  std::optional<int> lost;
+  int asking = 0;
+  absl::Duration waited;
+  absl::Duration limit;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_EVENTS_H_

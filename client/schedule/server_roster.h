@@ -1,0 +1,123 @@
+// The servers of a feed: which of them may be given steps, and when one that failed or lagged is
+// asked again.
+//
+//   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
+//
+// Servers have numbers that are never used twice. A number that is not known (any more) is left
+// alone. Times are those of StepSchedule. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
+#define SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "client/schedule/failure.h"
+#include "client/schedule/schedule_events.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+class ServerRoster {
+ public:
+  // Of the options: backoff, max_backoff, seed.
+  explicit ServerRoster(const ScheduleOptions& options);
+
+  // A new server, which is being asked.
+  void Join(int number);
+  // It is given nothing more, and forgotten by Advance(). False: it is not known.
+  bool Leave(int number);
+
+  // The question to it was answered as it should.
+  void Answered(int number);
+  // The question failed. True if that is news, so that the server rests: not if it has left, or
+  // failed otherwise in between. Not `matters`: nobody wants anything any more.
+  bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
+  // Whether its answers are only ever of no use.
+  bool IsUseless(int number) const;
+
+  // A stream of it failed: it rests, if it serves.
+  void StreamFailed(int number, const Failure& failure, absl::Duration now);
+  // It sends nothing: it rests, whatever it did.
+  void FellSilent(int number, absl::Duration now);
+  // It is late with a step: it rests while others serve; if it is still asked, nothing waits for
+  // that any more.
+  void Lagged(int number, absl::Duration now);
+  // A step came from it.
+  void StepArrived(int number);
+
+  bool Knows(int number) const { return servers_.contains(number); }
+  bool Serves(int number) const;
+  bool AnotherServes(int number) const;
+  // Whether a plan counts on it: it serves, or is asked for the first time.
+  bool IsExpected(int number) const;
+  std::vector<int> Expected() const;
+  // The serving server with the fewest lanes, but not `avoided`.
+  std::optional<int> Choose(absl::FunctionRef<int64_t(int)> lanes_of,
+                            std::optional<int> avoided = std::nullopt) const;
+
+  // Before the feed has begun: who has failed for longest, and since when. nullopt if one serves,
+  // or none has failed.
+  struct Failing {
+    int number;
+    absl::Duration since;
+  };
+  std::optional<Failing> LongestFailing() const;
+
+  struct Advanced {
+    absl::Duration due = absl::InfiniteDuration();  // When the next one is to be asked.
+    int64_t probes = 0;                             // Asked again.
+  };
+  // Forgets those that have left and are not `used` any more, and asks those whose pause is over,
+  // if anybody is asked. Appends the actions.
+  Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
+                   ScheduleActions& actions);
+
+ private:
+  struct Asking {
+    bool first;  // Never failed: steps are kept for it.
+  };
+  struct Serving {};
+  struct Resting {
+    absl::Duration since;
+    absl::Duration pause;
+    absl::Duration pause_if_others;  // The same, while another server serves.
+  };
+  struct Server {
+    std::variant<Asking, Serving, Resting> state;
+    bool left = false;
+    bool asked = false;  // A question is under way.
+    int failures = 0;    // Since its last complete step.
+    int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
+    int steps = 0;
+    int suspect = 0;  // Failed questions in a row, by kind.
+    int damaged = 0;
+    std::optional<absl::Duration> failing_since;  // Until it answers.
+
+    bool serves() const { return !left && std::holds_alternative<Serving>(state); }
+    bool is_expected() const {
+      const Asking* const asking = std::get_if<Asking>(&state);
+      return serves() || (!left && asking != nullptr && asking->first);
+    }
+  };
+
+  Server* Find(int number);
+  const Server* Find(int number) const;
+  void Fail(Server& server, const Failure& failure, absl::Duration now);
+  // `pause` and up to a quarter more.
+  absl::Duration Jittered(absl::Duration pause);
+  absl::Duration LagPause(const Server& server);
+
+  const absl::Duration backoff_;
+  const absl::Duration max_backoff_;
+  CounterRng rng_;
+  std::map<int, Server> servers_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_

@@ -1,0 +1,46 @@
+// How long a lane takes for a step, on average, and when it is therefore late.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_
+#define SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+class StepPace {
+ public:
+  // A step has arrived, for which its lane took so long.
+  void Arrived(absl::Duration took) {
+    moves_ = 0;
+    pace_ = pace_.has_value() ? *pace_ + (took - *pace_) / kPaceSteps : took;
+  }
+  // A lane was moved because it was late.
+  void Moved() { ++moves_; }
+
+  // How long a lane may take for a step before it is late. Infinite before the first step.
+  absl::Duration late_after() const {
+    if (!pace_.has_value()) return absl::InfiniteDuration();
+    return (kLateBy + 2 * *pace_) * (int64_t{1} << std::min(moves_, kMostDoublings));
+  }
+
+ private:
+  // How much the last step counts in the average.
+  static constexpr int kPaceSteps = 8;
+  // A lane is late when its step takes so much longer than the average step.
+  static constexpr absl::Duration kLateBy = absl::Seconds(1);
+  // Each lane that was moved since the last step arrived doubles the time before the next one is,
+  // so that a system that is slow as a whole is left to finish a step.
+  static constexpr int kMostDoublings = 6;
+
+  std::optional<absl::Duration> pace_;
+  int moves_ = 0;  // Since the last step that arrived.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_
