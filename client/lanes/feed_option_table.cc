@@ -102,12 +102,12 @@ constexpr FeedOption kTable[] = {
     {.name = "tls_ca",
      .value = "FILE",
      .field = Secure<&ServerSecurity::ca_file>,
-     .help = "Who vouches for servers (PEM). Default: whom this system trusts",
+     .help = "The CAs that sign the servers' certificates (PEM). Default: the system's",
      .is_security = true},
     {.name = "tls_certificate",
      .value = "FILE",
      .field = Secure<&ServerSecurity::certificate_file>,
-     .help = "A certificate that shows the server who asks (PEM)",
+     .help = "This client's certificate (PEM)",
      .is_security = true},
     {.name = "tls_key",
      .value = "FILE",
@@ -117,13 +117,14 @@ constexpr FeedOption kTable[] = {
     {.name = "tls_server_name",
      .value = "NAME",
      .field = Secure<&ServerSecurity::server_name>,
-     .help = "The name that the server's certificate is for. Default: the address's",
+     .help = "The name in the server's certificate. Default: the host of the address",
      .is_security = true},
     {.name = "token_file",
      .value = "FILE",
      .field = Secure<&ServerSecurity::token_file>,
-     .help = "A token that shows the server who asks, as `systole token` makes it. Default: "
-             "$SYSTOLE_TOKEN_FILE, or the token in $SYSTOLE_TOKEN",
+     .help = "This client's access token, as `systole token` makes it. Default: "
+             "$SYSTOLE_TOKEN_FILE, or "
+             "the token in $SYSTOLE_TOKEN",
      .is_security = true},
 };
 

@@ -29,7 +29,7 @@ absl::Status KnownServer::Named(const absl::Status& status) const {
 
 std::string WhatToLookAt(const absl::Status& error, bool tls) {
   if (HungUp(error) && !tls) {
-    return "It closed the connection, as a server does that wants TLS (--tls). Or is it no "
+    return "It closed the connection, as a server with TLS does (--tls). Or is it no "
            "systole-server?";
   }
   return absl::StrCat("Is systole-server running there, and is the address right?",

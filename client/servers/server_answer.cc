@@ -27,7 +27,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 absl::Status Refuse(absl::string_view what) {
-  return absl::InternalError(absl::StrCat("the server's answer cannot be: ", what));
+  return absl::InternalError(absl::StrCat("the server's answer is impossible: ", what));
 }
 
 // The tensors that `spec` asks for, in the order of names. DATA_TYPE_UNSPECIFIED: the server knows

@@ -50,7 +50,7 @@ class ServerLink {
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // For the calls on its channels: each is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
-  // Adds to a call what shows who asks. Call it before the call begins; it may read a file.
+  // Adds the access token to a call. Call it before the call begins; it may read a file.
   bool tls() const { return security_->tls(); }
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
