@@ -5,7 +5,7 @@
 #                            benchmark once, and the tests of the Python package
 #   tests/run.sh --all       all the sections below, in this order
 #   tests/run.sh SECTION..   only these:
-#     format    clang-format over every source
+#     format    clang-format over every source; the reference of the installed headers has no warning
 #     release   the release build and its tests
 #     bench     every benchmark once, briefly
 #     python    the Python package, installed as pip does it, with NumPy and JAX; its wheel where no
@@ -103,7 +103,11 @@ check_tidy() {
     sed '/^[0-9]* warnings\{0,1\} generated\.$/d'
 }
 
-section_format() { run check_format; }
+section_format() {
+  run check_format
+  run cmake --preset programs
+  run cmake --build build/programs --target docs
+}
 section_release() { build_and_test release; }
 section_chaos() { run tests/chaos/run.sh --quick; }
 section_bench() { run bench/run.sh --smoke; }
