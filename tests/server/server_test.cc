@@ -615,7 +615,9 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   for (int64_t begin = 0; begin == 0 || slices_shared() == 0; begin += 50) {
     Digests second;
     ASSERT_TRUE(Read(Request(endless, begin, 50), second).ok());
-    if (begin == 0) EXPECT_EQ(second, alone);
+    if (begin == 0) {
+      EXPECT_EQ(second, alone);
+    }
     do {
       ASSERT_TRUE(first->Read(&chunk));
     } while (chunk.step() < begin + 50);
