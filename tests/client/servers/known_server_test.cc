@@ -50,7 +50,7 @@ TEST(KnownServerTest, AServerThatHangsUpMayWantTls) {
   servers.emplace(3, At("127.0.0.1:1"));
   servers.at(3).Failed(absl::UnavailableError("Socket closed"));
   EXPECT_THAT(Unreachable("no step came", servers),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("wants TLS (--tls)")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("with TLS does (--tls)")));
   servers.at(3).Failed(absl::UnavailableError("Connection refused"));
   EXPECT_THAT(
       Unreachable("no step came", servers),
