@@ -1,6 +1,6 @@
 // Feeds of photographs and a real server of them, for the benchmarks of serving.
 //
-// Thread-compatible. What cannot be opened or started ends the program.
+// Thread-compatible. A failure to open or start ends the program.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPH_FEED_H_
 #define SYSTOLE_BENCH_PHOTOGRAPH_FEED_H_
 
@@ -17,7 +17,7 @@ namespace systole::bench {
 
 // The shards (bench/corpora.h), opened in this process.
 std::shared_ptr<const Dataset> OpenPhotographs();
-// A systole-server over them, with `flags` besides.
+// A systole-server of them, run with `flags` too.
 std::unique_ptr<ServerProcess> ServePhotographs(const std::vector<std::string>& flags = {});
 
 struct PhotographFeed {

@@ -19,7 +19,7 @@
 namespace systole {
 
 struct SheetOutput {
-  // The spec's output; nullptr for the tensor `valid`, which is in no spec.
+  // The spec's output; nullptr for `valid` and for lengths, which are in no spec.
   const v1::Output* output = nullptr;
   int index = 0;  // The tensor's index in the steps' layout.
   std::string name;
@@ -28,9 +28,9 @@ struct SheetOutput {
   std::optional<ImageOutput> image;
 };
 
-// The outputs of `spec` in its order, then `valid`. The summaries count the valid examples of
-// `steps`, that of `valid` all places. Borrows `spec`. REQUIRES: at least one step, and all steps
-// of one layout.
+// The outputs of `spec` in its order, then `valid`. Summaries count the valid examples of `steps`;
+// those of `valid` and of lengths count all places. Borrows `spec`. REQUIRES: at least one step,
+// and all steps of one layout.
 //   InvalidArgument  the steps lack an output of the spec, or it does not fit its transforms.
 absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
                                                       absl::Span<const Step> steps);

@@ -1,4 +1,4 @@
-// Gzip and zlib streams (RFC 1950 to 1952): their restart points, and their bytes from one on.
+// Gzip and zlib streams (RFC 1950 to 1952): finds restart points and decompresses from one.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_DEFLATE_H_
@@ -23,7 +23,7 @@ namespace systole {
 // REQUIRES: compression is kGzip or kZlib.
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);
 
-// Fills `out` with what is decompressed from `point` on. Returns how many bytes that were: fewer
+// Fills `out` with the bytes decompressed from `point` on. Returns their number: fewer
 // than out.size() if the stream ends or is damaged. Errors of `file`.
 // REQUIRES: `window` has kWindowBytes, or is empty at the beginning of the file.
 absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression,

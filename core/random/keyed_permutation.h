@@ -3,7 +3,7 @@
 // give unrelated permutations.
 //
 // A Feistel network permutes the smallest power of two >= size. A value that leaves [0, size) is
-// permuted again until it comes back ("cycle walking"), which keeps the whole a permutation. The
+// permuted again until it comes back ("cycle walking"), so the result is a permutation too. The
 // power of two is less than twice `size`, so a walk takes less than 2 steps on average.
 //
 // Thread-compatible: const throughout. Not cryptographic.

@@ -1,5 +1,5 @@
-// The feeds that clients ask for, by spec, each planned in both forms; and what ResolveFeed says of
-// one.
+// Feeds that clients ask for, by spec, each with its full and its compact plan; and ResolveFeed's
+// answer.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
@@ -48,10 +48,10 @@ class ServedFeeds {
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
 };
 
-// The same in both forms.
+// The same for both plans.
 v1::FeedIdentity IdentityOf(const FeedPlan& plan);
 
-// The answer to ResolveFeed. `compact`: with the forms that the client finishes.
+// The answer to ResolveFeed. `compact`: says how the client finishes tensors.
 void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response);
 
 }  // namespace systole

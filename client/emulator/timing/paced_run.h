@@ -1,14 +1,14 @@
 // Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
 // loaded at the rate of the real chip. Nothing is computed.
 //
-// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. Deadlines
-// are its step ends, so lateness of this loop does not add up. The wall clock is only waited for.
-// The time that the loop itself loses is measured (PacingOverhead) and never booked as a stall:
+// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. Its ends
+// are the deadlines, so lateness of this loop does not add up. The wall clock only times waits. The
+// time that the loop itself loses is measured (PacingOverhead) and never booked as a stall:
 //   * late by less than a step: the next step's deadline absorbs it;
 //   * later: the virtual clock is moved on (StepRecord.overhead), because a burst of short steps
 //     would ask more of the feed than the chip does.
 //
-// One thread paces all cores; their barrier is a maximum in the books.
+// One thread paces all cores; their barrier is a computed maximum.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
@@ -30,9 +30,8 @@ namespace systole::emulator {
 
 struct PacedOptions {
   InfeedOptions infeed;
-  // The run ends after max_steps steps, or with the first step that ends max_duration after the
-  // first one started, or when the feed ends or is cancelled. A wait that a cancel breaks off is
-  // booked.
+  // The run ends after max_steps steps, or with the first to end max_duration or more after step
+  // 0's start, or when the feed ends or is cancelled. A wait that a cancel breaks off is booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
@@ -58,7 +57,7 @@ struct PacedResult {
 
 // An infeed's error is passed on unchanged, except Cancelled, which is no error here.
 //   InvalidArgument     an option is out of range.
-//   FailedPrecondition  cores are given different steps, or some a step and some none.
+//   FailedPrecondition  cores are given different steps, or only some get one.
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);
 
 }  // namespace systole::emulator
