@@ -89,6 +89,18 @@ TEST(ServerRosterTest, WhoLaggedRestsWhileAnotherServesAndNoLonger) {
   EXPECT_THAT(Advance<AskServer>(roster, At(0.9)), ElementsAre(1, 2));
 }
 
+TEST(ServerRosterTest, WhoDrainsRestsWhileAnotherServesAndNoLonger) {
+  ServerRoster roster({});
+  for (const int server : {1, 2}) {
+    roster.Join(server);
+    roster.Answered(server);
+  }
+  roster.StreamFailed(1, {.kind = FailureKind::kLeaving}, At(0));
+  EXPECT_THAT(Advance<AskServer>(roster, At(0.9)), IsEmpty());
+  roster.StreamFailed(2, kLost, At(0.9));
+  EXPECT_THAT(Advance<AskServer>(roster, At(0.9)), ElementsAre(1, 2));
+}
+
 TEST(ServerRosterTest, LagsAreForgottenAfterSixteenSteps) {
   ServerRoster roster({});
   for (const int server : {1, 2}) {
