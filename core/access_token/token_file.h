@@ -26,7 +26,7 @@ struct TokenFileIdentity {
   bool operator==(const TokenFileIdentity&) const = default;
 };
 
-// Of the file at `path` now, through links; all defaults if there is none.
+// The identity of the file at `path` now; links are followed. All defaults if there is none.
 TokenFileIdentity IdentityOfTokenFile(const std::string& path);
 
 // Reads the file.
@@ -36,8 +36,8 @@ absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
 
 // Draws a token of 256 random bits, adds its hash to the file, and returns its text. A file that is
 // not there is made, with mode 0600. The file is replaced as a whole, under a lock, so a reader
-// finds it before or after, and no other addition is lost.
-//   InvalidArgument     `name`, or the path is a link or no file.
+// finds the old file or the new one, and no other addition is lost.
+//   InvalidArgument     `name` is no token name, or the path is a link or no file.
 //   Also the errors of ReadTokenFile, and of making files in the folder.
 absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view name,
                                      std::optional<absl::CivilDay> last_day);

@@ -1,5 +1,5 @@
-// The tokens that a server knows: for each a name, the SHA-256 of its text, and perhaps a day on
-// which it ends. The text itself is kept by nobody but its holder.
+// The tokens that a server knows: for each a name, the SHA-256 of its text, and perhaps its last
+// day. The text itself is kept by nobody but its holder.
 //
 //   file := line*
 //   line := NAME ' ' 64 lower-case hex digits [' ' YYYY-MM-DD] '\n' | '#' comment '\n' | '\n'
@@ -49,7 +49,7 @@ bool IsTokenName(absl::string_view name);
 // InvalidArgument unless `text` is a day as YYYY-MM-DD.
 absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text);
 
-// The entry's line, with its end.
+// The entry's line, with the newline.
 std::string TokenLine(const TokenEntry& entry);
 
 class TokenTable {
@@ -57,8 +57,8 @@ class TokenTable {
   // No tokens.
   TokenTable() = default;
 
-  //   InvalidArgument    a line has another form, or a hash stands there twice. Names the line's
-  //                      number and never what stands in it, which may be a token put there in error.
+  //   InvalidArgument    a line has another form, or a hash is there twice. Names the line's
+  //                      number, never its text, which may be a token put there in error.
   //   ResourceExhausted  more than kMaxTokens, or than kMaxTokenFileBytes.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 

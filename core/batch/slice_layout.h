@@ -116,8 +116,8 @@ inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
-// Zeros the places in tiles after the last example. These and the places of all examples are every
-// byte of the tensors.
+// Zeros the places in tiles after the last example. These places and those of the examples cover
+// every byte of the tensors.
 void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
@@ -134,7 +134,7 @@ void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* exampl
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
 // The same over the place of one example, with the batch dimension left out of the shapes. In
-// tiles, shape and bytes are without the padding, so they are those of HWCN.
+// tiles, shape and bytes are without the padding, so the digest is that of HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
 // Internal from here on.

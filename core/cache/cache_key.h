@@ -1,4 +1,4 @@
-// What names a kept value: a hash of all that decides it.
+// The name of a kept value: a hash of everything that decides the value.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_CACHE_CACHE_KEY_H_

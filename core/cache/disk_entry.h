@@ -23,7 +23,7 @@ std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 //   DataLoss  it is not the whole file of a value of this key; says why.
 absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file);
 
-// The file's name: the key as 32 hex digits, and back. False if it is no such name.
+// The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.
 std::string DiskEntryName(const CacheKey& key);
 bool ParseDiskEntryName(absl::string_view name, CacheKey& key);
 

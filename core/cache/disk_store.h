@@ -1,5 +1,5 @@
-// Values as files of a folder, one each (disk_entry.h): FOLDER/ab/ab..., in 256 folders by the
-// first digits. They outlive the process. A file is found damaged when it is read, and is then
+// Values as files of a folder, one file for each (disk_entry.h): FOLDER/ab/ab..., in 256 folders by
+// the first digits. They outlive the process. A file is found damaged when it is read, and is then
 // removed; nothing is synced to the device, so after a power cut some files are damaged.
 //
 // Thread-safe. Reads and writes files on the caller's thread, without a lock.
@@ -24,7 +24,7 @@ namespace systole {
 class DiskStore {
  public:
   // Makes the folder if it is missing, takes it for this process alone, and lists what is there.
-  // Files with other names are left alone. If there is more than `budget_bytes`, some of it is
+  // Files with other names are left alone. If the values take more than `budget_bytes`, some are
   // removed.
   //   FailedPrecondition  another process has the folder.
   // and the errors of making and reading it; all name the folder.

@@ -23,8 +23,8 @@ namespace systole {
 
 class KeptSet {
  public:
-  // Look-ups of others after which a user counts as gone; twice as many as there are values, if
-  // that is more.
+  // Look-ups of others after which a user counts as gone; or twice the number of values, if that is
+  // more.
   static constexpr int64_t kIdleLookUps = 10'000;
   // The user of values that nobody has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;
@@ -46,7 +46,7 @@ class KeptSet {
 
   bool Contains(const CacheKey& key) const { return entries_.contains(key); }
 
-  // No longer keeps `key`, if it does.
+  // Stops keeping `key`, if it is kept.
   void Remove(const CacheKey& key);
 
   int64_t budget() const { return budget_; }

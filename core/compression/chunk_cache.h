@@ -54,7 +54,7 @@ class ChunkCache {
   // Returns errors of `fill`, after which the chunk is not kept, and ResourceExhausted if there is
   // no memory. Waits while chunks that others use fill the limit; callers get room in the order in
   // which they came. Neither function may call the cache. REQUIRES: bytes <= max_chunk_bytes(), and
-  // the same for each call with this key.
+  // each call with this key has the same `bytes`.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
                     absl::FunctionRef<void(absl::string_view)> use) ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,7 +70,8 @@ class ChunkCache {
 
   // Fills a chunk that nobody else reads yet.
   static absl::Status Make(Chunk& chunk, absl::FunctionRef<absl::Status(absl::Span<char>)> fill);
-  // Gives up unused chunks until `bytes` more fit; false, and none is given up, if they cannot.
+  // Gives up unused chunks until `bytes` more fit. If that is impossible, gives up none and returns
+  // false.
   bool MakeRoom(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The chunk, in use by the caller from now on, and whether the caller must fill it.
   std::pair<std::map<Key, Chunk>::iterator, bool> Take(const Key& key, uint64_t bytes)

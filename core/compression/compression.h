@@ -23,13 +23,14 @@ enum class Compression {
 // How much of a file's beginning CompressionOf() looks at.
 inline constexpr size_t kCompressionMagicBytes = 4;
 
-// The compression of a file that begins with `begin`; kNone if no compression begins so. A plain
-// file can begin so too, so look first for the beginning that the plain file should have.
+// The compression of a file that begins with `begin`; kNone if it begins like no compression. A
+// plain file can begin like a compressed one, so look first for the beginning that the plain file
+// should have.
 Compression CompressionOf(absl::string_view begin);
 
 // "detect", "none", "gzip", "zlib", "zstd".
 absl::string_view CompressionName(Compression compression);
-// In any case of letters; nullopt for any other name.
+// The compression of this name, in upper or lower case; nullopt for any other name.
 std::optional<Compression> CompressionNamed(absl::string_view name);
 // For messages and help texts: all of the names.
 absl::Span<const absl::string_view> CompressionNames();

@@ -1,4 +1,4 @@
-// What a compressed file holds, read at any offset: only the chunk around it is decompressed.
+// The decompressed bytes of a file, read at any offset: only the chunk around it is decompressed.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -59,12 +59,13 @@ class DecompressedSource final : public ByteSource {
                      std::shared_ptr<ChunkCache> chunks);
 
   absl::Status LoadPoints(const std::string& path);
-  // With their windows in memory if `path` is empty or its file cannot be written.
+  // Keeps the windows in memory if `path` is empty or its file cannot be written.
   absl::Status FindPoints(const std::string& path, std::string* note);
-  // `kept` says why the file could not be written; its error is returned, too.
+  // Sets `kept` to the error of writing the file, which is returned, too.
   absl::Status FindPointsInto(const std::string& path, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
-  // Empty for the first chunk. Unavailable if it cannot be read as it was written.
+  // The chunk's window; empty for the first chunk. Unavailable if it cannot be read as it was
+  // written.
   absl::StatusOr<std::string> WindowOf(size_t chunk) const;
   absl::Status Fill(size_t chunk, absl::Span<char> out) const;
 

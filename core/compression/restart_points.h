@@ -1,8 +1,8 @@
-// Where the decompression of a file can begin, so that any of its bytes is near. A scan of the
-// whole file finds the points; a file keeps them.
+// Where the decompression of a file can begin: near any of its bytes. A scan of the whole file
+// finds the points; a file keeps them.
 //
-// Between two points lies a chunk, which is decompressed as one. Inside a deflate stream a point
-// needs its window: the 32 KiB that were decompressed before it.
+// Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
+// point needs its window: the 32 KiB that were decompressed before it.
 #ifndef SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
 #define SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
 
@@ -22,7 +22,7 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// Most points of a file. They take 24 MiB of memory, and windows beside the file 32 GiB.
+// Most points of a file. They take 24 MiB of memory, and their windows 32 GiB beside the file.
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
@@ -33,12 +33,12 @@ struct RestartPoint {
   bool operator==(const RestartPoint&) const = default;
 };
 
-// Value type. A table that FindRestartPoints() or ParseRestartTable() gives has a point at the
-// beginning; both numbers rise from point to point, and no chunk is empty except that of an empty
+// Value type. A table from RestartScan::Take() or ParseRestartTable() has a point at the beginning;
+// compressed_bit and offset rise from point to point, and no chunk is empty except that of an empty
 // file.
 struct RestartPoints {
   std::vector<RestartPoint> points;
-  uint64_t size_bytes = 0;  // Of what the file holds, decompressed.
+  uint64_t size_bytes = 0;  // Of the decompressed file.
 
   bool operator==(const RestartPoints&) const = default;
 

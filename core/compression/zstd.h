@@ -20,8 +20,8 @@ namespace systole {
 //   Otherwise errors of `file` and of `scan`.
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 
-// Fills `out` with what the frames in `compressed` hold. Returns how many bytes that were: fewer
-// than out.size() if a frame is damaged or cut short; the bytes of that one do not count.
+// Fills `out` with what the frames in `compressed` hold. Returns the number of bytes: fewer than
+// out.size() if a frame is damaged or cut short; that frame's bytes do not count.
 //   ResourceExhausted  no memory.
 absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<char> out);
 

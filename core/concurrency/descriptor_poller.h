@@ -19,8 +19,8 @@ namespace systole {
 
 // When a handler is called.
 enum class CallWhen {
-  kReadable,   // Again and again until it has read what there is.
-  kMoreComes,  // Once for what has come since the last call, read or not.
+  kReadable,   // Again and again while there is something to read.
+  kMoreComes,  // Once when more has come since the last call, read or not.
 };
 
 class DescriptorPoller {

@@ -21,9 +21,9 @@ struct Pacer {
   absl::Duration spin = absl::Microseconds(100);
 };
 
-// Returns at `deadline`, or at once if it has passed, with the clock's reading then. The part of
-// that beyond the deadline is how late the caller is. To keep a rhythm without drift, add the
-// period to the previous deadline, not to what this returned.
+// Waits until `deadline`, or not at all if it has passed. Returns the clock's time then: what
+// exceeds the deadline is how late the caller is. To keep a rhythm without drift, add the period to
+// the previous deadline, not to what this returned.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

@@ -11,12 +11,12 @@
 
 namespace systole {
 
-// At least 1: those of its affinity mask, or fewer if a container's quota of processor time is
-// less. A quota of 1.5 processors counts as 2.
+// At least 1: the processors of its affinity mask, or fewer if a container's quota of processor
+// time is less. A quota of 1.5 processors counts as 2.
 int UsableProcessors();
 
 // The quota of processor time, in processors, of the control group that `own_groups` (the text of
-// /proc/self/cgroup) names, or of one around it if that is less. Reads `cpu.max` below
+// /proc/self/cgroup) names, or of a group around it if that quota is less. Reads `cpu.max` below
 // `cgroup_root`, the mount of version 2 of control groups. Nullopt: there is no quota, or it cannot
 // be read.
 std::optional<double> ProcessorQuota(const std::string& cgroup_root, absl::string_view own_groups);

@@ -1,4 +1,4 @@
-// What the kernel says of one thread's time. It tells a thread that works from one that waits, for
+// The kernel's account of one thread's time. It tells a thread that works from one that waits, for
 // storage above all.
 //
 // Thread-safe.
@@ -16,7 +16,7 @@ namespace systole {
 using ThreadId = int64_t;
 ThreadId OwnThreadId();
 
-// Since the thread began. The rest of the wall clock's time it slept.
+// Since the thread began. For the rest of that time it slept.
 struct ThreadTimes {
   absl::Duration running;  // On a processor.
   absl::Duration queued;   // Ready to run, while others had the processors.
@@ -26,7 +26,7 @@ struct ThreadTimes {
 // if this kernel does not count them.
 std::optional<ThreadTimes> TimesOf(ThreadId thread);
 
-// What this thread has run on a processor.
+// The time that this thread has run on a processor.
 absl::Duration OwnCpuTime();
 
 }  // namespace systole

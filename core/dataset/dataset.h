@@ -123,7 +123,7 @@ class Dataset {
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // What a record is called, by the first shard: "tf.train.Example".
+  // What the first shard calls a record: "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
@@ -141,7 +141,7 @@ class Dataset {
 
  private:
   Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards, ShardMap map);
-  // The same without the sample and the sizes of payloads.
+  // Create() without the sample and the sizes of payloads.
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
       std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
 

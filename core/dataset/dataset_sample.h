@@ -59,7 +59,7 @@ class DatasetSample {
   std::vector<FeatureDescription> features_;
   // The sizes of each feature. kNoSize: a bytes feature without exactly one value.
   std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
-  std::map<std::string, ImageSize, std::less<>> images_;  // As LargestImage() has them.
+  std::map<std::string, ImageSize, std::less<>> images_;  // By LargestImage()'s `name`.
 };
 
 }  // namespace systole

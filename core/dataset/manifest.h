@@ -34,12 +34,13 @@ struct ShardDifference {
   std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
 };
 
-// Differences listed of one look; a foreign file must not fill the memory.
+// Most differences that one call lists; a foreign file must not fill the memory.
 inline constexpr size_t kMaxShardDifferences = 100;
 
-// Compares `opened`, what ListShards(patterns) names, with the manifests in its folders. Ignores a
-// listed shard that no pattern takes, a missing shard without records, and a shard that no manifest
-// lists. The differences are in the order of the folders, manifests and lists.
+// Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
+// folders. Ignores a listed shard that no pattern takes, a missing shard without records, and a
+// shard that no manifest lists. The differences are in the order of the folders, manifests and
+// lists.
 //   InvalidArgument    a manifest is malformed; names the file, by its base name, and the field.
 //   ResourceExhausted  it is larger than a manifest may be.
 //   PermissionDenied   it may not be read.
@@ -54,13 +55,14 @@ absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 // The text of a manifest of these shards, which lie in its folder.
 std::string ManifestText(absl::Span<const ShardCount> shards);
 
-// What one text says of the shards in its folder. For tests and fuzzers, too.
+// One entry of a manifest's list. Public for tests and fuzzers.
 struct ListedShard {
   std::string name;
   int64_t records = 0;
   int64_t bytes = -1;  // -1: not given.
 };
-// `source` is the file's base name, which decides what kind it is.
+// The entries of a manifest's text. `source` is the file's base name, which decides what kind it
+// is.
 absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
                                                        absl::string_view source);
 

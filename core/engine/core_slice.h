@@ -17,7 +17,7 @@ namespace systole {
 
 class CoreSlice {
  public:
-  // Borrows `buffer` until it calls `release`, when it is destroyed.
+  // Borrows `buffer` until it calls `release`, which it does when it is destroyed.
   CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core,
             const AlignedBuffer& buffer, std::function<void()> release)
       : plan_(std::move(plan)),

@@ -1,8 +1,8 @@
 // How much of an engine one dataset may hold, so that storage that hangs takes nothing from feeds
 // of other datasets: four sevenths of the threads, and at most a quarter of the budget in slices
-// whose reads hang. Of what hanging reads leave, the next dataset gets the same part, should it
-// hang too. A dataset gets that whether it hangs or not: for its first second a read that hangs
-// looks like one that is slow.
+// whose reads hang. The next dataset that hangs gets four sevenths of the threads that are left. A
+// dataset's share of the threads is the same whether it hangs or not: for its first second a read
+// that hangs looks like one that is slow.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// The threads that there are for `threads` that shall run, so that one dataset may have four times
-// as many.
+// How many threads there are, if `threads` of them should run: enough for one dataset to have four
+// times as many.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.
@@ -38,8 +38,8 @@ class DatasetShares {
   DatasetShares(int max_threads, absl::Duration read_timeout)
       : max_threads_(max_threads), read_timeout_(read_timeout) {}
 
-  // A task of the plan has begun, or has ended. True if one of its datasets has come to have its
-  // share of the threads, or less than that again.
+  // A task of the plan has begun, or has ended. True if one of its datasets has just reached its
+  // share of the threads, or fallen below it.
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
@@ -50,8 +50,8 @@ class DatasetShares {
         : blocked_(std::move(blocked)) {}
 
     // nullopt: they go on. OK: nothing is taken for them, because a dataset has its share. An
-    // error: they fail with it, because that dataset's read has timed out: who comes anew would
-    // only wait for the same storage.
+    // error: they fail with it, because that dataset's read has timed out: a new stream would only
+    // wait for the same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:
@@ -61,7 +61,7 @@ class DatasetShares {
   // `hung` are tasks that have begun and not ended. `budget_bytes` is that of all slices.
   Verdict Judge(absl::Span<const HungTask> hung, int64_t budget_bytes) const;
 
-  // What the streams of the task's slice are told.
+  // The error for the streams of the task's slice.
   absl::Status ReadHangs(const HungTask& task) const;
 
  private:
@@ -71,7 +71,7 @@ class DatasetShares {
 
   const int max_threads_;
   const absl::Duration read_timeout_;
-  std::map<const Dataset*, int> threads_of_;  // That work for it. None is 0.
+  std::map<const Dataset*, int> threads_of_;  // That work for it; never 0.
 };
 
 }  // namespace systole

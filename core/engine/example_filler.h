@@ -92,7 +92,8 @@ class ExampleFiller {
         cached_(std::move(cached)) {}
 
   CacheKey KeyOf(const CachePlan& plan) const;
-  // Begins output `i`, of which something may be kept. The image that was started, or null.
+  // Begins output `i`, an image or one that asks for the cache. Returns the image that was started,
+  // or null.
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i);
   // Makes the output from the value that was found, or makes and keeps it. False: it is to be made
   // the usual way.

@@ -1,8 +1,8 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
-// the slice. Holds the scratch memory and decoders of one thread. While it works, it holds what the
-// plan (kMaxScratchBytes), a record (three times its bytes), what its format makes of it (some MiB
-// at most: ExampleFormat) and its images take; otherwise 55 MiB, or nothing, if others need it
-// (scratch_account.h).
+// the slice. Holds the scratch memory and decoders of one thread. While it works, it holds memory
+// for the plan (kMaxScratchBytes), for a record (three times its bytes), for what the record's
+// format makes of it (some MiB at most: ExampleFormat) and for its images; otherwise at most 55
+// MiB, or nothing if others need it (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -37,10 +37,11 @@ namespace systole {
 
 class ExampleMaker {
  public:
-  // In `scratch` the memory counts that the maker holds; null: nowhere. It must outlive the maker.
+  // `scratch` counts the memory that the maker holds; null: nothing does. It must outlive the
+  // maker.
   explicit ExampleMaker(ScratchAccount* scratch = nullptr) : scratch_(scratch) {}
 
-  // From now on outputs keep in `cache` what they ask for; null, as at first: nowhere. It must
+  // From now on outputs that ask for the cache use `cache`; null, as at first: none. It must
   // outlive the calls of Make() up to the next KeepIn().
   void KeepIn(ValueCache* cache) { cache_ = cache; }
 
@@ -54,9 +55,9 @@ class ExampleMaker {
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
   // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
-  // Asks `turn_is_over` now and then, after an example or a group that it has mixed, and if it is
-  // so returns false: run.done says how far it came, and any maker may go on from there. True:
-  // `run` is done. Where the thread is interrupted, nothing of it may be used. REQUIRES: the run
+  // Asks `turn_is_over` now and then, after an example or a mixed group. If it is over, returns
+  // false: run.done says how far this call came, and any maker may go on from there. True: `run` is
+  // done. If the thread was interrupted, nothing of the result may be used. REQUIRES: the run
   // begins and ends at multiples of plan->group().
   using TurnIsOver = absl::FunctionRef<bool()>;
   bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
@@ -66,8 +67,8 @@ class ExampleMaker {
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The record behind which Make() reads now, or read last: the first of its shard, in the task.
-  // -1: none yet. Any thread may ask.
+  // The first record that Make() asked for in the shard that it reads now, or read last. -1: none
+  // yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
 
  private:
@@ -114,7 +115,8 @@ class ExampleMaker {
     int64_t unasked = 0;
   };
 
-  // Make() without FreeLarge(). An error is the run's, and of no example of it.
+  // Make() without FreeLarge(). Returns errors of the run as a whole; those of examples are in
+  // run.error.
   absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                             ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
   // Makes the examples of wanted_ from number run.done on; and mixes the run's groups.

@@ -8,15 +8,15 @@
 // only when it is done. Until then an estimate is charged, which comes from the stream's earlier
 // pieces.
 //
-// What is promised: let two peers want work all the time, and no piece cost more than L. A peer is
-// taken for only while none that wants is less advanced, and one piece then moves it by L at most.
-// So the times of the two are never more than L apart, as long as what is charged is what it costs;
-// and neither had more than 2 L more than the other since any moment of this time (Theorem 1
-// there). With T threads T pieces are under way whose cost is not known, so it is (T + 1) L in
-// place of L, where L is also the most that a piece is charged with. That is a turn and a unit: a
-// piece may have units for many turns, but what a turn leaves of it is given back. The rate at
-// which all are served does not come in. So the same holds one level down, for the streams of a
-// peer by what the peer gets.
+// What is promised: let two peers want work all the time, and no piece cost more than L. Work is
+// taken for a peer only while no other peer that wants work is less advanced, and one piece then
+// moves it by L at most. So the times of the two are never more than L apart, as long as each piece
+// is charged what it costs; and since any moment of this time neither has had more than 2 L more
+// than the other (Theorem 1 there). With T threads, T pieces of unknown cost are under way. That
+// makes it (T + 1) L, where L is also the most that a piece is charged. That is a turn and a unit:
+// a piece may have units for many turns, but the rest of it is given back when a turn ends. The
+// rate at which all are served does not matter. So the same holds one level down, for the streams
+// of a peer by what the peer gets.
 //
 // What is owed stays: a peer whose streams are all closed is remembered until the others have had
 // as much. Otherwise it would pay for nothing by closing a stream after each piece.
@@ -47,10 +47,11 @@ class FairClock {
   };
 
  public:
-  // Peers without a stream that are remembered. Then the one that owes least is forgotten.
+  // Most peers without a stream that are remembered. Beyond that, the one that owes least is
+  // forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
-  // A piece is given back after the unit with which it has cost `turn`.
+  // The rest of a piece is given back after the unit with which its cost reaches `turn`.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
   // Accounts refer to it.
   FairClock(const FairClock&) = delete;
@@ -76,7 +77,8 @@ class FairClock {
     }
 
     bool wants() const { return wants_; }
-    // Whether the stream wants work from now on. Who wanted none gets no credit for that time.
+    // Whether the stream wants work from now on. A stream that wanted none gets no credit for that
+    // time.
     void SetWants(bool wants) {
       if (wants_ == wants) return;
       wants_ = wants;
@@ -116,7 +118,7 @@ class FairClock {
 
    private:
     FairClock* clock_;
-    std::shared_ptr<Peer> peer_;  // Shared by its streams, and with the clock while that knows it.
+    std::shared_ptr<Peer> peer_;  // Shared by its streams and, while it knows the peer, the clock.
     double time_ = 0;
     double unit_cost_;
     bool wants_ = false;
@@ -124,7 +126,7 @@ class FairClock {
 
   // Peers with a stream.
   int64_t peers() const { return peers_open_; }
-  // And those that are remembered without one.
+  // These, and the peers that are remembered without one.
   size_t peers_known() const { return peers_.size(); }
 
  private:
@@ -141,7 +143,7 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Those without a stream that owe nothing; and of the others some, if they are too many.
+  // Forgets those without a stream that owe nothing and, if too many are left, some that do.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

@@ -1,11 +1,12 @@
-// Whose turn it is among streams of which some lack memory: the least advanced one of the least
-// advanced peer (FairClock), of those that can go on.
+// Whose turn it is among streams of which some lack memory. Of those that can go on it is the least
+// advanced one of the least advanced peer (FairClock).
 //
 // Memory matters only to streams that have to begin a slice. Of these the ones that hold nothing go
 // before all others. The others go in turn, and wait behind the one whose turn it is if there is no
-// room for it: what is too large for now must not be overtaken for ever. For one that holds nothing
-// they keep half of the budget free, and no more: it may be larger than what is ever free, and
-// nobody may bring the others down to a slice at a time.
+// room for it: a slice that is too large for now must not be overtaken for ever. While a stream
+// that holds nothing finds no room, each of the others keeps half of its share free, and no more:
+// the slice may be larger than what is ever free, and must not bring the others down to one slice
+// at a time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -27,21 +28,20 @@ class FairQueue {
   // `turn` as in FairClock.
   explicit FairQueue(double turn) : clock_(turn) {}
 
-  // A stream, as it stands when a thread asks for work. One of which nothing else is true wants no
-  // work.
+  // A stream, as it stands when a thread asks for work. If all flags are false, it wants no work.
   struct Candidate {
     FairClock::Account* account = nullptr;
     // Neither chosen nor looked at: it wants what it wanted before.
     bool left_out = false;
     // Has begun a slice of which examples can be handed out.
     bool has_more = false;
-    // Or else would begin one,
+    // Has none, but may begin a slice.
     bool may_begin = false;
-    // for which there is room.
+    // There is room for the slice that it may begin.
     bool has_room = false;
     // Holds no slice, and somebody needs its next one now.
     bool empty_handed = false;
-    // Would hold half of its share at most with one more.
+    // With one more slice it would hold at most half of its share.
     bool modest = false;
   };
 
@@ -65,7 +65,7 @@ class FairQueue {
 
  private:
   FairClock clock_;
-  std::map<std::string, int> overdue_;  // Tasks of each peer that has some.
+  std::map<std::string, int> overdue_;  // Overdue tasks of each peer that has any.
 };
 
 }  // namespace systole

@@ -27,7 +27,7 @@ struct ListScratch {
 };
 
 // Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
-// how many items it has there. REQUIRES: output.padded has a value.
+// how many items it has in `out`. REQUIRES: output.padded has a value.
 //   InvalidArgument  the list is of another kind, has too many items or half of one, or a value
 //                    that does not fit.
 //   DataLoss         the record changed while it was read.

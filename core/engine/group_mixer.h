@@ -13,15 +13,15 @@
 
 namespace systole {
 
-// Mixes slots [begin, begin + places.size()) of `slice`, a block of plan.layout().slice_bytes(),
-// where these examples are made, `valid` included. `places` says what stands there. An example
+// Mixes slots [begin, begin + places.size()) of `slice`, a block of plan.layout().slice_bytes(), in
+// which these examples are made already, `valid` included. `places` says which they are. An example
 // stays as it is if it or its partner is not valid.
 // REQUIRES: plan.mix() has a value, and both bounds are multiples of its group.
 void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
                  uint8_t* slice);
 
-// Mixes one group, whose first slot is `begin`: the example in slot begin + i as draws[i] says,
-// with the one behind it, the last with the first. REQUIRES: draws.size() == plan.group.
+// Mixes one group, whose first slot is `begin`: the example in slot begin + i with the next one, as
+// draws[i] says, and the last with the first. REQUIRES: draws.size() == plan.group.
 void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
               absl::Span<const MixDraw> draws, uint8_t* slice);
 

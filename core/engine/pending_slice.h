@@ -1,7 +1,7 @@
 // One core's slice of one step while it is being made, and its memory as long as somebody holds it.
 // A cursor moves through its examples. Each run of them is cut off when a thread takes it, so a
-// slice of many examples needs no more bookkeeping. A thread that has worked long enough gives what
-// is left of its run back.
+// slice of many examples needs no more bookkeeping than one of few. A thread that has worked long
+// enough gives the rest of its run back.
 //
 // Thread-compatible, but for unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -34,7 +34,7 @@ struct ExampleRun {
   ExampleRange examples;
   // Pieces that are done, in the order in which ExampleMaker does them.
   int64_t done = 0;
-  // Of these.
+  // Of the examples' errors, that of the lowest slot.
   FirstError error;
 };
 
@@ -47,7 +47,7 @@ struct TaskSize {
 class PendingSlice {
  public:
   // Of the `examples` the first `records` have a record, or share their group with one that has;
-  // those behind are padding.
+  // the others are padding.
   PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
       : step_(step),
         core_(core),
@@ -65,8 +65,8 @@ class PendingSlice {
   bool has_more() const { return next_ < end_ || !returned_.empty(); }
   // How many runs were given back.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
-  // What was given back, the first examples first; else the next examples: records or padding,
-  // never both. REQUIRES: has_more().
+  // A run that was given back, the first examples first. If there is none, the next examples:
+  // records or padding, never both. REQUIRES: has_more().
   ExampleRun Take(const TaskSize& size) {
     SYSTOLE_CHECK(has_more());
     ++running_;
@@ -85,8 +85,8 @@ class PendingSlice {
     next_ = range.end;
     return {.examples = range};
   }
-  // A run that Take() gave is made or failed. After an error no more is handed out but what stands
-  // before it, so that the lowest error is known in the end.
+  // A run that Take() gave is made or failed. After an error only examples before it are still
+  // handed out, so that the lowest error is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
     if (run.error.status().ok()) return;

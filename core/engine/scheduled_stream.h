@@ -3,8 +3,8 @@
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
-// Thread-compatible. Only the scheduler calls what changes it, so a lock that guards the scheduler
-// guards it too; what is constant any thread may ask for.
+// Thread-compatible. Only the scheduler changes it, so a lock that guards the scheduler guards it
+// too. Any thread may read what is constant.
 #ifndef SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 #define SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 
@@ -36,7 +36,7 @@ using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 class ScheduledStream {
  public:
   // `num_slices` comes from CountSlices(). `peer` is who asks: peers share threads and memory
-  // evenly, and each peer's streams its part. `cache` is where its outputs keep what they ask for.
+  // evenly, and the streams of a peer share its part. `cache` is for outputs that ask for one.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices, std::string peer = "",
                   std::shared_ptr<ValueCache> cache = nullptr);
@@ -58,24 +58,24 @@ class ScheduledStream {
   std::pair<int64_t, int> PlaceOfNext() const;
   // Whether the stream is still to begin the slice of this step and core.
   bool WillComeTo(int64_t step, int core) const;
-  // Its next slice is this one, begun for it or by another. Joins it.
+  // `slice` is its next one, begun for it or by another stream. Joins the slice.
   void Begin(SharedSlicePtr slice);
 
   // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
   // taken yet; others may have some that were given back.
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
-  // Whether examples of them can be handed out, and the slice that has the ones nearest to be
-  // delivered. Of a thousand small slices none is looked at, unless something was given back.
+  // Whether examples of pending() can be handed out, and the first slice that has some. Looks only
+  // at the last slice, unless something was given back.
   bool has_more() const {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
   const SharedSlicePtr& FirstWithMore() const;
-  // Runs of a pending slice that were given back and wait: so many more.
+  // `more` runs of a pending slice were given back and wait; negative: they wait no more.
   void CountReturned(int64_t more) { returned_ += more; }
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver();
-  // The last pending slice goes back, and is its next one again. Leaves it.
+  // The last pending slice goes back, and is the stream's next one again. Leaves it.
   SharedSlicePtr TakeBackLast();
   // The consumer has dropped a slice. Leaves it.
   void Drop(SharedSlice& slice);
@@ -85,22 +85,22 @@ class ScheduledStream {
 
   // ---- Whose turn it is ----
 
-  // Open from Open() on.
+  // Opens the stream's account, which it has from then on.
   void Open(FairClock& clock, double unit_cost) { account_.emplace(clock, peer_, unit_cost); }
   FairClock::Account& account() { return *account_; }
   const FairClock::Account& account() const { return *account_; }
 
-  // Nothing is taken for it for now.
+  // Whether nothing is taken for it for now.
   bool is_blocked() const { return blocked_; }
   void SetBlocked(bool blocked) { blocked_ = blocked; }
 
-  // Its last slice went to another: it begins none until it is asked for.
+  // Whether its last slice went to another stream: then it begins none until its consumer waits.
   bool gave_way() const { return gave_way_; }
   void SetGaveWay(bool gave_way) { gave_way_ = gave_way; }
 
   // ---- Its consumer ----
 
-  // What was found wrong with the slice that comes next. It is delivered behind all of pending().
+  // The error of the slice that comes next; delivered after all of pending().
   const absl::Status& failed() const { return failed_; }
   void Fail(const absl::Status& status) { failed_ = status; }
   // What the consumer was told; OK while the stream lives.
@@ -125,7 +125,7 @@ class ScheduledStream {
 
   int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
   std::deque<SharedSlicePtr> pending_;
-  int64_t returned_ = 0;  // Runs that were given back and wait in them.
+  int64_t returned_ = 0;  // Runs of pending_ that were given back and wait.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;
   bool blocked_ = false;

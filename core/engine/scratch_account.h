@@ -1,6 +1,5 @@
-// The scratch memory of one of an engine's threads, counted in what all of them share
-// (core/memory/scratch_budget.h, where the bound and its proof are). Here are the lock and the
-// waits.
+// The scratch memory of one of an engine's threads, counted in the budget that all of them share
+// (core/memory/scratch_budget.h has the bound and its proof). Here are the lock and the waits.
 //
 //   SharedScratch shared(capacity);          // Of an engine.
 //   ScratchAccount account(shared);          // Of a thread; ExampleMaker uses it.
@@ -47,12 +46,12 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done: nothing is needed any more for kCoefficients and kValues. Little of it
-  // counts until the turn is over, so that a turn of small images takes it once.
+  // An example is done: nothing is needed any more for kCoefficients and kValues. A small amount of
+  // it stays counted until the turn is over, so that a turn of small images takes it once.
   void EndExample();
 
-  // The turn is over, and `kept` is held until the next, where more than that was needed. False:
-  // that is too much, or others need it; free all of it.
+  // The turn is over. Of each use, `kept` bytes are held until the next turn, or fewer if fewer
+  // were needed. False: that is too much, or others need it; free all of it.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
   // Whether the thread waits in Need(). Any thread may ask.

@@ -1,4 +1,4 @@
-// A slice that several streams may have, with those that have it.
+// A slice that several streams may have. Counts them, and knows which to tell when it is done.
 //
 // Thread-compatible, but for unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
@@ -24,7 +24,7 @@ class ScheduledStream;
 
 class SharedSlice : public PendingSlice {
  public:
-  // Plan, step, core, and in which memory: slices with one key have the same bytes.
+  // Plan, step, core and kind of memory: slices with one key have the same bytes.
   using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
 
   // `records` as in PendingSlice.
@@ -54,11 +54,11 @@ class SharedSlice : public PendingSlice {
   int holders() const { return holders_; }
   // Of these, the ones to be told when it is done.
   absl::Span<ScheduledStream* const> makers() const { return makers_; }
-  // The same, once.
+  // makers(), and then there are none.
   std::vector<ScheduledStream*> TakeMakers() { return std::exchange(makers_, {}); }
 
  private:
-  // Held, so that no other plan can come to stand at its address, which is in the key.
+  // Held, so that no other plan can get its address, which is in the key.
   const std::shared_ptr<const FeedPlan> plan_;
   const BufferKind kind_;
   int holders_ = 0;

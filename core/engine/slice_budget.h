@@ -3,9 +3,9 @@
 //
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
-// A stream's share is its part of its peer's part, a quarter of the budget at most: one client that
-// stops reading must not starve the others. It may have one slice whatever the share, so that
-// everybody moves.
+// A stream's share is an even part of its peer's even part, and at most a quarter of the budget:
+// one client that stops reading must not starve the others. It may have one slice whatever the
+// share, so that every stream gets on.
 //
 // Bytes are what slices cost: their own, and kSliceOverheadBytes each. used_bytes() is never more
 // than the budget, and 0 once all memory has come back.
@@ -74,7 +74,7 @@ class StreamHoldings {
   int64_t pending_ = 0;
 };
 
-// A choice asks most of this of every stream, so it is inline.
+// Inline, because a choice asks most of this for every stream.
 class SliceBudget {
  public:
   SliceBudget(int64_t budget_bytes, int max_sealed_slices)
@@ -82,7 +82,8 @@ class SliceBudget {
                .max_sealed = max_sealed_slices,
                .overhead_bytes = kSliceOverheadBytes}) {}
 
-  // What a stream may hold, or less if it wants no more: one of `parts` parts.
+  // What a stream may hold: one of `parts` parts of the budget (of kMinParts if `parts` is less),
+  // and no more than it wants.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
@@ -100,7 +101,7 @@ class SliceBudget {
     return holdings.held() == 0 ||
            holdings.held_bytes() + holdings.cost_bytes() <= stream.share_bytes;
   }
-  // Whether it would hold half of its share at most with one more.
+  // Whether it would hold at most half of its share with one more slice.
   static bool IsModest(const Claim& stream) {
     return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
   }
@@ -111,7 +112,7 @@ class SliceBudget {
   // Whether its last pending slice goes back, so that `starved`, which holds nothing, finds room.
   static bool Yields(const Claim& stream, const Claim& starved);
 
-  // Whether there is room for so much more, once `kept_bytes` that are kept have gone.
+  // Whether `cost_bytes` more fit, once `kept_bytes` of kept slices are gone.
   bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
     return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
   }
@@ -124,12 +125,11 @@ class SliceBudget {
   // What Take() gave comes back.
   void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
 
-  // The memory of a slice that cost so much comes back later, by ReturnLate(). It is used until
-  // then.
+  // The memory of a slice of this cost comes back later, by ReturnLate(). It is used until then.
   void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
   void ReturnLate(AlignedBuffer buffer);
 
-  // What Take() gave is its consumer's from now on, and no longer counts.
+  // What Take() gave belongs to its consumer from now on, and no longer counts.
   void GiveAway(const AlignedBuffer& buffer) { pool_.GiveAway(buffer.size()); }
   // The consumer has dropped it.
   void TakeBack(AlignedBuffer buffer) { pool_.TakeBack(std::move(buffer)); }

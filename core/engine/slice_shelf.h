@@ -1,10 +1,10 @@
-// Slices that streams of one plan share, by what is in them: those that some stream has, and those
-// that all have dropped and another is still to come to. The latter are kept: within bounds of
-// bytes and number, and only until somebody needs the room.
+// Slices that streams of one plan share, found by what is in them: those that some stream has, and
+// those that all have dropped but another stream is still to come to. The latter are kept: within
+// bounds of bytes and number, and only until somebody needs the room.
 //
-// Once the bounds are reached nothing more is kept, and the last one that was kept goes first: the
-// streams that are behind come to the oldest ones first. Keeps no counts of who has what; the
-// scheduler says when nobody has a slice any more.
+// Once the bounds are reached, nothing more is kept. When room is needed, the slice that was kept
+// last goes first: the streams that are behind come to the oldest ones first. Keeps no counts of
+// who has what; the scheduler says when nobody has a slice any more.
 //
 // A call costs O(log slices), but for TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
@@ -32,13 +32,13 @@ class SliceShelf {
   SliceShelf(const SliceShelf&) = delete;
   SliceShelf& operator=(const SliceShelf&) = delete;
 
-  // From now on others find the slice, unless they find another one of its key.
+  // From now on Find() gives the slice, unless it gives another one of its key.
   void Add(const SharedSlicePtr& slice);
   // The slice of that key, or null.
   SharedSlicePtr Find(const SharedSlice::Key& key) const;
-  // Whether it is this one that Find() gives.
+  // Whether Find() gives this very slice.
   bool Has(const SharedSlice& slice) const;
-  // The slice is no longer to be found, and no longer kept.
+  // Find() no longer gives the slice, and it is no longer kept.
   void Remove(const SharedSlice& slice);
 
   // Whether a slice that costs so much can be kept now.
@@ -53,7 +53,7 @@ class SliceShelf {
   size_t kept() const { return kept_.size(); }
   // Takes the slice that was kept last off the shelf; null if none is kept.
   SharedSlicePtr TakeLast();
-  // The same of all that are kept and not `wanted`, oldest first.
+  // Takes all kept slices that are not `wanted` off the shelf, oldest first.
   std::vector<SharedSlicePtr> TakeUnwanted(absl::FunctionRef<bool(const SharedSlice&)> wanted);
 
  private:

@@ -8,8 +8,9 @@
 // Streams of one plan share slices: one that needs a slice that another is making, holds, or has
 // dropped while this one was behind it, gets the same memory (step_scheduler.h).
 //
-// A read that hangs costs its thread and its slice's memory until it returns. Its step fails, a
-// dataset gets no more than a share of the threads in this way, and the streams of others go on.
+// A read that hangs costs its thread and its slice's memory until it returns. Its step fails. A
+// dataset's hanging reads get no more than a share of the threads, and streams of other datasets go
+// on.
 //
 // A slice is cut into tasks of a few examples, each cut off when a thread takes it. Peers are
 // served by start-time fair queueing, and so are the streams of each: they have a virtual time that
@@ -17,11 +18,10 @@
 // (fair_clock.h). So a stream that waits for its next slice is held up neither by another's
 // look-ahead nor by a slice of millions of examples.
 //
-// A thread looks after each example whether it is still wanted, and whether it has worked for 50
-// ms: then what is left of its task waits until it is its stream's turn again. Within an example
-// loops ask for the former alone (core/interrupt). So an example is the most that others wait for,
-// and what one may cost is bounded (feed_plan.h). A stream that is cancelled frees its threads at
-// once.
+// After each example a thread checks whether its work is still wanted, and whether it has worked
+// for 50 ms: then the rest of its task waits for its stream's next turn. Within an example loops
+// check only the former (core/interrupt). So others wait for one example at most, and the cost of
+// one is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 
@@ -42,22 +42,22 @@
 namespace systole {
 
 struct StepEngineOptions {
-  // Threads that shall read, decode and transform at a time. Where they wait for storage, more of
-  // them do, so that as many processors are busy (worker_watch.h).
+  // Threads that read, decode and transform at a time. When they wait for storage, more do, so that
+  // as many processors are busy (worker_watch.h).
   int threads = 1;
-  // Threads that there are, for that and in place of those whose reads hang. 0: 7 * threads, 4 *
-  // threads of them for one dataset at most.
+  // All threads, with those that work while others wait or hang. 0: 7 * threads, at most 4 *
+  // threads of them for one dataset.
   int max_threads = 0;
-  // A read that does not return for this long fails its step.
+  // A read that takes longer fails its step.
   absl::Duration read_timeout = absl::Seconds(60);
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
   // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
   // filling the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on what threads take beside slices while they make examples, and keep between tasks, of
-  // all threads together; the example of one of them may take more (core/memory/scratch_budget.h).
-  // A larger bound lets more threads make large examples at a time. 0: a third of
-  // memory_budget_bytes, and as much as threads need for ordinary images.
+  // Bound on what all threads together take beside slices while they make examples, and keep
+  // between tasks; one thread's example may take more (core/memory/scratch_budget.h). A larger
+  // bound lets more threads make large examples at a time. 0: a third of memory_budget_bytes, but
+  // at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
   // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
   // descriptor here and a mapping at every client that has had it. Others lie in private memory.
@@ -110,9 +110,9 @@ class StepEngine {
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
 
-  // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` its
-  // part. `cache` keeps images of outputs with `cache`; null: nothing is kept. It is held until the
-  // stream is gone and no thread works for it; slices do not hold it.
+  // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` share
+  // its part. `cache` keeps images of outputs with `cache`; null: nothing is kept. It is held until
+  // the stream is gone and no thread works for it; slices do not hold it.
   //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,

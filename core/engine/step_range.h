@@ -37,8 +37,8 @@ struct StreamMemory {
   // one. This is for a consumer that nothing else slows down: what it was given cannot be taken
   // back for others.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
-  // What is made ahead at most, in bytes, each slice with kSliceOverheadBytes, if that is less than
-  // the stream's share of the budget. One slice is always allowed.
+  // Most bytes that are made ahead, each slice with kSliceOverheadBytes; the stream's share of the
+  // budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. For a consumer in this process
   // that may keep as many as it likes; what is made ahead for it is bounded all the same. While its

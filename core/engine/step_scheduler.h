@@ -70,7 +70,7 @@ class StepScheduler {
       if (waiter != nullptr) waiter(std::move(delivery));
     }
   };
-  // Of streams that wait for one slice.
+  // For streams that waited for one slice.
   using Answers = std::vector<Answer>;
   static void TellAll(Answers answers) {
     for (Answer& answer : answers) answer.Tell();
@@ -124,7 +124,7 @@ class StepScheduler {
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
-  // What the stream that goes first needs next. Begins a slice if it needs one. `beside`: only of
+  // What the stream that goes first needs next. Begins a slice if it needs one. `beside`: only for
   // peers that have no overdue task.
   Work Take(bool beside = false);
 
@@ -155,8 +155,8 @@ class StepScheduler {
 
   // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
-  // Calls `waiter` once there is something to deliver. True: there may be work now that Take() had
-  // not before. REQUIRES: the stream has no waiter yet.
+  // Calls `waiter` once there is something to deliver. True: there may be work now that Take() did
+  // not have before. REQUIRES: the stream has no waiter yet.
   bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice; its memory comes back.
@@ -183,13 +183,13 @@ class StepScheduler {
   };
   Choice Choose(bool beside);
   FairQueue::Candidate CandidateOf(ScheduledStream& stream, bool beside) const;
-  // The stream beside others, in the budget.
+  // The stream's claim on the budget, beside others.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
   bool MayBegin(const ScheduledStream& stream, const SliceBudget::Claim& claim) const;
-  // Begins the stream's next slice, or joins one that there is. Neither, if the system has no
-  // memory: the stream has failed.
+  // Begins the stream's next slice, or joins it if another has begun it. If the system has no
+  // memory, does neither, and the stream has failed.
   void Begin(ScheduledStream& stream);
 
   // `task` has ended: what follows if that was the last one of its slice.

@@ -13,7 +13,7 @@ namespace systole {
 
 TaskSize TaskSizeOf(const FeedPlan& plan);
 
-// `examples`, and those that their last group lacks.
+// `examples`, rounded up to whole groups.
 int64_t WholeGroups(const FeedPlan& plan, int64_t examples);
 
 }  // namespace systole

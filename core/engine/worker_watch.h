@@ -29,9 +29,9 @@
 namespace systole {
 
 struct WorkerWatchOptions {
-  // Threads that shall run at a time.
+  // Threads that should run at a time.
   int threads = 1;
-  // Threads that there are, at least `threads`. More let more of them wait, at the cost of the
+  // All threads, at least `threads`. The more there are, the more can wait, at the cost of the
   // scratch memory of each.
   int max_threads = 1;
   // How often Look() is called, about.
@@ -93,7 +93,7 @@ class WorkerWatch {
   int stuck_ = 0;
   int overdue_ = 0;
   int limit_;
-  double waiting_part_ = 0;  // Of the time that workers are busy: they sleep in it.
+  double waiting_part_ = 0;  // The part of their busy time in which workers sleep.
   std::optional<absl::Duration> last_look_;
 };
 

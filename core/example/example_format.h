@@ -18,8 +18,8 @@
 namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them as they are: a
-// JSON string without its escapes, say. The format bounds them, to a few MiB for a record: two
-// examples of each thread have them at a time. It takes no memory while it is empty.
+// JSON string without its escapes, say. The format bounds them, to a few MiB for a record: each
+// thread may hold those of two examples. It takes no memory while it is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().

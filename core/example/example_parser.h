@@ -74,7 +74,7 @@ class ExampleView {
   ExampleView(absl::string_view record, const ExampleFormat& format)
       : record_(record), format_(&format) {}
   std::vector<FeatureView> Features(size_t at_most, size_t name_bytes) const;
-  // Of a record that Parse() accepted.
+  // Visits the features of the record, which Parse() accepted.
   void Decode(absl::FunctionRef<void(const FeatureView&)> visit) const;
 
   absl::string_view record_;

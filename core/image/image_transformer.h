@@ -28,8 +28,8 @@ struct ImageTransformerOptions {
   BilinearResizerOptions output = {};
   // `channels` is taken from `output`.
   JpegDecoderOptions jpeg = {};
-  // Decodes JPEGs at the scale that ScaleCrop() chooses (core/image/scaled_crop.h): other pixels
-  // where the crop becomes much smaller, in a fraction of the time.
+  // Decodes JPEGs at the scale that ScaleCrop() chooses (core/image/scaled_crop.h). If the crop
+  // becomes much smaller, this takes a fraction of the time, and the pixels differ.
   bool scaled = false;
 };
 

@@ -24,8 +24,8 @@ enum class ScratchUse {
 };
 inline constexpr size_t kScratchUses = 5;
 
-// Where a thread's memory is counted. What is needed counts until the source's owner says that it
-// is over: with the example, or with the thread's turn.
+// Where a thread's memory is counted. What is needed counts until the source's owner says that the
+// example, or the thread's turn, is over.
 class ScratchSource {
  public:
   virtual ~ScratchSource() = default;
@@ -51,8 +51,8 @@ class ScratchScope {
   ScratchSource* const before_;
 };
 
-// Call it before `bytes` in all are allocated for `use`. Outside of a scope nothing is counted.
-// False: the thread was interrupted, return InterruptedError().
+// Call it before the memory for `use` grows to `bytes` in all. Outside of a scope nothing is
+// counted. False: the thread was interrupted, return InterruptedError().
 inline bool NeedScratch(ScratchUse use, int64_t bytes) {
   return ScratchScope::source_ == nullptr || ScratchScope::source_->Need(use, bytes);
 }

@@ -11,8 +11,8 @@
 //   const std::vector<MetricReading> readings = ReadMetrics(lines, shop);
 //
 // A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
-// there is one, is its last word: _bytes or _seconds. It does not say that it is a total: the kind
-// does (PrometheusName).
+// there is one, is its last word: _bytes or _seconds. The name does not say that the value is a
+// total: the kind does (PrometheusName).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_H_
@@ -74,7 +74,7 @@ struct MetricReading {
   std::vector<MetricValue> values;
 };
 
-// For the number `field` of Source, as `read`.
+// A `read` for the number `field` of Source.
 template <auto field, typename Source>
 double ReadField(const Source& source) {
   return static_cast<double>(source.*field);
@@ -104,7 +104,7 @@ std::optional<double> FindMetric(const std::vector<MetricReading>& readings, abs
 std::string PrometheusName(absl::string_view prefix, const MetricReading& reading);
 
 // How much each counter grew a second between two readings `seconds` apart. nullopt if one fell:
-// what counted was started anew.
+// the counting process was started anew.
 std::optional<std::vector<MetricReading>> RatesBetween(const std::vector<MetricReading>& before,
                                                        const std::vector<MetricReading>& after,
                                                        double seconds);

@@ -12,8 +12,9 @@
 
 namespace systole {
 
-// `pixels`: [n, 3], red, green, blue. uint8 is computed from 0 to 1: times kUint8ToUnit, and at the
-// end times 255.5 and cut off. REQUIRES: pixels.size() % 3 == 0 (CHECK).
+// `pixels`: [n, 3], red, green, blue. uint8 values are first brought to 0 to 1 (times
+// kUint8ToUnit), and at the end multiplied by 255.5 and cut off. REQUIRES: pixels.size() % 3 == 0
+// (CHECK).
 
 // S of HSV times `factor`, then held to 0 to 1. REQUIRES: factor >= 0.
 void AdjustSaturation(float factor, absl::Span<float> pixels);

@@ -22,10 +22,10 @@ inline constexpr int kMaxTableChannels = 8;
 
 class ValueTable {
  public:
-  // `entries` are kTableEntries for all channels, or so many for each, channel after channel. Each
+  // `entries` are kTableEntries for all channels, or as many for each, channel after channel. Each
   // is cast once, as normalise.h casts, every NaN to CanonicalNan(). Value i of the tensor belongs
   // to channel i / inner mod channels, as for TensorNormaliser.
-  //   InvalidArgument  another number of entries; inner < 1; a type of no floats.
+  //   InvalidArgument  another number of entries; inner < 1; kUint8.
   static absl::StatusOr<ValueTable> Create(absl::Span<const float> entries, int64_t inner,
                                            PixelType type);
 

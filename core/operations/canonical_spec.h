@@ -10,9 +10,9 @@
 
 namespace systole {
 
-// Outputs and what is mixed sorted by name, defaults written out; but an output's dtype, whose
-// default depends on the dataset's features, is FeedPlan's to write. Fields without a meaning are
-// left out, and so is `cache`, which says what is kept.
+// `spec` with its outputs and mixed tensors sorted by name, and defaults written out; but FeedPlan
+// writes an output's dtype, whose default depends on the dataset's features. Fields without a
+// meaning are left out, and so is `cache`, which says what is kept.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

@@ -22,16 +22,15 @@ namespace systole {
 struct CompactForm {
   // The client does the steps from this one on, and the cast.
   size_t first = 0;
-  // Either as many of each as there are rules, 1 or one for each channel; or none, and `table` has
-  // kTableEntries for each rule.
+  // Either a scale and a bias for each rule; or none, and `table` has kTableEntries for each rule.
   NormaliseFactors factors;
   std::vector<float> table;
   // 1, or the number of channels, which the last dimension of an example counts.
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` travel as they are: they are of no type of floats, or
-// are not uint8 before an end that only changes each value by itself, or there are too many
+// None if the values of an output of `dtype` travel as they are: `dtype` is no type of floats, or
+// they are not uint8 before an end that only changes each value by itself, or there are too many
 // channels. The first `kept_steps` steps are the server's: they make what its cache keeps of a
 // record (KeptValue::steps), which is then the same for both forms. Steps of
 // decode_jpeg { scale: AUTO } stay together.

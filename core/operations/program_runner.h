@@ -3,7 +3,7 @@
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
 //   ..                         PairedDecoding may now decode it beside another runner's
-//   Run(input, example, out)   the rest of it, or all of it where nothing begins
+//   Run(input, example, out)   the rest of it, or all of it if Begin() gave null
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_

@@ -15,8 +15,8 @@ enum class SplitRule {
   // The first global_batch mod num_cores cores get one example more than the others: 4 examples on
   // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, for a batch whose size is known.
   kBalanced,
-  // Every core gets all that it has room for, until none are left: 2, 2, 0. TensorFlow: where the
-  // size is not known.
+  // Every core gets all that it has room for, until no examples are left: 2, 2, 0. TensorFlow: for
+  // a batch whose size is not known.
   kFill,
 };
 

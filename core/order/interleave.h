@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// Looking up a record takes time in proportion to it.
+// Looking up a record takes time in proportion to the cycle length.
 inline constexpr int64_t kMaxCycleLength = 1024;
 
 class Interleave {

@@ -71,15 +71,15 @@ enum class NoRecords { kRefused, kAllowed };
 
 class Selection {
  public:
-  // All records of the shards.
+  // Selects by `steps` from all records of the shards.
   //   InvalidArgument  a step is out of range or stands where it cannot, or it leaves no record and
   //                    that is refused. Names the step, as in "select[1].take".
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
 
-  // The records of `members`, one after the other, and of them what `steps` select. At least one
-  // member has a selection; otherwise it is Create() over the shards of all.
+  // Selects by `steps` from the records of `members`, one after the other. At least one member has
+  // a selection; otherwise use Create() over the shards of all.
   //   InvalidArgument  as Create(); a step takes whole shards; the members have no record.
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);
@@ -87,7 +87,7 @@ class Selection {
   // Whether Create() looks at the shards, or only at the number of records.
   static bool NeedsShards(absl::Span<const SelectionStep> steps);
 
-  // Records selected, at least 1 unless none were allowed.
+  // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
   // The dataset's number of the record at `position`, in [0, num_records()) (CHECK). Each record
   // has one position at most. O(1), or O(cycle_length) if shards are interleaved.

@@ -22,16 +22,16 @@ struct CompactTensor {
 };
 
 struct CompactFeed {
-  // Makes what travels: the feed's plan, but that tensors with a form end as uint8. Another plan
-  // than the feed's, so engines never take slices of one for the other's.
+  // Makes what travels: a copy of the feed's plan, in which tensors with a form end as uint8. As it
+  // is another plan, engines never take slices of one for the other's.
   std::shared_ptr<const FeedPlan> plan;
   // By tensor of either plan's layout: names, shapes and their order are the same. nullopt: it
   // travels as it is.
   std::vector<std::optional<CompactTensor>> tensors;
 };
 
-// None if all tensors of `plan` travel as they are: see CompactFormOf(). So do tensors in tiles,
-// whose uint8 would be packed otherwise, and those that `mix` mixes after they were finished.
+// None if all tensors of `plan` travel as they are: see CompactFormOf(). Tensors in tiles do, whose
+// uint8 would be packed in another way, and those that `mix` mixes after they were finished.
 // REQUIRES: `dataset` is the plan's.
 std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
                                          std::shared_ptr<const Dataset> dataset);

@@ -23,8 +23,8 @@ inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
 // Most values that a default stands for. They are made anew for each record that lacks them.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
-// The kind that the output expects of a feature that no record looked at has; kMissing if it does
-// not say.
+// The kind that the output expects of a feature that none of the sampled records has; kMissing if
+// it does not say.
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().

@@ -19,7 +19,7 @@ namespace systole {
 //
 // What it costs: blocks of 128 KiB and more go back to the kernel when they are freed. Of smaller
 // ones each heap keeps all that was ever in use at once: what is free at its end, up to 256 MiB,
-// and what is free between blocks in use without any bound. ReturnFreedMemory() gives that back.
+// and, without any bound, what is free between blocks in use. ReturnFreedMemory() gives that back.
 //
 // One arena is best for a client. Threads that decode images want one each: README.md has figures.
 // REQUIRES: arenas > 0.

@@ -60,7 +60,7 @@ absl::string_view BaseName(absl::string_view path);
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
-// `max_bytes`. Errors name the source; ResourceExhausted with its folder.
+// `max_bytes`. Errors name the source; ResourceExhausted names its folder, too.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole

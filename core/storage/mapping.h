@@ -1,5 +1,5 @@
-// Reads a source's bytes where they lie, without a system call or a copy: a file's in the page
-// cache. If the source is cut meanwhile, or its storage fails, the process goes on.
+// Reads a source's bytes where they lie, without a system call or a copy: those of a file in the
+// page cache. If the source is cut meanwhile, or its storage fails, the process goes on.
 //
 // Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler
 // for it, once in the process. On a fault inside a mapping that the faulting thread is reading (see
@@ -44,8 +44,8 @@ class Mapping {
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
   // A new mapping of the first `bytes` bytes, for reading; the base class unmaps it. MAP_FAILED if
-  // there can be none. Asked before the first read, maybe by several threads at a time, and never
-  // again once it has answered. REQUIRES: bytes > 0.
+  // there can be none. Called before the first read, maybe by several threads at a time, and never
+  // again once it has returned. REQUIRES: bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;
 
  private:

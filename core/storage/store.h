@@ -53,7 +53,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // The files that `pattern` names and that are `wanted`, which is asked for each name, once. In no
+  // The files that `pattern` names and that are `wanted`, which is called once for each name. In no
   // order. A pattern is a name, a glob (*, ? and [..], none of which takes a '/', nor a '.' at the
   // beginning of a part), or a folder, which stands for all that lies in it and is not hidden. A
   // name that exists is never expanded.
@@ -78,7 +78,7 @@ class Store {
 
   // A new file, which takes the place of another one of this name when it is closed, whole. For
   // what can be made again, such as an index: a power cut may take it.
-  //   FailedPrecondition   the store keeps no files of ours (what this class answers).
+  //   FailedPrecondition   the store keeps no files of ours (this class's answer).
   // Other errors are the store's; each names the file.
   virtual absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const;
 
@@ -88,7 +88,7 @@ class Store {
   // Removes what killed processes left of Create() for these names.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
-  // The one name that all names of this file have in common.
+  // The same text for all names of one file.
   virtual std::string FullName(const std::string& name) const { return name; }
 
  protected:

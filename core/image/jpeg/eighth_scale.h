@@ -2,7 +2,8 @@
 // libjpeg makes of it with scale_denom = 8, but without its work for each MCU, which takes longer
 // than the arithmetic. A block of luma becomes one pixel, its mean. A block of colour that is
 // subsampled both ways becomes 2 x 2 pixels, by a transform that leaves some frequencies out
-// (libjpeg's jidctred.c). Any other becomes one, which is repeated where colour is subsampled.
+// (libjpeg's jidctred.c). Any other block becomes one pixel, which is repeated where colour is
+// subsampled.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_EIGHTH_SCALE_H_
@@ -24,7 +25,7 @@ class EighthScale {
 
   // An image of Y alone, or of Y, Cb and Cr with one block of each colour in an MCU.
   struct Format {
-    int num_planes = 1;  // 1 or 3: those of which pixels are made.
+    int num_planes = 1;  // 1 or 3: the planes that become pixels.
     int channels = 1;    // 1, or 3: RGB. Of a grey image all three are equal.
     int num_blocks = 1;  // In an MCU.
     // The plane of each block; num_planes and above: the block is not used. A plane's blocks stand
@@ -70,7 +71,7 @@ class EighthScale {
     // If not halved: the first coefficients, [height, stride].
     std::vector<int16_t> means;
     size_t stride = 0;
-    // Halved: of each MCU; above, below.
+    // If halved: the sums of each MCU; above, below.
     std::array<std::vector<ColumnSums>, 2> sums;
     std::vector<uint8_t> row;  // One row of samples.
   };

@@ -1,7 +1,7 @@
 // Decodes the Huffman-coded coefficients of a JPEG that has one scan (baseline or extended
 // sequential, 8 bits: ITU-T T.81, annex F.2). This step takes three quarters of libjpeg-turbo's
 // time for a crop. Here it is about twice as fast: two symbols at a time, values without a branch,
-// only counted bits in unwanted blocks. It is faster still with a second image beside it.
+// bits of unwanted blocks only counted. It is faster still with a second image beside it.
 //
 // It decodes clean scans only. At the first oddity (an invalid code, a missing, wrong or early
 // marker, bytes that no block needs) it gives up. The caller then decodes the image anew with

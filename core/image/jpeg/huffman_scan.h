@@ -25,7 +25,7 @@ struct HuffmanScan {
     int dc_table = 0;   // 0 to 3.
     int ac_table = 0;
     bool wanted = true;    // False: this component is not used.
-    bool dc_only = false;  // Of a wanted block: only the first coefficient is.
+    bool dc_only = false;  // Of a wanted block only the first coefficient is wanted.
   };
 
   int num_blocks = 0;  // In an MCU.

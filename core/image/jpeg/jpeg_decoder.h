@@ -1,7 +1,7 @@
 // Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to those cut from the decoded whole
 // image. It costs less: columns outside the rectangle are not transformed, rows above are only
-// entropy-decoded, rows below are not touched. Of large images it can decode every second, fourth
-// or eighth pixel's worth: see JpegScale.
+// entropy-decoded, rows below are not touched. It can also decode at a half, a quarter or an eighth
+// of the size: see JpegScale.
 //
 // Single-thread. Reusable, as its base.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Everything but how it is made is its base's. Where OwnJpegEntropyDecoding() is not OK
+// Everything but Create() is its base's. Where OwnJpegEntropyDecoding() is not OK
 // (entropy_check.h), libjpeg does the entropy decoding of all images: by_library().
 class JpegDecoder final : public UncheckedJpegDecoder {
  public:

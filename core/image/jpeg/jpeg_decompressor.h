@@ -1,7 +1,7 @@
 // One image on its way through libjpeg: the library's decoder with our entropy decoder in it, the
 // rows that it makes, and the steps of a decode. Each step may jump out of libjpeg, so it runs
 // guarded (jpeg_errors.h) and has trivial locals only. Used by UncheckedJpegDecoder alone, which
-// says what is asked for when.
+// decides when each step runs.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
@@ -76,9 +76,9 @@ struct JpegDecompressor {
   ~JpegDecompressor() { jpeg_destroy_decompress(&cinfo); }
 
   bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
-  // At a smaller scale libjpeg may make colour of more pixels than a block's share, so that it has
-  // less to interpolate. jpeg_crop_scanline forgets that. It does no harm where nothing is left to
-  // interpolate, as behind a factor of 2.
+  // At a smaller scale libjpeg may make more pixels of a block of colour than its share, so that it
+  // has less to interpolate. jpeg_crop_scanline does not expect that. It does no harm where nothing
+  // is left to interpolate, as with a factor of 2.
   bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
   bool MakeRows();

@@ -1,9 +1,10 @@
 // Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only JpegDecoder and JpegEighth
 // use this file.
 //
-// This file relies on two facts about libjpeg's inside: `entropy` of jpeg_decompress_struct points
-// to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the headers',
-// so all else comes from libjpeg's public interface. entropy_check.h tests that both facts hold.
+// This file relies on two facts about libjpeg's inside: that `entropy` of jpeg_decompress_struct
+// points to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the
+// headers', so all else comes from libjpeg's public interface. entropy_check.h tests that both
+// facts hold.
 //
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several
 // JpegEntropyDecoders may share one if their images do not overlap in time.
@@ -67,7 +68,7 @@ class JpegEntropyDecoder {
   }
   // Whether nothing is left to decode before libjpeg asks.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
-  // Up to this row libjpeg can make the image from what is decoded, so without waiting.
+  // Up to this row libjpeg can make the image from what is decoded already.
   int ready_row() const {
     // It may look at the next row of MCUs to interpolate colour, but not at blocks of one pixel.
     return (decoder_->decoded_rows() / mcu_rows_ - (block_side_ == 1 ? 0 : 1)) * rows_in_mcu_;

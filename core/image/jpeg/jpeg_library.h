@@ -1,5 +1,6 @@
 // Which libjpeg runs in this process. libjpeg has no function that tells its version, and its
-// headers tell that of compile time. So the loaded library is known by its GNU build id.
+// headers tell only the version at compile time. So the loaded library is known by its GNU build
+// id.
 //
 // Thread-safe: nothing changes once it is known.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_

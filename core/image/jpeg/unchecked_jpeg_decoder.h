@@ -1,7 +1,7 @@
-// JpegDecoder (jpeg_decoder.h) without its one-time check of the libjpeg that this process has:
-// what that check itself decodes with. Everybody else takes JpegDecoder. All decoding by
-// libjpeg-turbo is behind this class. Our own entropy decoder (huffman_decoder.h) replaces
-// libjpeg's for clean baseline images.
+// JpegDecoder (jpeg_decoder.h) without its one-time check of the libjpeg that this process has.
+// That check decodes with it; all other code uses JpegDecoder. All decoding by libjpeg-turbo is
+// behind this class. Our own entropy decoder (huffman_decoder.h) replaces libjpeg's for clean
+// baseline images.
 //
 // Single-thread. Reusable: keeps its buffers from image to image. The pixels and errors of an image
 // do not depend on earlier images.
@@ -41,7 +41,7 @@ class UncheckedJpegDecoder {
   // Rows returned by NextRows() can be read (not used) this many bytes beyond their end.
   static constexpr size_t kRowPaddingBytes = 64;
 
-  // Of rows that DecodeAhead() makes of an image, at most.
+  // Most bytes of the rows that DecodeAhead() makes of an image.
   static constexpr size_t kMaxKeptBytes = size_t{1} << 20;
 
   // InvalidArgument if an option is out of range.

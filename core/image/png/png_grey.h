@@ -1,5 +1,5 @@
 // Grey of a coloured PNG, as libpng's png_set_rgb_to_gray(0.299, 0.587) makes it: pixels whose
-// channels differ are made linear by the file's gamma, weighed, and raised again.
+// channels differ are made linear by the file's gamma, summed by weight, and made non-linear again.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_PNG_GREY_H_
@@ -26,8 +26,7 @@ struct PngColours {
 // REQUIRES: `png` is a coloured PNG file whose header is good. `profile` is what its first iCCP
 // chunk holds, inflated, if that can be read. As in libpng 1.6.43, chunks with wrong checksums do
 // not count, sRGB counts before gAMA, and nothing counts after a value that is out of range. Unlike
-// libpng, it does not look at cHRM, which for libpng may be such a value, and a damaged iCCP chunk
-// does not count.
+// libpng, it ignores cHRM, which libpng may find out of range, and damaged iCCP chunks.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
 
 class PngGrey {

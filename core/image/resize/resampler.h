@@ -29,8 +29,8 @@ struct ResampleOptions {
   ResampleMethod method = ResampleMethod::kBilinear;
   // Widens the kernel where the image shrinks. Not for kNearest and kArea.
   bool antialias = false;
-  // false: TensorFlow 1's, output pixel i is taken at i * in / out. For kBilinear, kNearest and
-  // kBicubic, and not with antialias.
+  // false: TensorFlow 1's rule, output pixel i is taken at i * in / out. Only for kBilinear,
+  // kNearest and kBicubic, without antialias.
   bool half_pixel_centres = true;
 
   friend bool operator==(const ResampleOptions&, const ResampleOptions&) = default;

@@ -82,10 +82,10 @@ class Operation {
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
-  // How many rules it has, if it changes each value by itself, by a rule that depends on the value
-  // and its channel alone, and draws nothing: 1 for all values, or one for each channel, which the
-  // last dimension counts. 0: it is no such operation. The end of a program that consists of these
-  // can be left to a client (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or float32.
+  // How many rules it has, if it draws nothing and changes each value by a rule that depends on the
+  // value and its channel alone: 1 for all values, or one for each channel, which the last
+  // dimension counts. 0: it is no such operation. The end of a program that consists of these can
+  // be left to a client (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 
   // The operation as parts. Empty: no fused path knows it, so its reference does it.

@@ -34,8 +34,8 @@ struct OperationGuide {
   // How its values compare with TensorFlow's: "exact", "within NUMBER ..", or "different: " and
   // why. Empty if TensorFlow has none. parity_test has a check of each, and tests each number.
   absl::string_view parity = "";
-  // Another function of TensorFlow that this operation makes together with the one before it, and
-  // how its values compare. Empty: there is none.
+  // Another function of TensorFlow, which this operation and the one before it do together, and how
+  // its values compare. Empty: there is none.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };

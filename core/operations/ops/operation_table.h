@@ -19,7 +19,7 @@ absl::Span<const OperationRow> Operations();
 // mix_draws.h has its parameters.
 struct MixRow {
   absl::string_view name;  // Of its field.
-  OperationGuide guide;    // Its example stands in the spec itself.
+  OperationGuide guide;    // Its example is a field of the spec itself.
 };
 
 absl::Span<const MixRow> MixOperations();

@@ -1,4 +1,4 @@
-// Whole numbers of uint8, half to even.
+// Values rounded to uint8, half to even.
 #include <cstddef>
 #include <memory>
 #include <vector>

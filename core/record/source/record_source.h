@@ -60,7 +60,8 @@ class RecordSource {
 
   virtual int64_t num_records() const = 0;
   // Where the record lies in the decompressed file, for messages and for reading ahead: a stretch
-  // that holds it. Never before that of the record before. REQUIRES: 0 <= record < num_records().
+  // that holds it. It never begins before that of the previous record. REQUIRES: 0 <= record <
+  // num_records().
   virtual RecordSpan span(int64_t record) const = 0;
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.

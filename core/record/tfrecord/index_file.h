@@ -50,7 +50,7 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_
 
 // Reads the index of `shard` from its files, or scans the shard and writes them; writes none if no
 // record of it can be read. `identity` is that of the shard's file (StoredState), which may be
-// compressed; the index is of what it holds.
+// compressed; the index is of the decompressed bytes.
 // The files are used only if the index covers exactly the shard's bytes and the hash file names
 // `identity`. An index without a hash file, or of a shard without an identity, has its framing
 // checked instead.

@@ -40,7 +40,8 @@ struct TarEntry {
   std::string name;      // Of a file: its whole path.
   uint64_t content = 0;  // Where a file's content begins.
   uint64_t size = 0;     // Of a file's content, without padding.
-  // Where the next entry begins; or, if `is_lost`, the first place where it can: nobody knows.
+  // Where the next entry begins; if `is_lost`, nobody knows, and this is the first place where it
+  // can.
   uint64_t end = 0;
   bool is_lost = false;
   std::string cause;  // Why it is damaged; no file and no offset in it.

@@ -35,7 +35,7 @@ class WebDatasetShard final : public SpanSource {
 
   absl::StatusOr<absl::string_view> Check(int64_t record, absl::string_view bytes) const override;
   absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const override;
-  // Of a sample that is damaged.
+  // The cause of a damaged sample.
   std::string CauseOf(int64_t record) const;
 
   std::vector<Sample> samples_;

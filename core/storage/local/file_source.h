@@ -29,8 +29,8 @@ struct FileState {
 
   bool operator==(const FileState&) const = default;
 
-  // "<size> <mtime ns>": what a copy that keeps times shares with its original, so that index files
-  // copied along with a shard serve there too.
+  // "<size> <mtime ns>": a copy that keeps times shares it with its original, so index files that
+  // were copied along with a shard are valid there, too.
   std::string Identity() const;
 };
 

@@ -29,7 +29,7 @@ class LocalStore final : public Store {
   // A FileSink that does not wait for the device.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override;
-  // One look at each folder.
+  // Looks into each folder once.
   void RemoveLeftovers(absl::Span<const std::string> names) const override;
   // The absolute path.
   std::string FullName(const std::string& name) const override;

@@ -21,7 +21,7 @@
 
 namespace systole {
 
-// Thread-safe. Holds what was put until it is removed or replaced, and longer what is still open.
+// Thread-safe. Holds what was put until it is removed or replaced, or longer while it is open.
 class MemoryStore final : public Store {
  public:
   // The store of this process.
@@ -31,7 +31,7 @@ class MemoryStore final : public Store {
 
   // Puts `bytes` under `name`, in place of what was there. This is another state, even if the bytes
   // are equal.
-  //   InvalidArgument  `name` is no "mem://PART/../PART" without empty parts.
+  //   InvalidArgument  `name` is not "mem://" and parts between '/', none of them empty.
   absl::Status Put(const std::string& name, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,

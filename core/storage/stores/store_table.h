@@ -12,7 +12,7 @@
 namespace systole {
 
 struct StoreRow {
-  absl::string_view scheme;  // What stands before "://"; empty = a name without.
+  absl::string_view scheme;  // What stands before "://"; empty = names without it.
   absl::string_view called;  // For messages: what its names are.
   const Store& (*store)();
 };

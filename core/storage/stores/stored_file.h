@@ -27,9 +27,9 @@ absl::Status RemoveStored(const std::string& name);
 // Removes what killed processes left of CreateStored() for these names.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
-// A whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
+// Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
 absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes);
-// A whole file, in place of another one; it is there as a whole or not at all.
+// Writes a whole file, in place of an earlier one; it is there as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
 }  // namespace systole
