@@ -41,14 +41,14 @@ class FeedClient final : public Feed {
   static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
                                                             FeedClientOptions options);
 
-  // The same, from where `token` was taken; `options.first_step` is not used.
+  // As Create(), from where `token` was taken; `options.first_step` is not used.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Resume(const v1::FeedSpec& spec,
                                                             const ResumeToken& token,
                                                             FeedClientOptions options);
 
-  // Drops the steps that are still on the way. Does not wait for a server, but for the name service
-  // if a dns:/// name is being looked up.
+  // Drops the steps that are still on the way. Waits for no server. Waits for the name service if a
+  // dns:/// name is being looked up.
   ~FeedClient() override;
 
   // Feed. The errors of Next():

@@ -1,8 +1,8 @@
 // The queue in front of one accelerator core. Every slice in it says when it arrived.
 //
-//   Close(status) no more steps come. Pop() still returns the queued ones, and after them the end
-//   of the feed (OK) or the error. Cancel(status) queued steps are dropped; Push and Pop return
-//   `status` from now on.
+//   Close(status)   no more steps come. Pop() still returns the queued ones, and after them the end
+//                   of the feed (OK) or the error.
+//   Cancel(status)  queued steps are dropped; Push and Pop return `status` from now on.
 //
 // Thread-safe. One thread pushes and one pops.
 #ifndef SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_

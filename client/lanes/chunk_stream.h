@@ -52,8 +52,8 @@ class ChunkListener {
 
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Passes `lane` to `listener` with each call. If `request` is for compact tensors, they come so
-  // unless the stream has shared memory, in which the server finishes.
+  // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, they come
+  // compact, unless the stream has shared memory: then the server finishes them.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
   // Starts the call, with slots if the link has some, and asks for the first chunk. REQUIRES: the

@@ -1,5 +1,5 @@
-// What a trainer decides about its feed. The defaults are for a feed over a local network. What has
-// a row in feed_option_table.h is a flag and a keyword of Python, too.
+// What a trainer decides about its feed. The defaults are for a feed over a local network. Options
+// with a row in feed_option_table.h are flags and keywords of Python, too.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_
@@ -35,12 +35,13 @@ struct FeedClientOptions {
   // bytes. The steps are the same either way.
   bool share_memory = true;
 
-  // Who finishes tensors whose values are whole until an end that changes each by itself, such as
-  // normalize, gamma or the cast to bfloat16. Finished by the client they travel as uint8: half or
-  // a quarter of the bytes, for some of the trainer's CPU time. The steps are the same either way.
-  //   auto    the client, of what comes over a network; the server, on the same machine (unix:PATH)
-  //   server  the server, always: for trainers that are short of CPU
-  //   client  the client, of all that does not come through shared memory
+  // Who finishes tensors whose values are whole numbers until the last transforms, if these change
+  // each value by itself, such as normalize, gamma or the cast to bfloat16. Finished by the client
+  // they travel as uint8: half or a quarter of the bytes, for some of the trainer's CPU time. The
+  // steps are the same either way.
+  //   auto    the client over a network, the server on the same machine (unix:PATH)
+  //   server  always the server: for trainers that are short of CPU
+  //   client  the client, except for what comes through shared memory
   std::string finish = "auto";
 
   // The first step wanted, >= 0.
@@ -74,31 +75,31 @@ struct FeedClientOptions {
   // it. Must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
   // A step that is late, and that the trainer waits for, is also asked of another server: for at
-  // most this part of all steps, from 0 to 1, and two more. Larger hides more hiccups and makes
-  // servers do this much more. 0: never.
+  // most this part of all steps, from 0 to 1, and two more. A larger part hides more hiccups, and
+  // makes servers do that much more work. 0: never.
   double hedge_fraction = 0.02;
   // The pause before a server that failed again is asked again: doubled each time, from `backoff`
   // up to `max_backoff`, each up to a quarter longer by chance.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 
-  // Whether steps are asked for from Create() on, so that they are there when the trainer is. If
-  // not, the first call of Next() or WaitForNext() begins.
+  // Whether Create() begins to ask for steps, so that they are there when the trainer needs them.
+  // If not, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, they return Cancelled.
   std::function<bool()> interrupted;
 
   // Accept servers whose content versions differ from each other or from the resume token's. Steps
-  // may then differ in a few bits from those of another run. Which record stands where is the same.
+  // may then differ in a few bits from those of another run. The order of records is the same.
   bool allow_mixed_content = false;
 
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
   // one. Shared with the caller, because the feed or the caller may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
 
-  // Told of servers that fail and come back, late steps, changes of the servers and masked
-  // examples, at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
+  // Gets lines on servers that fail and come back, late steps, changes of the servers and masked
+  // examples: at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
   // Several feeds may use the same one. Its sink is called by threads of the feed, and must not
   // wait for the feed or for a thread that does.
   std::shared_ptr<EventLog> log;

@@ -32,7 +32,7 @@ struct FeedLane {
   bool compact = false;   // Its tensors come in the compact form, as far as they have one.
   bool retries = false;   // Its last stream has failed, and no step came since.
   bool stopping = false;  // The schedule wants it to end.
-  // Of the step under way. Kept when a stream breaks, for the next one.
+  // Holds the step under way. Kept for the next stream when one breaks.
   StepBuffer buffer;
   std::optional<LaneEnding> reason;  // Found by us; takes precedence over gRPC's status.
   std::optional<StreamEnd> ended;

@@ -5,11 +5,12 @@
 //   LaneTable     the lanes' streams, and the steps on them        (lane_table.h)
 //   TrainerEnd    complete steps in order, the end, the error      (trainer_end.h)
 //
-// What happens is told to the schedule; what it wants done is passed to the part whose job it is.
-// gRPC's threads copy chunks and tell when a step is complete; the trainer tells when one is taken.
-// Everything else is told by the keeper, the one thread that opens and ends streams and does all
-// that is wanted of gRPC. The keeper and the trainer wait on one condition each; so does the
-// watcher, which is there if the list of servers may change. Nothing else waits.
+// What happens is told to the schedule, and each action that the schedule wants is passed to the
+// part whose job it is. gRPC's threads copy chunks and tell when a step is complete. The trainer
+// tells when it takes a step. The watcher, which is there if the list of servers may change, tells
+// who joins and leaves. The keeper tells everything else, and is the only thread that opens,
+// cancels and destroys streams. Keeper, trainer and watcher wait on one condition each. Nothing
+// else waits.
 //
 // Next() is for one thread; the other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANES_H_
@@ -80,11 +81,11 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   std::optional<FeedWaiting> waiting() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // What comes of telling the schedule something, for the thread that told it.
+  // What a thread does after it has told the schedule something.
   struct Told {
-    // What the stream does next whose callback this is.
+    // What the stream whose callback runs does next.
     ReadVerdict verdict = ReadVerdict::kRead;
-    // Streams to be read on, without the lock. Only of StepTaken.
+    // Streams whose Read() to call, without the lock. Only after StepTaken.
     std::vector<ChunkStream*> resumed;
   };
 
@@ -93,9 +94,9 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
                       SlotReader* slots) override ABSL_LOCKS_EXCLUDED(mu_);
   void OnStreamEnd(int lane, StreamEnd end) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Tells the schedule what has happened and has done what it wants: by the parts, or later by the
-  // keeper. `cause` is the error behind the event, if there is one; `reading` the lane whose
-  // callback this is, if it is one.
+  // Tells the schedule what has happened. The parts carry out its actions now, or the keeper later.
+  // `cause` is the error behind the event, if there is one; `reading`: the lane whose callback
+  // runs, if one does.
   Told Tell(const ScheduleEvent& event, const absl::Status& cause = absl::OkStatus(),
             int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(const ScheduleAction& action, const absl::Status& cause, int reading, Told& told)

@@ -22,21 +22,21 @@ namespace systole {
 
 class FeedLog {
  public:
-  // Lines that wait to be written; further ones are dropped. So a reader of the log that hangs
-  // costs no memory.
+  // The most lines that wait to be written; further ones are dropped. So a reader of the log that
+  // hangs costs no memory.
   static constexpr size_t kMaxWaiting = 256;
 
-  // If it is not `wanted`, there are never any lines.
+  // `wanted`: whether anybody reads the log. If not, there are never any lines.
   FeedLog(bool wanted, const v1::FeedSpec& spec);
 
-  // The spec's fingerprint, which a server tells.
+  // The spec's fingerprint, from a server's answer.
   void SetFeed(uint64_t fingerprint) { about_.feed = fingerprint; }
 
   // A stream of `server` ended before `step` was complete.
   void StreamLost(absl::string_view server, int64_t step, const absl::Status& error);
-  // It drains, and ended a stream at `step` for that.
+  // `server` drains, and therefore ended a stream at `step`.
   void ServerDrains(absl::string_view server, int64_t step);
-  // A question to `server` failed; one is answered that had failed before.
+  // A question to `server` failed; `server` answers again after a failure.
   void NoAnswer(absl::string_view server, const absl::Status& error);
   void AnswersAgain(absl::string_view server);
   // `second`: who is asked for the step as well. Empty: others go on with what `server` had to

@@ -1,5 +1,5 @@
-// The table of what a trainer may say of its feed: the options of FeedClientOptions that are the
-// same in C++, for `systole` and in Python. Flags, keyword arguments and the README are made of it.
+// The table of a feed's options: those of FeedClientOptions that are the same in C++, for `systole`
+// and in Python. Flags, keyword arguments and the table in the README are made from it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_OPTION_TABLE_H_
@@ -23,11 +23,11 @@ struct FeedOption {
 
   // Python's keyword.
   absl::string_view name;
-  // The flag of `systole`; FlagOf() makes it of the name if it is empty.
+  // The flag of `systole`; FlagOf() makes it from the name if it is empty.
   absl::string_view flag = {};
   // What the help calls the value: TIME, N, X, FILE, NAME. Empty: it is on or off.
   absl::string_view value = {};
-  // Where it stands. Its value in FeedClientOptions() is the default.
+  // Its field in `options`. The value in FeedClientOptions() is the default.
   Field (*field)(FeedClientOptions& options);
   absl::string_view help;
   // Bounds of a number, both included; of a TIME in seconds.
@@ -35,17 +35,17 @@ struct FeedOption {
   double most = 0;
   // The words that a text may be. Empty: any text.
   absl::Span<const absl::string_view> words = {};
-  // It is about how servers are reached, with a feed or without: ServerSecurity.
+  // It is a field of ServerSecurity: how servers are reached, with a feed or without.
   bool is_security = false;
 };
 
 absl::Span<const FeedOption> FeedOptionTable();
 
-// "--retry-for". The flag of what is on by default switches it off.
+// "--retry-for". The flag of an option that is on by default switches it off.
 std::string FlagOf(const FeedOption& option);
 
-// InvalidArgument, with value and bounds, if `options` has it out of its bounds or as another word.
-// `called` is what the caller's user calls the option.
+// InvalidArgument, with value and bounds, if its value in `options` is out of bounds or is none of
+// its words. `called` is what the caller's user calls the option.
 absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
                              absl::string_view called);
 

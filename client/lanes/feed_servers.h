@@ -1,5 +1,5 @@
 // The servers of a feed: which there are, what each is asked, and what is believed of its answer.
-// It knows no lanes and no steps. What it finds out, its caller tells the schedule.
+// It knows no lanes and no steps. Its caller tells the schedule what it finds out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_
@@ -30,26 +30,26 @@ namespace systole {
 
 class FeedServers {
  public:
-  // Counts in `stats` and tells `log`; both are the feed's, and guarded as this is.
+  // Counts in `stats` and tells `log`. Both are the feed's, and guarded by the same lock as this.
   FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
               std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
               FeedClientStats& stats);
 
   // From now on the servers are those at `addresses`. Newcomers get numbers that were never used;
-  // those that are missing stay until they are forgotten. Returns what the schedule is to be told:
-  // newcomers first, so that there is somebody to take over. `running`: the feed has begun, so that
-  // newcomers are news for the log.
+  // servers that are no longer there stay until Forget(). Returns what the schedule is to be told:
+  // newcomers first, so that there is somebody to take over. `running`: the feed has begun, so the
+  // log gets the newcomers.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
   // REQUIRES: nothing is under way there. The caller destroys the link.
   std::unique_ptr<ServerLink> Forget(int server);
 
-  // A question what the feed yields there, for the caller to start. `ended` is called once, on one
-  // of gRPC's threads; it is to pass its status to QuestionEnded().
+  // Makes the question what the feed yields there. The caller starts it. `ended` is called once, on
+  // one of gRPC's threads; it is to pass its status to QuestionEnded().
   ResolveCall* Ask(int server, std::function<void(absl::Status)> ended);
   void QuestionEnded(int server, absl::Status status);
   // The servers whose questions have ended and are not judged yet.
   std::vector<int> Answering() const;
-  // The questions under way that were not cancelled yet, for the caller to cancel.
+  // The questions under way that were not cancelled yet. The caller cancels them.
   std::vector<ResolveCall*> CancelQuestions();
 
   struct Judged {
@@ -57,8 +57,7 @@ class FeedServers {
     absl::Status cause;                 // Of AskFailed, with the server's name.
     std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
   };
-  // Judges the answer of one that is Answering(). `wanted`: whether anybody wants it; a failure
-  // counts only then.
+  // Judges the answer of a server of Answering(). A failure counts only if the answer is `wanted`.
   Judged Judge(int server, bool wanted);
 
   // A stream of the server ended at `step`, before its time.
@@ -74,11 +73,11 @@ class FeedServers {
   absl::Status Named(int server, const absl::Status& status) const {
     return servers_.at(server).Named(status);
   }
-  // How a line of the log names it, be it forgotten.
+  // How the log names the server, even if it is forgotten.
   std::string AddressOf(int server) const;
   // Unavailable: `what`, and each server with its last error.
   absl::Status Unreachable(absl::string_view what) const;
-  // Those in the list.
+  // The number of servers in the list.
   int64_t count() const;
   bool empty() const { return servers_.empty(); }
   // Whether no question is under way.

@@ -48,7 +48,7 @@ class FeedWatch {
   // that has just begun is reported too, because servers need some time for a step.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For feeds: from Add() to Remove() it is watched.
+  // Feeds call these two. A feed is watched from Add() to Remove().
   void Add(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until a waiting() that is running has returned.
   void Remove(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);

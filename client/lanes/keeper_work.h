@@ -1,5 +1,5 @@
-// What the schedule of a FeedClient's lanes has decided and the keeper does after it has released
-// the lock: everything that calls gRPC.
+// What the keeper does for a FeedClient's schedule after it has released the lock: everything that
+// calls gRPC.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_

@@ -32,7 +32,7 @@ class LaneCursor {
   LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
              int64_t stride);
 
-  // The steps are of another shape than was said. REQUIRES: no chunk was accepted yet.
+  // The steps have this shape instead. REQUIRES: no chunk was accepted yet.
   void Reshape(std::shared_ptr<const StepShape> shape) { shape_ = std::move(shape); }
 
   // The step of the next chunk. at_end(): no further chunk is expected.
@@ -43,7 +43,7 @@ class LaneCursor {
   //   Internal  it does not belong here; names the field, what came and what was wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
   // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
-  // the slice's first tensor. The same error.
+  // the slice's first tensor. Errors as Accept().
   absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:

@@ -1,5 +1,5 @@
-// The lanes of a feed: the stream of each, and the step that is under way on it. It opens no stream
-// itself and knows no schedule: what has to be done with gRPC it hands to its caller.
+// The lanes of a feed: the stream of each, and the step that is under way on it. It starts no
+// stream and knows no schedule: its caller does what gRPC is needed for.
 //
 // Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
@@ -29,9 +29,9 @@ namespace systole {
 // A chunk that has a place in a step, between LaneTable::Accept() and LaneTable::Landed().
 class LandedChunk {
  public:
-  // Copies the chunk's data to their place, or finishes them there. To be called without a lock: it
-  // takes as long as a megabyte takes. Nothing else touches the step's memory meanwhile: only this
-  // stream's callbacks do and, once it has ended, the keeper.
+  // Copies the chunk's data to their place, or finishes them there. Call it without a lock: it may
+  // copy a megabyte. Nothing else touches the step's memory meanwhile: only this stream's callbacks
+  // do and, once it has ended, the keeper.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -52,8 +52,8 @@ class LaneTable {
   // Passes `listener` to the streams.
   explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
 
-  // What steps are. REQUIRED once by all below. `finisher` is null if nothing travels compactly;
-  // `always_compact` as FeedClientOptions::finish: client.
+  // The shape of steps. Call it once, before all functions below. `finisher` is null if nothing
+  // travels compactly; `always_compact`: FeedClientOptions::finish is "client".
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              bool always_compact, std::shared_ptr<StepShelf> shelf);
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
@@ -61,12 +61,13 @@ class LaneTable {
   // A stream for `action`, to be started. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // The stream is to end; `reading`: the lane whose callback runs now, which ends it itself.
+  // Ends the stream by `work`; but the lane `reading`, whose callback runs now, ends its stream
+  // itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // Hands out the complete step of the lane.
   StepBuffer TakeStep(int lane);
-  // Whether that travelled compactly.
+  // Whether its steps travel compactly.
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
   // The lane is over. Returns the memory of a step that it began, for the caller to give back
   // without its lock; else null.
@@ -76,7 +77,7 @@ class LaneTable {
   // lane has it. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
-  // What comes of it after Put(). `link`: of the lane's server.
+  // What to do after Put(). `link`: to the lane's server.
   enum class Outcome { kReadOn, kStop, kStepComplete };
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
                  FeedClientStats& stats);
@@ -86,12 +87,12 @@ class LaneTable {
 
   // The stream's last callback came.
   void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
-  // The lanes for which it did.
+  // The lanes whose stream has ended.
   std::vector<int> Ended() const;
-  // Why the stream of such a lane ended. Nullopt: it was at its end, or was told to end.
+  // Why the stream of a lane of Ended() ended. Nullopt: it was at its end, or was told to end.
   std::optional<LaneEnding> EndingOf(int lane) const;
-  // Makes such a lane idle again. `failed`: the next stream is a retry. Returns what the caller
-  // destroys.
+  // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
+  // for the caller to destroy.
   std::unique_ptr<ChunkStream> TakeStream(int lane, bool failed);
   // Whether no lane has a stream.
   bool idle() const;

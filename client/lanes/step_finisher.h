@@ -30,7 +30,7 @@ namespace systole {
 class StepFinisher {
  public:
   // `finished` is the shape that `answer` describes. Null if no tensor has a compact form.
-  //   Internal  a form cannot be done. Never, if `answer` passed CheckFeedAnswer().
+  //   Internal  a tensor cannot be finished. Never, if `answer` passed CheckFeedAnswer().
   static absl::StatusOr<std::shared_ptr<const StepFinisher>> Create(
       const v1::ResolveFeedResponse& answer, std::shared_ptr<const StepShape> finished);
 

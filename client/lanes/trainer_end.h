@@ -1,5 +1,5 @@
 // What the trainer gets of a feed: complete steps in order, then the end, or the error that ends it
-// early. And how long it waited. No gRPC, no thread, no clock.
+// early. Also counts how long the trainer waited. No gRPC, no thread, no clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
@@ -36,13 +36,13 @@ class TrainerEnd {
   void EndEarly(int64_t step, absl::Status error);
   // Nothing is handed out any more. The first error counts.
   void Cancel(absl::Status error);
-  // The trainer waited for so long, for the next step.
+  // The trainer waited this long for the next step.
   void Waited(absl::Duration waited) { waited_ += waited; }
 
   // Whether Next() has an answer. REQUIRES: Start(), as for Next().
   bool HasNext() const;
   // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). Counts the wait for
-  // the step in `stats`; not for the first one, which waits for servers to begin.
+  // the step in `stats`, except for the first one, which waits for servers to begin.
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats);
 
   // The error that ends the feed early, if one does.

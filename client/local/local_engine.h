@@ -5,7 +5,7 @@
 // that is closed, or whose storage does not answer, does not disturb the others.
 //
 // No thread runs before the first feed is read. Then there are seven times `threads` and one more.
-// Of these `threads` work at a time, and the others take the place of those that wait for storage
+// `threads` of them work at a time, and the others take the place of those that wait for storage
 // (core/engine/README.md).
 //
 // Thread-safe.

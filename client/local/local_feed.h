@@ -61,7 +61,7 @@ class LocalFeed final : public Feed {
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const LocalFeedOptions& options);
 
-  // The same, from the step at which `token` was taken; `options.wanted.first_step` is not used.
+  // As Create(), from the step at which `token` was taken; `options.wanted.first_step` is not used.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,

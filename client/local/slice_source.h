@@ -31,7 +31,7 @@ class SliceSource {
  private:
   struct Inbox;
 
-  // Asks for a slice unless one is asked for, there is an error, or the step is complete.
+  // Asks for a slice unless one is on its way, there is an error, or the step is complete.
   void Ask();
   bool IsReady() const;
 

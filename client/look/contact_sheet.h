@@ -1,6 +1,6 @@
-// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. It has a
-// picture for each image, with `normalize` undone; labels and other values as text; a table of all
-// outputs with their ranges; and marks on padding and masked places.
+// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. The page
+// has a picture for each image, with `normalize` undone; labels and other values as text; a table
+// of all outputs with their ranges; and marks on padding and masked places.
 //
 // The page needs no network, no other file and no script. It holds no date: the same steps give the
 // same page.

@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// The largest width and height of a picture, in pixels. Of larger images it has every second pixel,
-// or every third, ..
+// The largest width and height of a picture, in pixels. Larger images are shown by every second
+// pixel, or every third, and so on.
 inline constexpr int64_t kMaxPictureEdge = 512;
 
 struct ShownPicture {
@@ -45,13 +45,13 @@ class ImageOutput {
   // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors of EncodeJpeg.
   absl::StatusOr<ShownPicture> Picture(const uint8_t* values, int64_t slot) const;
 
-  // Pixels of the picture for each pixel of the image, one way: 1 / every().
+  // The picture has one pixel for this many of the image, in each direction.
   int64_t every() const { return every_; }
   int width() const { return static_cast<int>((width_ + every_ - 1) / every_); }
   int height() const { return static_cast<int>((height_ + every_ - 1) / every_); }
 
  private:
-  // The values from `black` to `white`, after normalize was undone, are the pixels 0 to 255.
+  // After normalize was undone, values from `black` to `white` become pixels from 0 to 255.
   struct Scale {
     double black = 0;
     double white = 255;
@@ -66,7 +66,8 @@ class ImageOutput {
 
   DType dtype_ = DType::kUint8;
   int64_t height_ = 0, width_ = 0, channels_ = 0;
-  // In elements: from one row, or pixel, to the next, and where an example's channels stand.
+  // The distances between rows and between pixels, and where an example's channels stand, in
+  // elements.
   int64_t y_step_ = 0, x_step_ = 0;
   std::array<int64_t, 3> channel_at_ = {};
   SliceTensor tensor_;

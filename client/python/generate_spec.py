@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2
 FIELD = descriptor_pb2.FieldDescriptorProto
 INTEGERS = {FIELD.TYPE_INT32, FIELD.TYPE_INT64, FIELD.TYPE_UINT32, FIELD.TYPE_UINT64}
 FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
-# The message whose oneof lists the operations, and the one that has them.
+# The message whose oneof lists the operations, and the one that has a list of that message.
 OPERATION = "Transform"
 OUTPUT = "Output"
 WIDTH = 96

@@ -1,5 +1,5 @@
-// Which steps of a feed have arrived, from the one that the trainer takes next. As many have a
-// place as the window holds.
+// Which steps of a feed have arrived, from the one that the trainer takes next. Only the steps in
+// the window have a place.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_ARRIVED_STEPS_H_

@@ -30,7 +30,7 @@ enum class FailureKind {
 inline constexpr int kMaxSuspectFailures = 5;
 inline constexpr int kMaxDamagedFailures = 8;
 
-// The longest pause that a server can ask for. Its number is not to be trusted further.
+// The longest pause that a server can ask for. A larger number is not trusted.
 inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);
 
 struct Failure {
@@ -39,10 +39,10 @@ struct Failure {
   absl::Duration pushback = absl::ZeroDuration();
 };
 
-// The failure that an error of a server or of the connection is. `pushback`: how long the server
-// asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms"). `running`:
-// whether a server has served the feed already. Then an answer by which it could never have been
-// served is suspect and not final: that the method is unknown, that a message is too large, that
+// What kind of failure an error of a server or of the connection is. `pushback`: how long the
+// server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
+// `running`: whether a server has served the feed already. Then an error that would have kept it
+// from being served at all is suspect and not final: the method is unknown, a message is too large,
 // the caller is not let in.
 Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 

@@ -1,6 +1,6 @@
-// A process's own time: the caller's time without that in which the process was not running,
-// because it was stopped or the machine slept. It is told apart by a wake-up that comes much later
-// than it was due, so deadlines in this time move on by such a pause.
+// A process's own time: the caller's time without the pauses in which the process was stopped or
+// the machine slept. A wake-up much later than it was due shows a pause. So deadlines in this time
+// move on by the pause.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_RUNNING_CLOCK_H_
@@ -24,13 +24,13 @@ class RunningClock {
 
   // The caller wakes up when the running time is `due`.
   void WakeAt(absl::Duration due) { wake_at_ = due + skipped_; }
-  // The same in the caller's time.
+  // When the caller wakes up, in its own time.
   absl::Duration wake_at() const { return wake_at_; }
-  // The running time at `now`, without having seen it.
+  // The running time at `now`, without See().
   absl::Duration At(absl::Duration now) const { return now - skipped_; }
 
  private:
-  // A wake-up that comes later than this after its time was not held up by load.
+  // Load alone does not hold up a wake-up for longer than this.
   static constexpr absl::Duration kLatestWakeUp = absl::Seconds(2);
 
   absl::Duration skipped_ = absl::ZeroDuration();

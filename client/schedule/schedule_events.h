@@ -35,7 +35,7 @@ struct ScheduleOptions {
   // Second copies asked for, as a fraction of the steps that arrived, and kHedgeBurst more. 0:
   // none.
   double hedge_fraction = 0.02;
-  // Of the pauses' chance. Clients with different seeds do not come back together.
+  // Decides the random part of the pauses. Clients with different seeds do not come back together.
   uint64_t seed = 0;
 };
 
@@ -46,13 +46,13 @@ struct ServerJoined {
 struct ServerLeft {
   int server;
 };
-// What to fetch is known. `window`: the steps that have a place at a time.
+// What to fetch is known. `window`: how many steps have a place at a time.
 struct FeedStarted {
   int64_t first_step;
   int64_t end_step;
   int64_t window;
 };
-// The question to a server was answered as it should, or failed.
+// The question to a server was answered as it should be, or failed.
 struct Answered {
   int server;
 };
@@ -64,7 +64,7 @@ struct AskFailed {
 struct ChunkArrived {
   int lane;
 };
-// The step that the lane's stream is at is complete.
+// The current step of the lane's stream is complete.
 struct StepArrived {
   int lane;
 };
@@ -73,7 +73,7 @@ struct StreamEnded {
   int lane;
   std::optional<Failure> failure;
 };
-// The trainer waits for the next step; it has taken it.
+// The trainer waits for the next step (StepWanted); the trainer has taken it (StepTaken).
 struct StepWanted {};
 struct StepTaken {};
 // Steps from `step` on cannot be had, whatever is tried.
@@ -82,7 +82,7 @@ struct FeedLimited {
 };
 // Nobody wants anything any more: everything is cancelled.
 struct FeedStopped {};
-// Time has passed: due no later than wake_at().
+// Time has passed. Due at wake_at() at the latest.
 struct Tick {};
 using ScheduleEvent =
     std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
@@ -112,7 +112,7 @@ struct StopStream {
   bool paused;
   bool silent = false;
 };
-// Do not read on after this step; read on.
+// Do not read on after this step (PauseStream); read on (ResumeStream).
 struct PauseStream {
   int lane;
 };
@@ -128,15 +128,15 @@ struct DeliverStep {
 struct CloseLane {
   int lane;
 };
-// The feed ends before `step`. `failure`: what the event's failure was that is final; nullopt: no
-// step came for `waited`.
+// The feed ends before `step`. `failure`: of what kind the last failure was; nullopt: no step came
+// for `waited`.
 struct GiveUp {
   int64_t step;
   std::optional<FailureKind> failure;
   absl::Duration waited;
 };
-// Only to be told: `server` is late with `step`. `second`: the server that is asked for it as well;
-// nullopt: what `server` was to send now comes from others.
+// For the log only: `server` is late with `step`. `second`: the server that is asked for it as
+// well; nullopt: what `server` was to send now comes from others.
 struct StepLate {
   int64_t step;
   int server;
@@ -148,7 +148,7 @@ using ScheduleActions = std::vector<ScheduleAction>;
 
 // Counted since the beginning.
 struct ScheduleCounts {
-  // Failed streams that were not the last word, so that the steps were asked for again.
+  // Failed streams after which the feed went on, and failed questions.
   int64_t retries = 0;
   // Second copies asked for; those that came first, and those that did not.
   int64_t hedges = 0;
@@ -164,7 +164,7 @@ struct ScheduleCounts {
 
 // What holds up a feed.
 struct ScheduleWaiting {
-  // The server that was lost or, without one, nullopt.
+  // The server that was lost; nullopt: none was.
   std::optional<int> lost;
   int asking = 0;
   absl::Duration waited;

@@ -24,7 +24,7 @@ namespace systole {
 
 class ServerRoster {
  public:
-  // Of the options: backoff, max_backoff, seed.
+  // Uses backoff, max_backoff and seed.
   explicit ServerRoster(const ScheduleOptions& options);
 
   // A new server, which is being asked.
@@ -32,20 +32,20 @@ class ServerRoster {
   // It is given nothing more, and forgotten by Advance(). False: it is not known.
   bool Leave(int number);
 
-  // The question to it was answered as it should.
+  // The question to it was answered as it should be.
   void Answered(int number);
-  // The question failed. True if that is news, so that the server rests: not if it has left, or
-  // failed otherwise in between. Not `matters`: nobody wants anything any more.
+  // The question failed. Returns whether the server rests because of it: not if it has left, or
+  // rests already, or if nothing `matters` any more.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
-  // Whether its answers are only ever of no use.
+  // Whether its questions have failed so often in a row that another is of no use.
   bool IsUseless(int number) const;
 
   // A stream of it failed: it rests, if it serves.
   void StreamFailed(int number, const Failure& failure, absl::Duration now);
-  // It sends nothing: it rests, whatever it did.
+  // It sends nothing: it rests, whatever its state was.
   void FellSilent(int number, absl::Duration now);
-  // It is late with a step: it rests while others serve; if it is still asked, nothing waits for
-  // that any more.
+  // It is late with a step: it rests while others serve; if it is still being asked, no plan counts
+  // on it any more.
   void Lagged(int number, absl::Duration now);
   // A step came from it.
   void StepArrived(int number);
@@ -72,8 +72,8 @@ class ServerRoster {
     absl::Duration due = absl::InfiniteDuration();  // When the next one is to be asked.
     int64_t probes = 0;                             // Asked again.
   };
-  // Forgets those that have left and are not `used` any more, and asks those whose pause is over,
-  // if anybody is asked. Appends the actions.
+  // Forgets servers that have left and are not `used` any more. If `asks`, asks those whose pause
+  // is over. Appends the actions.
   Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
                    ScheduleActions& actions);
 
@@ -85,7 +85,7 @@ class ServerRoster {
   struct Resting {
     absl::Duration since;
     absl::Duration pause;
-    absl::Duration pause_if_others;  // The same, while another server serves.
+    absl::Duration pause_if_others;  // The pause while another server serves.
   };
   struct Server {
     std::variant<Asking, Serving, Resting> state;

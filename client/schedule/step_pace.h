@@ -14,7 +14,7 @@ namespace systole {
 
 class StepPace {
  public:
-  // A step has arrived, for which its lane took so long.
+  // A step has arrived; its lane took this long for it.
   void Arrived(absl::Duration took) {
     moves_ = 0;
     pace_ = pace_.has_value() ? *pace_ + (took - *pace_) / kPaceSteps : took;
@@ -29,12 +29,12 @@ class StepPace {
   }
 
  private:
-  // How much the last step counts in the average.
+  // The last step counts for one part in so many of the average.
   static constexpr int kPaceSteps = 8;
-  // A lane is late when its step takes so much longer than the average step.
+  // A lane is late when its step takes this much longer than two average steps.
   static constexpr absl::Duration kLateBy = absl::Seconds(1);
-  // Each lane that was moved since the last step arrived doubles the time before the next one is,
-  // so that a system that is slow as a whole is left to finish a step.
+  // Each lane moved since the last step arrived doubles the time after which a lane is late, at
+  // most this often. So a system that is slow as a whole can finish a step.
   static constexpr int kMostDoublings = 6;
 
   std::optional<absl::Duration> pace_;

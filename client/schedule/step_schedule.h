@@ -106,14 +106,14 @@ class StepSchedule {
   void AddLane(int64_t step, int64_t stride, int64_t end, int server, bool hedge);
   // Makes a plan for the servers that are expected now, unless it is the plan already.
   void Plan();
-  // Ends what is over, opens what can be opened, asks whom it is time to ask.
+  // Ends what is over, opens what can be opened, asks the servers that are due.
   void Advance();
   // Whether the lane is closed.
   bool AdvanceLane(int number, Lane& lane);
   // Whether the lane may open its stream now, besides those that its server has under way. The lane
   // with the first missing step always may.
   bool HasTurn(const Lane& lane) const;
-  // Gives the lane a server and opens its stream, if there is one.
+  // Gives the lane a server, if one serves, and opens its stream.
   void Seek(int number, Lane& lane);
   void Stop(int number, Lane& lane, bool silent = false);
   void LookForSilence();
@@ -122,7 +122,7 @@ class StepSchedule {
   void Hedge();
   void GiveUpIfOverdue();
   void Lost(Lane& lane);
-  // Whether a hedge has the step; then it is that lane's alone from now on.
+  // Whether a hedge has the step. If so, the step is that lane's alone from now on.
   bool LeaveToHedge(int64_t step);
   // Something is due at `at`, in running time.
   void Due(absl::Duration at) { due_ = std::min(due_, at); }

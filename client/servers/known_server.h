@@ -18,11 +18,11 @@ namespace systole {
 
 struct KnownServer {
   std::unique_ptr<ServerLink> link;
-  // The identity that it answered, if that fits the feed. Forgotten when a stream breaks, because
-  // another process may listen there afterwards.
+  // The identity in its answer, if the answer fits the feed. Forgotten when a stream breaks,
+  // because another process may listen there afterwards.
   std::optional<v1::FeedIdentity> identity;
   absl::Status last_error;
-  std::string told;   // Its last error that the log was told, since its last answer.
+  std::string told;   // The last error that the log has got since its last answer.
   bool left = false;  // It is not in the list any more.
 
   // A question under way, and its status once its callback has run.
@@ -39,8 +39,8 @@ struct KnownServer {
   absl::Status Named(const absl::Status& status) const;
 };
 
-// What a person may look at if no server answers: `error` is what one did instead, `tls` whether it
-// was asked so. A sentence.
+// A sentence with advice for when no server answers. `error`: what one of them did instead; `tls`:
+// whether it was asked over TLS.
 std::string WhatToLookAt(const absl::Status& error, bool tls);
 
 // Unavailable. The message is `what`, then every server with its last error.

@@ -1,7 +1,7 @@
 // Bounds what a server may send a client, and hangs up on a server that sends more.
 //
 // gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
-// its limit. It takes any number of headers and of frames that are for no call. So the client
+// its limit. It takes any number of headers, and of frames that belong to no call. So the client
 // counts, below TLS and HTTP/2, the bytes that came in on the connections of a link, and closes
 // them when there are more than
 //

@@ -28,14 +28,14 @@ inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
-// with their types and the spec's batch; what is said of compact forms can be done to them; its
-// numbers agree, and so many records make so many steps
-// by the spec; its identity fits a resume token.
+// with their types and the spec's batch; their compact forms can be finished; its numbers agree
+// with each other, and its records and steps with the spec; its identity fits a resume token.
 //   Internal  it cannot be; names the field, what came and what was wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Which record stands where in the feed of `answer`.
-//   Internal  so many records fit no order of `spec`. Never, if `answer` passed CheckFeedAnswer().
+//   Internal  no order of `spec` fits its number of records. Never, if `answer` passed
+//             CheckFeedAnswer().
 absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed

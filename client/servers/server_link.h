@@ -45,13 +45,13 @@ class ServerLink {
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
-  // For a call that begins now: another one than before if the files of TLS, which are read, have
-  // changed. Calls that run keep theirs. Not in a gRPC callback either.
+  // The channel for a call that begins now. Reads the files of TLS; if they have changed, it is a
+  // new channel, and running calls keep theirs. Not for a gRPC callback either.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // For the calls on its channels: each is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
-  // Adds the access token to a call. Call it before the call begins; it may read a file.
   bool tls() const { return security_->tls(); }
+  // Adds the access token to a call. Call it before the call begins; it may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
   // A connection for the shared memory of one stream; null if the stream has to come as bytes: the

@@ -5,7 +5,7 @@
 //   dns:///NAME:PORT        one server at each address of NAME, looked up again and again
 //   file:PATH               one server for each line of the file, read again and again; from # to
 //                           the end of a line is a comment
-//   xds:///NAME one server to us; gRPC resolves the name
+//   xds:///NAME             one server to us; gRPC resolves the name
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_
@@ -23,7 +23,8 @@
 
 namespace systole {
 
-// Most servers, and with them lanes, sockets and streams. Also bounds what a name or a file lists.
+// The most servers of a feed. Bounds its lanes, sockets and streams, and what a name or a file
+// lists.
 inline constexpr size_t kMaxServers = 256;
 // The largest file of addresses, in bytes.
 inline constexpr int64_t kMaxServerFileBytes = 64 << 10;

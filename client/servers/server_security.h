@@ -44,7 +44,7 @@ struct TlsTexts {
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
 };
 
-// The files of a ServerSecurity, read and checked, for the making of connections.
+// The files of a ServerSecurity, read and checked, to make connections with.
 //
 // Thread-safe.
 class ChannelSecurity {
@@ -55,7 +55,8 @@ class ChannelSecurity {
   // `servers` as in FeedClientOptions.
   //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
   //                      without a token, or a token that would go to one of `servers` in plain
-  //                      text; no common name for the certificates of all servers.
+  //                      text; no `server_name`, although the servers are two dns:/// names, or one
+  //                      and others.
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(

@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// Each asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
+// Each function asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
 //   InvalidArgument   `address` has neither form. Also the errors of ChannelSecurity::Open().
 //   Unauthenticated   the server needs a credential.
 //   Unavailable       nobody listens at `address` (returned at once), or no connection could be

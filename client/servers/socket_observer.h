@@ -13,8 +13,8 @@ namespace systole {
 
 // Channels made with `args` call `seen` with each of their sockets, before it is connected: on
 // gRPC's threads, several at a time, until the last of these channels is gone. The socket stays
-// gRPC's, which may close it as soon as `seen` has returned. TCP and "unix:" alike, with TLS and
-// without.
+// gRPC's, and gRPC may close it as soon as `seen` has returned. This holds for TCP and "unix:",
+// with TLS and without.
 void ObserveSockets(grpc::ChannelArguments& args, std::function<void(int fd)> seen);
 
 }  // namespace systole

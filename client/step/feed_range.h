@@ -12,7 +12,8 @@
 
 namespace systole {
 
-// The last step that can be asked for. Far beyond any feed, and sums of it do not overflow.
+// The last step that can be asked for. Far beyond any feed, yet small enough that sums do not
+// overflow.
 inline constexpr int64_t kMaxStep = int64_t{1} << 60;
 // Stands for the end of a feed without end.
 inline constexpr int64_t kNoEnd = 2 * kMaxStep;

@@ -19,11 +19,11 @@ inline constexpr int kPhotographQuality = 96;
 
 // Each [height, width], row-major, to be added to pixel values of 0 .. 255.
 struct PhotographTexture {
-  // Light and dark areas of 32 pixels and more: the content of a picture that has no other.
+  // Light and dark areas of 32 pixels and more: for pictures that have no other content.
   std::vector<float> shapes;
   // Finer structure. Its strength varies over the picture: skies are smooth, leaves are not.
   std::vector<float> detail;
-  // Of red, green and blue.
+  // Noise in each of red, green and blue.
   std::array<std::vector<float>, 3> tint;
 };
 

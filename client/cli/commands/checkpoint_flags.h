@@ -53,7 +53,7 @@ class CheckpointFlags {
   // Replaces the file that --checkpoint names: the whole file or nothing. It is on the device when
   // this returns. `version` is the program's. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
-  // The same for --initial-checkpoint. REQUIRES: saves_initial().
+  // As Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // The Cancelled error of a run that was stopped after `steps` steps in all. Says from which
   // checkpoint to go on, or how to get one. `saved_steps`: the steps in the last checkpoint saved,

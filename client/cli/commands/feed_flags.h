@@ -19,7 +19,7 @@ class FeedFlags {
  public:
   // --server, --log-format, and the flags of FeedOptionTable().
   void Declare(OptionList& options);
-  // The same options, for a command that also works without servers.
+  // As Declare(), for a command that also works without servers.
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 

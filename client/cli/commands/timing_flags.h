@@ -47,19 +47,19 @@ struct TimedSteps {
 
   // The cores that take slices of these tensors, `num_cores` of them.
   //   InvalidArgument  the model cannot take the image output; the slice has another number of
-  //                    cores; the timing cannot hold such a step.
+  //                    cores; the step or its transfer takes more than an hour.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
                                     int num_cores) const;
 };
 
 class TimingFlags {
  public:
-  // --model, --slice, --chip, --image-output, --step-time-us, --queue-depth, --layout.
+  // --model, --slice, --chip, --image-output, --step-time-us, --rate, --queue-depth, --layout.
   void Declare(OptionList& options);
 
   // Reads the model and the chip. Call it before connecting: an error needs no server.
-  //   InvalidArgument  neither --step-time-us nor --model and --slice, or both; a value out of
-  //                    range; a file that is no model or chip.
+  //   InvalidArgument  not just one of --model with --slice, --step-time-us and --rate; a value out
+  //                    of range; a file that is no model or chip.
   //   NotFound         no such model, chip or slice.
   absl::StatusOr<TimedSteps> Load() const;
 

@@ -32,7 +32,7 @@ struct Progress {
   std::string label;
   ProgressUnit unit = ProgressUnit::kItems;
   int64_t done = 0;
-  std::optional<int64_t> total;  // nullopt: not known, so there is no part and no time left.
+  std::optional<int64_t> total;  // nullopt: not known, so no percentage and no time left.
   // In units; nullopt: not known yet.
   std::optional<double> per_second;
   std::string remark;

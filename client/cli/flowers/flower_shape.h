@@ -31,7 +31,7 @@ struct FlowerForm {
   Rgb centre;                   // Button or seed disc; used by daisy and sunflower.
   int petals = 12;              // In the outermost row; not used by the tulip.
   float centre_radius = 0.25f;  // In flower radii.
-  float petal_width = 0.8f;     // Share of the width that fills the ring; tulip: of the usual cup.
+  float petal_width = 0.8f;     // 1: petals about fill the ring; tulip: the usual cup.
   float openness = 0.5f;        // 0..1: tulip and rose, how far the petals lean out.
   uint32_t individual = 0;      // Decides the irregularities of the petals.
 };

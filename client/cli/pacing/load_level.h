@@ -66,7 +66,7 @@ struct LoadLevel {
   }
   double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
   // How many cores could have taken the examples that arrived: examples/s divided by a core's
-  // demand. More than there are cores while clients fill their windows.
+  // demand. Exceeds the number of cores while clients fill their windows.
   double cores_worth() const { return examples_per_s() / cores.core_examples_per_s(); }
   // The average number of cores that computed: the sum over trainers of cores times AU.
   double cores_busy() const;

@@ -21,7 +21,8 @@ class MissingTally {
   MissingTally() = default;
   explicit MissingTally(const FeedClientStats& stats) { Add(stats); }
 
-  // Adds the counts of a feed: of one that has ended, or up to now. Call it once for each feed.
+  // Adds the counts of a feed: all of them, or those up to now if it has not ended. Call it once
+  // for each feed.
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);
 

@@ -27,7 +27,7 @@ struct ShardSummary {
   std::string path;
   int64_t records = 0;
   uint64_t bytes = 0;       // Decompressed.
-  uint64_t file_bytes = 0;  // Of the file.
+  uint64_t file_bytes = 0;  // As stored.
   // Stretches without a readable header, each of one record or more. Payloads are not checked.
   int64_t damaged = 0;
   std::vector<DamagedRecord> first_damaged;  // A few of them.
@@ -37,12 +37,12 @@ struct ShardSummary {
 struct FeatureSummary {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;  // Of the first record that has it.
-  int64_t records = 0;                       // That have it with this kind.
-  int64_t other_kind = 0;                    // That have it with another kind.
-  Range values;                              // In one record.
-  Range bytes;                               // Of one value; kBytes only.
+  int64_t records = 0;                       // Those that have it with this kind.
+  int64_t other_kind = 0;                    // Records that have it with another kind.
+  Range values;                              // How many of them a record has.
+  Range bytes;                               // Size of a value; kBytes only.
   int64_t jpegs = 0;                         // Values that are JPEGs by their headers.
-  Range width, height;                       // Of these JPEGs.
+  Range width, height;                       // Sizes of these JPEGs, in pixels.
 };
 
 struct InspectReport {
@@ -50,9 +50,9 @@ struct InspectReport {
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
-  int64_t no_example = 0;    // Of these, those that cannot be read as features.
+  int64_t no_example = 0;    // Of `sampled`, those that cannot be read as features.
   std::string example_name;  // The kind of record expected: "tf.train.Example".
-  int64_t unreadable = 0;    // Of these, those that failed a checksum.
+  int64_t unreadable = 0;    // Of `sampled`, those that failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
 

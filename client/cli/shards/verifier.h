@@ -40,7 +40,7 @@ struct VerifyReport {
   // (KindOfBytes). They may be damaged. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
-  // Of these, stretches without a readable header. Each may have been several records.
+  // Of `bad`, stretches without a readable header. Each may have been several records.
   int64_t stretches = 0;
 };
 

@@ -16,7 +16,7 @@
 
 namespace systole::emulator {
 
-// Elements behind the end that belong to every DeviceArray: more than one widest vector.
+// Elements behind the end that belong to every DeviceArray: more than the widest vector.
 inline constexpr int64_t kArraySlack = 64;
 
 template <typename T>

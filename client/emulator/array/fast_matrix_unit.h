@@ -15,8 +15,8 @@ namespace systole::emulator {
 
 class FastMatrixUnit {
  public:
-  // As MatrixUnit<float>'s. False: this CPU or this product is not supported; `out` is unspecified
-  // then.
+  // As the functions of MatrixUnit<float>. False: this CPU or this product is not supported; `out`
+  // is unspecified then.
   bool Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
   bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,

@@ -15,8 +15,8 @@ namespace systole::emulator {
 
 struct GemmCheck {
   int64_t counted_cycles = 0;  // By the cycle model.
-  // By the array, counted as the dataflow counts: the scalesim ones give the last cycle's index,
-  // and scalesim-os leaves out the R cycles in which a fold's sums leave.
+  // By the array, counted as the dataflow counts: the scalesim dataflows give the last cycle's
+  // index, and scalesim-os leaves out the R cycles in which a fold's sums leave.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
   int64_t differing_values = 0;  // Whose bits are not those of MultiplyByDefinition.

@@ -3,8 +3,8 @@
 //              top(c)                 PE (r, c) holds four numbers:
 //                |                      a       operand that moves right, one PE a cycle
 //   left(r) -> PE(r,c) -> a             b       the other operand: stays, or moves down
-//                |                      shadow  the next b of a stationary operand, loaded
-//                meanwhile v                      sum     moves down, or stays
+//                |                      shadow  the next b, loaded meanwhile if b stays
+//                v                      sum     moves down, or stays
 //            b or sum
 //
 // Every register of the grid changes once per cycle, all at the same time: a new value depends only
@@ -59,7 +59,8 @@ class PeGrid {
   // Stationary sums leave: sums move down, +0 enters from above; a and b move as before.
   void DrainCycle();
 
-  // Rows of registers are padded: one has at most this many numbers more than it has columns.
+  // Rows of registers are padded: a row has at most this many numbers more than the grid has
+  // columns.
   static constexpr int64_t kMostPadding = 31;
 
   // Where the registers lie: rows are `stride` elements apart. There is a row above the first one

@@ -46,10 +46,10 @@ struct VectorUnit {
   // sums[c] += sum over rows of x[r, c]. Order: RowsAtOnce(channels) partial sums, row r into
   // number r % RowsAtOnce, rows ascending; then the partial sums, ascending.
   void (*sum_rows)(int64_t rows, int64_t channels, const T* x, T* sums);
-  // The same sum over rows, of (x[r, c] - mean[c])^2.
+  // As sum_rows, of (x[r, c] - mean[c])^2.
   void (*sum_squares)(int64_t rows, int64_t channels, const T* x, const PerChannel<T>& mean,
                       T* sums);
-  // The same sum over rows, of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
+  // As sum_rows, of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
   void (*sum_products)(int64_t rows, int64_t channels, const T* dy, const T* x,
                        const PerChannel<T>& mean, const PerChannel<T>& inverse, T* sums);
   // y = (x - mean) * scale + shift.

@@ -1,6 +1,6 @@
 // How long the chips of a torus take to sum one buffer, so that every chip has the sum: a
 // reduce-scatter along one axis after the other, then all-gathers in the reverse order.
-// G bytes; B bytes/s one way on each link; a seconds a hop; axes of n1, n2, .. chips.
+// G bytes; B bytes/s one way on each link; `a` seconds for each hop; axes of n1, n2, .. chips.
 //   b = 2B along a ring (it uses both of the axis's links), B along an open line
 //   one order  2 * ((n1-1)/n1 * G/b1 + (n2-1)/n2 * (G/n1)/b2 + ..) + 2 * (n1-1 + n2-1 + ..) * a
 //   all axes   the buffer is cut into one part for every axis. Part i takes the axes in the order

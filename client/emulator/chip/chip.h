@@ -20,7 +20,7 @@ namespace systole::emulator {
 //   InvalidArgument  the text is no v1::Chip, or CheckChip refuses it; names file and field.
 absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
 
-// The same from a text; `file` is for messages only.
+// As LoadChip(), from a text; `file` is for messages only.
 absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file);
 
 // InvalidArgument, naming the field, if a number is out of range or not finite, two slices have the

@@ -3,8 +3,8 @@
 //            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or its transpose
 //            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
 //                             with stride s: no zeros are inserted. The input has s*s phases.
-//                             The places of a phase meet the same weights; a phase is a product
-//                             of its own with only those. (1x1 with stride 2: one phase, the other
+//                             The places of a phase meet the same weights. Each phase is a product
+//                             with only these weights. (1x1 with stride 2: one phase, the other
 //                             three are zero.)
 //   dense    the same with one place a position: M = B*positions, K = in, N = out
 //   attention, P positions, heads of D channels, each product once for every example and head:

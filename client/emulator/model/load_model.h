@@ -1,4 +1,4 @@
-// Loads a model, either one that comes with Systole by its name, or one from a file.
+// Loads a model: a shipped one by its name, or one from a file.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LOAD_MODEL_H_

@@ -25,14 +25,14 @@ inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t sm
       absl::StrCat(what, " is ", value, ", want ", smallest, " to ", largest));
 }
 
-// The same, unless smallest <= value < below; a NaN is out of range.
+// InvalidArgument likewise, unless smallest <= value < below; a NaN is out of range.
 inline absl::Status CheckRange(absl::string_view what, float value, float smallest, float below) {
   if (value >= smallest && value < below) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
 }
 
-// The same, unless `name` can be put into a report, a table or a message as it is.
+// InvalidArgument likewise, unless `name` can be put into a report, a table or a message as it is.
 inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
   const bool known = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';

@@ -18,10 +18,10 @@ struct Tick {
 
 class Axis {
  public:
-  // Spans [from, to], widened to whole ticks 1, 2 or 5 times a power of ten apart, about `ticks` of
-  // them. `integral`: never closer than 1. Values that are not finite span [0, 1].
+  // Spans [from, to], widened to whole ticks: about `ticks` of them, 1, 2 or 5 times a power of ten
+  // apart. `integral`: never closer than 1. Values that are not finite span [0, 1].
   static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
-  // The same without widening: the outermost ticks may lie inside.
+  // As Linear(), without widening: the outermost ticks may lie inside.
   static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);
   // Spans whole decades around [from, to]; ticks at powers of ten. A range that is not above 0
   // becomes [1, 10].

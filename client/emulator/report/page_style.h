@@ -7,8 +7,8 @@
 
 namespace systole::emulator {
 
-// Colours are named once for light and once for dark; a series is a colour by the class
-// `s-SERIES`.
+// Colours are named once for light and once for dark; the class `s-SERIES` gives a series its
+// colour.
 inline constexpr char kPageStyle[] = R"css(
 :root {
   color-scheme: light dark;

@@ -52,7 +52,7 @@ class PlotSheet {
  private:
   bool IsFinite(const Point& point) const;
   std::string AtText(const Point& point) const;  // "12.5,80"
-  // Every how many labels of the x axis are shown: the first of 1, 2, 5, 10, 20 that has room.
+  // How far apart the labels shown on the x axis are: the first of 1, 2, 5, 10, 20 that has room.
   size_t LabelsApart() const;
 
   const PlotOptions options_;

@@ -43,8 +43,8 @@ struct Fact {
   bool stands_out = false;  // Shown large.
 };
 
-// The facts as fields of the object that is open. Those of an inner object are grouped, at the
-// place of its first one. Keys must differ.
+// The facts as fields of the object that is open. The facts of an inner object are grouped, at the
+// place of the first of them. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // The times of one core over the whole run, without its first step.
@@ -75,11 +75,11 @@ struct Roofline {
 struct LevelReport {
   int64_t trainers = 0;
   bool fed = false;             // Every trainer's AU is high, by the wall clock too.
-  std::vector<double> au;       // Of each trainer. Here and below: not a number if not known.
+  std::vector<double> au;       // Of each trainer. Here and below: NaN if not known.
   std::vector<double> wall_au;  // The emulator's own lost time included.
   double lowest_au = 0;
   double lowest_wall_au = 0;
-  absl::Duration window;  // What all rates are taken over.
+  absl::Duration window;  // The time over which rates are taken.
   double steps_per_second = 0;
   double wanted_steps_per_second = 0;  // What the trainers take if they never wait.
   double examples_per_second = 0;

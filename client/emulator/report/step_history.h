@@ -27,7 +27,7 @@ struct StepEntry {
   double learning_rate = 0;
 };
 
-// Of the finite values only. Without any, all three are NaN.
+// Mean, smallest and largest of the finite values. Without any, all three are NaN.
 struct Spread {
   double mean = 0;
   double min = 0;

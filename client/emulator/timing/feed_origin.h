@@ -16,7 +16,7 @@ struct FeedOrigin {
   uint64_t spec_fingerprint = 0;  // Of its canonical form: FeedIdentity.spec_fingerprint.
   std::string servers;            // "a:8470, b:8470"
   std::string content_version;    // Of the servers.
-  std::string date;               // When it was taken: "2026-11-22T05:03:10Z".
+  std::string date;               // When the run began: "2026-11-22T05:03:10Z".
 
   friend bool operator==(const FeedOrigin&, const FeedOrigin&) = default;
 };

@@ -30,8 +30,9 @@ namespace systole::emulator {
 
 struct PacedOptions {
   InfeedOptions infeed;
-  // The run ends after max_steps steps, or with the first to end max_duration or more after step
-  // 0's start, or when the feed ends or is cancelled. A wait that a cancel breaks off is booked.
+  // The run ends after max_steps steps, or with the first step that ends max_duration or more after
+  // step 0's start, or when the feed ends or is cancelled. A wait that a cancel breaks off is
+  // booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;

@@ -30,7 +30,7 @@ struct StepArrival {
 
 // Takes one step's slices, one for each core; nullopt at the end of the feed. An error of the feed
 // is passed on unchanged.
-//   FailedPrecondition  cores are given different steps, or some a step and some none.
+//   FailedPrecondition  cores are given different steps, or only some get one.
 absl::StatusOr<std::optional<StepArrival>> PopStep(const PopArrival& pop, int num_cores);
 
 }  // namespace systole::emulator

@@ -17,7 +17,7 @@ class TimingBooks {
  public:
   // REQUIRES: records come in order and all have the same number of cores.
   void Add(const StepRecord& record);
-  // See UtilisationMeter. Also adds the wait to waits(), with the time that it had lasted.
+  // See UtilisationMeter. Also adds the wait to waits(), as long as it had lasted.
   void AddOpenWait(absl::Duration wait);
 
   int64_t steps() const { return steps_; }

@@ -25,7 +25,7 @@ class DropoutLayer : public Layer<T> {
                 const T* d_out, T* d_in) override;
 
  private:
-  // The same in both passes: values are dropped or scaled.
+  // Drops or scales values, in both passes alike.
   void Drop(const StepContext<T>& step, const T* from, T* to) const;
 
   const LayerPlan plan_;

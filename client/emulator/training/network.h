@@ -70,8 +70,8 @@ class Network {
   // Loss of the batch. Training uses batch statistics, drops values and prepares Backward().
   // `step`, from 0, is the run's: what dropout draws depends on it.
   Result Forward(bool training, int64_t step = 0);
-  // Gradients of every shard by every parameter. REQUIRES: Forward(true) came before, found valid
-  // examples.
+  // Gradients of every shard by every parameter. REQUIRES: Forward(true) came before and found
+  // valid examples.
   void Backward();
   // Sums the gradients, moves every replica's parameters, optimizer state and running statistics.
   // `step` as in Forward(); Adam's corrections depend on it.
@@ -103,7 +103,7 @@ class Network {
     std::vector<std::unique_ptr<Layer<T>>> layers;
     std::vector<DeviceArray<T>> outputs;    // Per layer.
     std::vector<DeviceArray<T>> d_outputs;  // The gradient plan's slots.
-    DeviceArray<T> gradients;               // As the parameters.
+    DeviceArray<T> gradients;               // Laid out as the parameters.
     MatrixUnit<T> matrix_unit;
     LossSums<T> loss;
   };

@@ -69,8 +69,8 @@ struct TrainingLoopOptions {
 // of `save`.
 //
 //   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
-//                       ends before the last epoch: its spec asks for too few.
-//   FailedPrecondition  cores are given different steps, or some a step and some none.
+//                       ends before the last epoch: its spec asks for too few epochs.
+//   FailedPrecondition  cores are given different steps, or only some get one.
 absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
                                            const TrainingLoopOptions& options);
 

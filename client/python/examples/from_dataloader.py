@@ -59,7 +59,7 @@ SPEC = systole.FeedSpec(
     seed=7,
     epochs=1,
     shuffle=systole.Shuffle("global"),
-    global_batch=BATCH,  # Of all ranks together; DataLoader's batch_size is that of one.
+    global_batch=BATCH,  # Of all ranks together; DataLoader's batch_size is that of one rank.
     num_cores=1,  # As many as there are ranks, or a multiple.
     tail="drop",  # drop_last=True
     outputs={

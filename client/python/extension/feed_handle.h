@@ -70,7 +70,8 @@ class FeedHandle {
   const int64_t steps_per_epoch_;
   const int64_t num_records_;
   const std::optional<Order> order_;
-  // Guards the feed against Close(). Taken without the GIL, because Next() holds it while it waits.
+  // Guards the feed against Close(). Taken without the GIL, because Next() holds the mutex while it
+  // waits.
   Mutex mu_;
   std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);
   // For Close() and Stats(), which may be called while Next() waits.

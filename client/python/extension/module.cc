@@ -1,4 +1,4 @@
-// The extension module `systole._systole`: what the package's Python stands on.
+// The extension module `systole._systole`: the C++ below the package's Python.
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/feed_options.h"

@@ -53,7 +53,7 @@ class BaseFeed(Iterator[Batch]):
     the feed.
     """
 
-    # `open_at(token, first_step)` opens the feed behind.
+    # `open_at(token, first_step)` opens the feed of the extension.
     def __init__(
         self,
         spec: bytes,

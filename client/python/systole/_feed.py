@@ -87,7 +87,7 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
     return addresses
 
 
-# How the values of each type are checked and cross, by the names of types in the table.
+# By a type's name in the table of options: checks a value and makes it what the extension takes.
 _VALUE: dict[str, Callable[[str, Any], Any]] = {
     "Duration": seconds,
     "bool": lambda name, value: bool(value),
@@ -111,12 +111,12 @@ _MALLOC_VARIABLES = (
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# Heaps of malloc, as every client has (core/process/README.md). With 4, TCP has 0.9 of the rate.
+# Heaps of malloc, as in every client (core/process/README.md). With 4, TCP has 0.9 of the rate.
 _ARENAS = 1
 
 # The process that has opened feeds from servers. gRPC leaves files open for good, also after
-# close(), and a child of fork() that used gRPC would share them with its parent: neither hears from
-# servers.
+# close(), and a child of fork() that used gRPC would share them with its parent: then neither hears
+# from servers.
 _process_of_feeds: int | None = None
 
 

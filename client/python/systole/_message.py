@@ -41,8 +41,8 @@ class Message:
     _enums: frozenset[str] = frozenset()
     _lists: frozenset[str] = frozenset()
     _named: frozenset[str] = frozenset()
-    # Lists of messages that hold one of several: field -> class of what may be given in the place
-    # of such a message -> its field there.
+    # Lists of messages with a oneof: field -> class that may be given in the place of such a
+    # message -> the member of the oneof that holds it.
     _choices: Mapping[str, Mapping[str, str]] = {}
     # Fields that are messages -> their class; fields that are numbers.
     _messages: Mapping[str, str] = {}
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# What `shuffle` may be beside a message: a mode, or whether.
+# What `shuffle` may be beside a message: a mode, or whether to shuffle at all.
 ShuffleShorthand = str | bool
 
 
@@ -329,7 +329,7 @@ def image_operations(
         elif isinstance(value, Sequence) and not isinstance(value, str):
             made.append(known[kind](*value))
         else:
-            # One size stands for as many as there are: a square.
+            # One value stands for all sizes: a square.
             sizes = max(len(_positional_fields_of(known[kind])), 1)
             made.append(known[kind](*[value] * sizes))
     if not any(operation._kind.startswith("decode_") for operation in made):

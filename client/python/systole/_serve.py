@@ -124,7 +124,7 @@ class serve:
         """The last lines that the server wrote."""
         size = os.fstat(self._log.fileno()).st_size
         begin = max(0, size - _LOG_BYTES)
-        # Beside the file's position, which the server writes at.
+        # Leaves the file's position alone, because the server writes there.
         text = os.pread(self._log.fileno(), _LOG_BYTES, begin)
         return text.decode(errors="replace").strip()
 

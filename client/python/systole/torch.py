@@ -37,7 +37,7 @@ def _no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
     )
 
 
-# What default_collate, which DataLoader uses unless batch_size is None, does with the type: for
+# default_collate, which DataLoader uses unless batch_size is None, refuses the type. This is for
 # loaders that makes_batches() does not know.
 torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of_batches
 
@@ -47,7 +47,7 @@ def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
 
 
-# Of one DataLoader; each needs a core at least.
+# Workers of one DataLoader; each needs a core at least.
 _MAX_WORKERS = 1024
 _WHERE_THE_STATE_SAYS = -1
 
@@ -100,7 +100,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._options.update(
                 process_index=distributed.get_rank(), process_count=distributed.get_world_size()
             )
-        # For workers. What JAX says of this process, they cannot ask.
+        # For workers, which cannot ask what JAX says of this process.
         self._cores, _ = share_of_cores(
             spec_fields(spec_bytes(spec))["num_cores"],
             options.get("cores"),
@@ -108,10 +108,10 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             options.get("process_count"),
         )
         self._feed: BaseFeed | None = None
-        self._worker = -1  # Which worker opened it; -1: none, it is the main process'.
+        self._worker = -1  # Which worker opened the feed; -1: the main process.
         self._state: Mapping[str, Any] | None = None
         self._loaded_by_worker = False
-        self._loop = ""  # The feed's last: "", "begun" or "ended".
+        self._loop = ""  # State of the feed's last loop: "", "begun" or "ended".
         self._orders = _Orders()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,7 +173,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             _no_batches_of_batches(None)
-        # Read here and not with the first batch: DataLoader waits until its workers are here.
+        # The order is read here and not with the first batch: DataLoader waits until its workers
+        # are here.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
@@ -199,7 +200,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         if epoch < 0:
             raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
         if self._orders.any_followed():
-            self._state = None  # The workers have begun with it.
+            self._state = None  # The workers have begun with this state.
         self._orders.give(epoch)
         if self._feed is not None:
             _go_to_epoch(self._feed, epoch)
@@ -268,8 +269,8 @@ class _Orders:
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
-        # StatefulDataLoader gives its workers a state and, if that was the end of an epoch, makes
-        # others without one at once. These may follow set_epoch().
+        # StatefulDataLoader gives its workers a state and, if that was the end of an epoch, at once
+        # makes workers without one. These may follow set_epoch().
         if not (loaded_by_worker and self.epoch != _WHERE_THE_STATE_SAYS):
             self._cells[2 + worker] = max(followed, self._number)
 
