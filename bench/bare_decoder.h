@@ -19,7 +19,7 @@ class BareDecoder {
   BareDecoder(const BareDecoder&) = delete;
   BareDecoder& operator=(const BareDecoder&) = delete;
 
-  // Decodes `crop`, which must lie within the image. What is no JPEG ends the program.
+  // Decodes `crop`, which must lie within the image. Ends the program if `jpeg` is no JPEG.
   void Decode(absl::string_view jpeg, const CropRect& crop);
 
  private:

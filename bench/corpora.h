@@ -4,7 +4,7 @@
 // shards, and a hash of the first record. How many records there are depends on the amount of work
 // asked for (see rounds.h).
 //
-// Thread-safe, between processes too: who makes a corpus lets the others wait. If one cannot be
+// Thread-safe, between processes too: while one makes a corpus, the others wait. If one cannot be
 // made, a message goes to stderr and the program ends with status 2.
 #ifndef SYSTOLE_BENCH_CORPORA_H_
 #define SYSTOLE_BENCH_CORPORA_H_
@@ -15,9 +15,9 @@
 
 namespace systole::bench {
 
-// Eight shards with 1,024 photographs (see photographs.h) in the full run, and at least a batch of
-// 128. Features as `systole pack` writes them: image (JPEG), class, label (below 1,000),
-// size (height, width, channels).
+// Eight shards with 1,024 photographs (see photographs.h) in the full run; in any run at least 128,
+// a batch. Features as `systole pack` writes them: image (JPEG), class, label (below 1,000), size
+// (height, width, channels).
 std::vector<std::string> PhotographShards();
 
 // Eight shards with 400,000 small records in the full run. Features: image (784 bytes, 28 x 28

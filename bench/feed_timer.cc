@@ -1,5 +1,6 @@
-// What the feed delivers, measured as bench/peers measures the peers: after some warm-up steps, so
-// many whole steps in host memory, their wall time, CPU time and memory. Prints one JSON object.
+// What the feed delivers, measured as bench/peers measures the peers: wall time, CPU time and
+// memory of a number of whole steps in host memory, after some warm-up steps. Prints one JSON
+// object.
 //
 //   feed_timer in-process ..   a StepEngine over the shards, in this process
 //   feed_timer client ..       the steps of a server that runs elsewhere; its CPU time and memory

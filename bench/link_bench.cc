@@ -1,8 +1,8 @@
 // The feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
 // (bench/link.h), against a raw TCP socket that moves the same bytes over the same link; and what
-// finishing in the client makes of the slow one.
+// finishing in the client gains over the slow link.
 //
-// Needs root; without, every row says so and is no pass.
+// Needs root; without it, every row says so and none counts as a pass.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

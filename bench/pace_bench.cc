@@ -1,6 +1,6 @@
 // What pacing costs: eight cores whose queues are always full, steps of a given time by the wall
-// clock. A chip's AU would be 1; what is missing from `wall_au` is the emulator's own. 272 to
-// 29 ms are ResNet-50's steps on v2, v3, v4, v5e, v5p and v6e at 128 examples a core; 375 us is the
+// clock. A chip's AU would be 1; what `wall_au` lacks to 1 is the emulator's own share. 272 to 29
+// ms are ResNet-50's steps on v2, v3, v4, v5e, v5p and v6e at 128 examples a core; 375 us is the
 // floor that we ask about.
 #include <algorithm>
 #include <cstdint>

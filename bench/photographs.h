@@ -1,5 +1,5 @@
 // Photograph-like JPEGs: nothing but the texture of client/texture, so that a decoder finds about
-// as many coefficients in them as in real ones. README.md says how they were compared with these.
+// as many coefficients in them as in real ones. README.md says how the two were compared.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_
@@ -13,8 +13,8 @@ namespace systole::bench {
 constexpr int kPhotographWidth = 500;
 constexpr int kPhotographHeight = 375;
 
-// A baseline JPEG in colour, 4:2:0, the same for the same seed and size. The mean of many of the
-// size above is 80 to 110 kB.
+// A baseline JPEG in colour, 4:2:0, the same for the same seed and size. Those of the size above
+// have 80 to 110 kB on average.
 std::string MakePhotograph(uint64_t seed);
 // Of another size and quality.
 std::string MakePhotograph(uint64_t seed, int width, int height, int quality);

@@ -1,6 +1,6 @@
-// A server of ready batches: what is measured against it is the wire alone.
+// A server of ready batches, for measuring the wire alone.
 //
-// Thread-compatible. What cannot be made or started ends the program.
+// Thread-compatible. A failure to make or start anything ends the program.
 #ifndef SYSTOLE_BENCH_READY_FEED_H_
 #define SYSTOLE_BENCH_READY_FEED_H_
 
@@ -18,8 +18,8 @@
 
 namespace systole::bench {
 
-// Steps of `global_batch` images 224x224x3 in bf16 for `num_cores` cores, ready in memory. Two, so
-// that no side finds all of it in the cache.
+// Steps of `global_batch` images 224x224x3 in bf16 for `num_cores` cores, ready in memory. There
+// are two different ones, so that no side finds everything in the cache.
 struct ReadySteps {
   ReadySteps(int64_t global_batch, int num_cores);
 
@@ -30,7 +30,7 @@ struct ReadySteps {
 
   const int64_t global_batch;
   const int num_cores;
-  v1::FeedSpec spec;  // What a client asks for to be told this layout.
+  v1::FeedSpec spec;  // The spec for which a client is told this layout.
   SliceLayout layout;
   AlignedBuffer steps[2];
 };
@@ -65,7 +65,8 @@ struct RunningServer {
   std::unique_ptr<grpc::Server> server;
 };
 
-// `steps` steps taken by a FeedClient from the server of `ready` at `address`, in bytes.
+// Measures, in bytes, `steps` steps that a FeedClient takes from the server of `ready` at
+// `address`.
 Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps,
                          const ServerSecurity& security = {});
 

@@ -1,7 +1,6 @@
-// A server of ready batches in shared memory: what is measured against it is the transport of one
-// host alone.
+// A server of ready batches in shared memory, for measuring one host's transport alone.
 //
-// Thread-compatible. What cannot be made or started ends the program.
+// Thread-compatible. A failure to make or start anything ends the program.
 #ifndef SYSTOLE_BENCH_READY_SLOTS_H_
 #define SYSTOLE_BENCH_READY_SLOTS_H_
 

@@ -1,6 +1,6 @@
 // A connected pair of TCP sockets over loopback, the ceiling of whatever goes through one.
 //
-// Thread-safe. What cannot be made ends the program.
+// Thread-safe. A failure to make one ends the program.
 #ifndef SYSTOLE_BENCH_TCP_PAIR_H_
 #define SYSTOLE_BENCH_TCP_PAIR_H_
 
@@ -10,7 +10,7 @@ namespace systole::bench {
 
 // {sender, receiver}: descriptors, which are the caller's to close.
 std::pair<int, int> TcpPair();
-// Another end of `port` of this machine.
+// The descriptor of a new connection to `port` of this machine.
 int ConnectTo(int port);
 
 }  // namespace systole::bench

@@ -1,5 +1,6 @@
-// What is left to be tuned by hand: nothing, it should be. The defaults against the best of several
-// numbers of threads and budgets; and storage that makes each read wait, against the page cache.
+// What tuning by hand still gains, which should be nothing. The defaults against the best of
+// several numbers of threads and budgets; and storage that makes each read wait, against the page
+// cache.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -47,7 +47,7 @@ class RawHttp2 {
     SendHeaders(method, more, /*flags=*/4 | 1);  // END_HEADERS, END_STREAM.
   }
 
-  // The same, and the request's body is still to come. It never does.
+  // The same, but the request announces a body, which never comes.
   void BeginRequest(const std::string& method) { SendHeaders(method, {}, /*flags=*/4); }
 
   // Asks for a sign of life (PING) and takes what comes until the answer is there: what was sent

@@ -19,7 +19,7 @@ namespace systole {
 constexpr unsigned kTestSeconds = kSanitized ? 3000 : 1000;
 
 // From now on the program has `seconds`; then it writes "FAILED: `what` is still running .." and
-// ends with code 1. Replaces the deadline before. By a signal (SIGALRM) rather than by a thread:
+// ends with code 1. Replaces the previous deadline. By a signal (SIGALRM) rather than by a thread:
 // death tests fork, and a forked child has neither.
 void SetDeadline(const std::string& what, unsigned seconds);
 

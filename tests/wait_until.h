@@ -13,7 +13,8 @@ namespace systole {
 
 // For what must happen: a hundred times what it takes on a machine with nothing else to do, so that
 // a machine ten times slower has time left, under a sanitizer too. It bounds failures; nothing that
-// holds takes so long. Options of an honest client or server that may not run out have it as well.
+// holds takes so long. Timeouts of an honest client or server that must not run out have it as
+// well.
 constexpr std::chrono::seconds kLongestWait(300);
 
 // Calls `holds` every fifth of a millisecond until it returns true. A failure after `longest`:

@@ -23,7 +23,7 @@ inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 // or a mistake. As messages they take many times their bytes, and a server keeps the specs of 64
 // plans and of all streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
-// The largest spec in a request. Its other fields take less than the difference.
+// The largest spec in a request. The request's other fields take less than the difference.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);
 
 // A call's metadata, as gRPC gives it.

@@ -13,7 +13,7 @@
 
 namespace systole {
 
-//   Unauthenticated  there is an `authorization`, but not a single one of the form "Bearer TOKEN".
+//   Unauthenticated  there is an `authorization`, but it is not a single "Bearer TOKEN".
 absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context);
 
 // The peer's machine: its address without the port, which differs between connections. `peer` is

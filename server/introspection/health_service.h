@@ -31,7 +31,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // From now on the server is NOT_SERVING. Those who watch are told, and their calls end.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Both know the server, which is the empty name, and systole.v1.Systole.
+  // Both know two names: the empty one, which is the server, and systole.v1.Systole.
   //   Unauthenticated, PermissionDenied  the caller may not ask.
   //   NotFound                           Check of another service.
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,

@@ -34,7 +34,8 @@ class Catalogue {
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 
-  // OK if at least one dataset is served. Otherwise the error of the first refused one, by name.
+  // OK if at least one dataset is served. Otherwise the error of the refused dataset whose name
+  // sorts first.
   absl::Status CheckServes() const;
 
   // Whether a caller may know of the dataset `name`.

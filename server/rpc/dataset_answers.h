@@ -11,12 +11,13 @@
 
 namespace systole {
 
-// The answer of ListDatasets. Unauthenticated if a credential is wanted to list anything.
+// The answer of ListDatasets. Unauthenticated if the caller is anonymous and may list nothing.
 absl::Status ListDatasets(const Catalogue& catalogue, const Permissions& permissions,
                           v1::ListDatasetsResponse& response);
 
 // The answer of DescribeDataset.
-//   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
+//   Unauthenticated  the caller is anonymous and may neither read nor list it, whether or not it
+//                    exists.
 //   NotFound         it is not there, or not for this caller.
 // Also the errors of Catalogue::Find.
 absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& permissions,

@@ -102,7 +102,7 @@ class FeedService final
                                                           const grpc::ByteBuffer* request) override;
 
  private:
-  //   Unauthenticated  without a credential the dataset cannot be had, nor told whether it is there.
+  //   Unauthenticated  the caller is anonymous and may not read it, whether or not it exists.
   //   NotFound         it is not there, or not for this caller.
   // Also the errors of Catalogue::Find.
   absl::Status CheckMayRead(const Permissions& permissions,

@@ -26,7 +26,8 @@ struct ServedFeed {
   // For clients that finish tensors; nullopt: nothing can travel compactly.
   std::optional<CompactFeed> compact;
 
-  // What makes the slices of a stream. The engine shares slices between streams of one plan.
+  // The plan by which a stream's slices are made. The engine shares slices between streams of one
+  // plan.
   const std::shared_ptr<const FeedPlan>& PlanFor(bool compactly) const {
     return compactly && compact.has_value() ? compact->plan : plan;
   }

@@ -1,5 +1,6 @@
 // Shares memory with clients of the same machine: listens beside the server's own Unix socket
-// (proto/slots), finds the connection that belongs to a stream, and hears what clients give back.
+// (proto/slots), finds the connection that belongs to a stream, and receives the slots that clients
+// return.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SLOTS_SLOT_SERVER_H_
@@ -29,8 +30,8 @@ namespace systole {
 // descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// Most clients that have connected and not yet asked for a stream, more than ever ask at one
-// moment. Beyond this number the server hangs up on the client that has waited longest.
+// Most clients that have connected and not yet asked for a stream. More never ask at one moment.
+// Beyond this number the server hangs up on the client that has waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {

@@ -51,7 +51,7 @@ class SlotSession {
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes one message of the client, if there is one. False: the session is over, because the
-  // client is gone or broke the protocol (most of all, it returned a slot that it does not hold).
+  // client is gone or broke the protocol (such as by returning a slot that it does not hold).
   bool TakeMessage() ABSL_LOCKS_EXCLUDED(mu_);
 
   // How long the client has held slots and given none back; zero if it holds none. Infinite for

@@ -22,12 +22,12 @@ namespace systole {
 
 // The seed of this run: SYSTOLE_CHAOS_SEED, or one of its own. Each test tells it when it fails.
 uint64_t ChaosSeed();
-// What a scenario repeats: `quick` times in the part that runs with all tests, `full` times where
-// SYSTOLE_CHAOS is "full".
+// How often a scenario repeats something: `quick` times in the part that runs with all tests,
+// `full` times if SYSTOLE_CHAOS is "full".
 int Times(int quick, int full);
 
-// The number of the first field `name` of one that a command printed with --json. A failure if
-// there is none.
+// The number in the first field `name` of what a command printed with --json. A failure if there is
+// none.
 double JsonNumber(const std::string& json, const std::string& name);
 
 // 64 records of 32 KiB in two shards; a step is 2 MiB over 8 cores, an epoch is one step.
@@ -41,7 +41,7 @@ class ChaosTest : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // Starts one more server, behind a proxy of its own. `args` besides the dataset's.
+  // Starts one more server, behind a proxy of its own. `args` are flags besides the dataset's.
   void AddServer(const std::vector<std::string>& args = {}, const ProcessOptions& options = {});
   // Starts server `i`, which has ended, anew.
   void Restart(int i);
@@ -57,19 +57,19 @@ class ChaosTest : public testing::Test {
   // Faults of all proxies.
   void SetAll(const Faults& faults);
 
-  // What StartFeed() starts.
+  // The command line of StartFeed().
   std::vector<std::string> FeedArgs(int steps, const std::vector<std::string>& more) const;
   // `systole feed` over `steps` steps of all servers, which prints a digest of each example; `more`
   // are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
-  // The same in mid-stream: it has begun to print and then waits for a reader, so it goes on until
-  // it is waited for. Its first line is added to `printed`.
+  // The same in mid-stream: it has begun to print and then waits for a reader, so it cannot end
+  // before somebody reads on. Its first line is added to `printed`.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
-  // Waits for its end. What it printed, after `printed`, must be the undisturbed run's of as many
-  // steps.
+  // Waits for the feed's end. `printed` and what it printed after that must be the lines of the
+  // undisturbed run of `steps` steps.
   void ExpectUndisturbed(Process& feed, int steps, const std::string& printed = "");
-  // The same of what a feed, or several together, printed.
+  // The same check of what one feed, or several together, printed.
   void ExpectUndisturbed(const std::string& printed, int steps);
 
   uint64_t Draw(uint64_t below) { return random_() % below; }

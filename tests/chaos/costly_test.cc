@@ -1,6 +1,6 @@
 // Requests that are legal and cost a server as much as a request may. Others keep their bytes and
-// their part of the threads, a cancelled feed leaves them at once, and the server ends when it is
-// told to.
+// their part of the threads, a cancelled feed leaves the threads at once, and the server ends when
+// it is told to.
 #include <filesystem>
 #include <memory>
 #include <string>

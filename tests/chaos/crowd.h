@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// As long as it lives, all from the one machine 127.0.0.2.
+// Connections, for as long as it lives, all from the one machine 127.0.0.2.
 class IdleCrowd {
  public:
   // Opens `idle` connections to 127.0.0.1:`port`, of which every second one says hello as HTTP/2
@@ -41,11 +41,11 @@ class IdleCrowd {
   std::thread visitors_;  // Last: it uses what is above.
 };
 
-// How many read how.
+// How many readers there are of each kind.
 struct Readers {
-  int honest = 0;  // All that comes, at once.
-  int slow = 0;    // A message a second each.
-  int silent = 0;  // Nothing at all.
+  int honest = 0;  // Read all that comes, at once.
+  int slow = 0;    // Read a message a second each.
+  int silent = 0;  // Read nothing at all.
 };
 
 // As long as it lives: calls of StreamSteps, each of a feed and over a connection of its own.

@@ -15,10 +15,9 @@ namespace systole {
 
 class FairShareTest : public ChaosTest {
  protected:
-  // Beside what `disturb` returns, while it lives, a feed of server 0 gets its bytes. In the full
-  // run it also has half of the rate that it has beside `honest` readers instead. Rounds beside the
-  // one and the other take turns and their medians are compared, because the machine has other
-  // work, too.
+  // Expects that a feed of server 0 gets its bytes while what `disturb` returns is alive. In the
+  // full run the feed must also have half of the rate that it has beside `honest` readers. Both are
+  // measured in turns and their medians compared, because the machine has other work, too.
   template <typename Disturb>
   void ExpectFairShare(int honest, Disturb disturb) {
     {
@@ -42,7 +41,7 @@ class FairShareTest : public ChaosTest {
   static v1::FeedSpec Spec();
 
  private:
-  // What a trainer gets that takes 100 MB/s at most: a pace that leaves the server, its crowd and
+  // The rate of a trainer that takes 100 MB/s at most: a pace that leaves the server, its crowd and
   // this machine's other work some time.
   double StepsPerSecond();
   static void CompareRates(const std::vector<double>& disturbed,

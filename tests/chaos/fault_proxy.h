@@ -23,7 +23,8 @@
 
 namespace systole {
 
-// What happens from now on to connections, those that are open too. Each direction by itself.
+// What happens to connections from now on, also to those that are open; in each direction by
+// itself.
 struct Faults {
   // Each piece (64 KiB at most) waits so long before it goes on.
   absl::Duration delay = absl::ZeroDuration();
@@ -71,7 +72,7 @@ class FaultProxy {
   struct Fate {
     Faults faults;
     int64_t pass = 0;       // Bytes that go on.
-    bool cut = false;       // Behind them.
+    bool cut = false;       // After them.
     int64_t flip_bit = -1;  // Of those bytes.
   };
 

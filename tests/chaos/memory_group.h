@@ -17,14 +17,14 @@ namespace systole {
 
 class MemoryGroup {
  public:
-  // FailedPrecondition where this user may make none; says what the kernel said.
+  // FailedPrecondition if this user may make none; gives the kernel's error.
   static absl::StatusOr<std::unique_ptr<MemoryGroup>> Create(int64_t bytes);
   // REQUIRES: its processes have ended.
   ~MemoryGroup();
   MemoryGroup(const MemoryGroup&) = delete;
   MemoryGroup& operator=(const MemoryGroup&) = delete;
 
-  // What it takes from now on counts.
+  // The memory that `process` takes from now on counts.
   absl::Status Add(pid_t process);
 
  private:

@@ -1,5 +1,5 @@
 // A network that is really apart: the servers' end of a link between two network namespaces goes
-// down and comes back. What a proxy swallows it has still acknowledged; here nobody answers at all.
+// down and comes back. A proxy still acknowledges what it swallows; here nobody answers at all.
 #include <signal.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 // full one and a dead network file system do. What it does stands in the file that SYSTOLE_SHIM
 // names, so that a test can change it while the server runs:
 //   eio PART     reads of files whose path has PART in it fail with EIO
-//   hang PART    they wait, without waking up, for the lock on that file with ".gate" behind its name
+//   hang PART    such reads wait, without waking up, for the lock on the file $SYSTOLE_SHIM.gate
 //   full PART    writes to such files find half of the room they want, and in the end none (ENOSPC)
 // Anything else, or no file: nothing.
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // Any bytes as a server's answer to ResolveFeed, as they are and as changes of an honest one: what
-// is accepted has a layout, an order with so many steps, and can be shown to people. The first byte
-// chooses the spec and which of the two.
+// is accepted has a layout and an order with as many steps as it says, and can be shown to people.
+// The first byte chooses the spec and one of these two ways.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 // Our reading of a Chunk message against protobuf's: both refuse, or both see the same fields and
-// data, and agree on what the checksums say. The first byte says into slices of which size the
-// message is cut; if its highest bit is set, the message is given a header that is intact first.
+// data, and agree on what the checksums say. The first byte says how large the slices are into
+// which the message is cut; if its highest bit is set, the message first gets an intact header.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

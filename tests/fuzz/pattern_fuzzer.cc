@@ -1,5 +1,5 @@
 // Any bytes as a pattern and as the names of objects: no pattern takes a name that listing it would
-// not give, and what has a scheme is told by its form.
+// not give, and only what begins with SCHEME:// has a scheme.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The same bytes as TFRecords whose checksums hold and whose lengths fit: what a fuzzer makes of a
-// file's messages gets past the framing.
+// Makes bytes into TFRecords whose checksums hold and whose lengths fit, so that what a fuzzer
+// changes in a file's messages gets past the framing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_

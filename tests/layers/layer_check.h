@@ -47,20 +47,19 @@ absl::StatusOr<Tree> ReadTree(const std::string& root);
 // Each returns one line per violation, "path:line: what is wrong", and nothing for a good tree.
 std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
-// What each room links, the DEPS of its systole_room(), are just the rooms whose headers it
-// includes; and each room of the table is built so, but for those that are programs or made from
-// .proto files.
+// The DEPS of each systole_room() are just the rooms whose headers it includes; and each room of
+// the table has a systole_room(), except programs and what is made from .proto files.
 std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
 // No two files of the tree need each other, a source and its header counted as one.
 std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
 // Header guards spell the path (two equal guards hide a header without a word), every header says
-// its thread word, and a source includes its own header first, which so compiles alone.
+// its thread word, and a source includes its own header first, so that the header compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
 // No file is longer than rules.max_lines, and no header with the sources that implement it than
 // rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by each x_*.cc of its
-// folder that has no header of its own (of two such headers, the one with the longer name).
+// folder that has no header of its own (if it fits two headers, it counts for the longer name).
 std::vector<std::string> CheckSizes(const LayerRules& rules,
                                     const std::vector<SourceFile>& programs);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);

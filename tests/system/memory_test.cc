@@ -1,5 +1,5 @@
-// Feeds that are asked for to hurt: the server's memory stays what it was given, and another feed's
-// steps go on.
+// Feeds that are meant to hurt: the server's memory stays within what it was given, and another
+// feed's steps go on.
 //
 // What it was given: its budget, its caches, what it has when it is idle, and 64 MiB.
 #include <algorithm>

@@ -34,7 +34,7 @@ struct Finished {
   int exit_code = -1;
   // The signal that ended it, or 0.
   int signal = 0;
-  // The most that it has had in memory at once; no less than the test had when it was started.
+  // The most that it has had in memory at once; at least what the test had when it started it.
   int64_t peak_bytes = 0;
   std::string out;
   std::string err;

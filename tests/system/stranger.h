@@ -14,8 +14,8 @@ enum class RequestFlood {
   kEndlessMessage,  // A message of 4 GiB, within what flow control allows.
   kContinuation,    // Headers that never end.
   kTableEntries,    // The same, each an entry of the table of headers.
-  kRequests,        // Streams that stay open. What says how many there may be is not acknowledged.
-  kHiddenRequests,  // The same, behind one of the highest number that a client may not use.
+  kRequests,        // Streams that stay open. The server's limit of them is not acknowledged.
+  kHiddenRequests,  // The same, after one with the highest even number, which no client may use.
   kEmptyRequests,   // Each ended without a message.
   kResets,          // Streams that are opened and reset.
   kTableSizes,      // Requests, each of which changes the size of the table.
@@ -27,7 +27,7 @@ enum class RequestFlood {
 struct RequestFloodCase {
   RequestFlood flood;
   const char* name;
-  int64_t bytes;  // So many filled a server that counted nothing, or took all of its time.
+  int64_t bytes;  // Enough to fill a server that counts nothing, or to take all of its time.
 };
 const std::vector<RequestFloodCase>& AllRequestFloods();
 

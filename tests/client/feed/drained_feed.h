@@ -1,5 +1,5 @@
-// What came out of a feed, and options under which failures are repeated at once and nothing that
-// comes is given up, however slow the machine.
+// What came out of a feed, and options for a client that tries again at once after a failure and
+// never gives up too early, however slow the machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_DRAINED_FEED_H_

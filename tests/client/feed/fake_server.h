@@ -46,9 +46,9 @@ struct FakeFeed {
   int64_t per_core_batch = 4;
   // Elements of one example's tensor `x` (uint8).
   int64_t example_bytes = 100;
-  // `x` is float32, the cast of its bytes; where the client finishes it travels as these.
+  // `x` is float32, cast from its bytes; if the client finishes it, the bytes travel.
   bool pixels = false;
-  int64_t epochs = 2;  // As SpecOf() has it: a spec says it anew. 0 = without end.
+  int64_t epochs = 2;  // What SpecOf() says; the server goes by the spec it gets. 0 = without end.
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;
@@ -65,7 +65,7 @@ struct FakeFeed {
   std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;
   // Changes the checksum that is sent beside the answer to ResolveFeed.
   std::function<void(std::string& checksum)> resolve_checksum;
-  // Fill the answers to the other questions, or refuse.
+  // Fill the answers to the other calls, or refuse.
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
@@ -73,7 +73,7 @@ struct FakeFeed {
   bool compresses = false;
   // Whether it sends slowly (paced_sockets.h).
   bool paced = false;
-  // What every question is refused with as gRPC sends it, if it is no OK.
+  // If not OK, every call is refused with it, as gRPC sends it.
   grpc::Status refusal;
   // Refuses a stream, by its number, as a full server does: with this "grpc-retry-pushback-ms".
   std::function<std::optional<std::string>(int stream)> pushback;
@@ -87,7 +87,7 @@ std::string WrongBytesOf(const Step& step);
 
 class FakeServer {
  public:
-  // Listens. `address`: "127.0.0.1:0", where another one was, or "unix:PATH".
+  // Listens. `address`: "127.0.0.1:0", the address of an earlier one, or "unix:PATH".
   explicit FakeServer(FakeFeed feed, const std::string& address = "127.0.0.1:0");
   // Ends every stream as a killed process would: at once.
   ~FakeServer();

@@ -1,6 +1,6 @@
-// A way between client and server on which one bit of one gRPC message turns over, as a bad network
-// card does it whose checksum is right all the same. Speaks so much HTTP/2 as to find the messages;
-// everything else passes as it is.
+// A way between client and server on which one bit of one gRPC message turns over, as with a bad
+// network card whose checksums are right all the same. Understands just enough HTTP/2 to find the
+// messages; everything else passes as it is.
 //
 //   client --TCP--> FlippingProxy --TCP--> server
 //

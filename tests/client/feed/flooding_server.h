@@ -31,8 +31,8 @@ struct AnswerFlood {
 std::vector<AnswerFlood> AllAnswerFloods();
 
 // Answers the first call of each connection with a flood, of `flood_bytes` at most and 100 MB/s, so
-// that what a test sees is not how late a busy machine looks at it. In the test's process, on a
-// free port of 127.0.0.1.
+// that what a test sees does not depend on how late a busy machine looks. In the test's process, on
+// a free port of 127.0.0.1.
 //
 // Thread-safe.
 class FloodingServer {
@@ -49,7 +49,7 @@ class FloodingServer {
 
  private:
   void Accept();
-  // What went of the flood until the client hung up.
+  // How much of the flood went out until the client hung up.
   int64_t Answer(int fd) const;
 
   const AnswerFlood flood_;

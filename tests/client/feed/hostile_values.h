@@ -19,7 +19,7 @@ struct Mutation {
 };
 
 // For each field of `example` and of the messages in it, and each element of its lists, all values
-// that are hostile for its type; for each list also none of it, and 5,000 more of the last.
+// that are hostile for its type; for each list also no element, and 5,000 more of its last one.
 std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
 
 // Sets every field, with one element in each list and 1, "name" or true in each place.
@@ -28,8 +28,8 @@ void FillEveryField(google::protobuf::Message& message);
 // Whether `text` may be printed: at most 4 KiB, and nothing that moves a cursor or ends a line.
 bool IsFitToPrint(absl::string_view text);
 
-// The first text in `message` that is not, or number that is below 0, beyond 2^60 or none; empty if
-// there is none.
+// The name of the first field in `message` whose text is not fit to print or whose number is below
+// 0, beyond 2^60 or NaN; empty if there is none.
 std::string FirstUnfit(const google::protobuf::Message& message);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// Who is known. What is asked and answered is in tests/client/feed, with servers that answer.
+// Which servers are known. tests/client/feed tests the calls, with servers that answer.
 #include "client/lanes/feed_servers.h"
 
 #include <memory>

@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// A spec of 8 examples a step on 2 cores: what a SheetFeed has unless it says otherwise.
+// A spec of 8 examples a step on 2 cores, as in a default SheetFeed.
 inline std::string SpecText(const std::string& outputs, const std::string& more = "") {
   return absl::StrCat("dataset: 'flowers' epochs: 1 global_batch: 8 num_cores: 2 ", more, " ",
                       outputs);

@@ -1,6 +1,6 @@
 // A feed in virtual time: a StepSchedule between servers that delay, hang, fail, drip, drain, join
-// and leave, and a trainer that pauses. Everything follows from one seed. The world below the
-// schedule is judged only by what it sees: actions, and steps.
+// and leave, and a trainer that pauses. Everything follows from one seed. The schedule is judged
+// only by what the world below it sees: actions, and steps.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_SCHEDULE_SIMULATION_H_

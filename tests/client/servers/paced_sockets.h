@@ -1,5 +1,5 @@
-// Servers of gRPC that send slowly, so that what a test sees is not how late a busy machine looks
-// at what came.
+// gRPC servers that send slowly, so that what a test sees does not depend on how late a busy
+// machine looks at what came.
 #ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 #define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 

@@ -1,4 +1,4 @@
-// What is said of compact forms. tests/client/feed/hostile_server_test.cc has every other field.
+// Answers with compact forms. tests/client/feed/hostile_server_test.cc has every other field.
 #include "client/servers/server_answer.h"
 
 #include <functional>

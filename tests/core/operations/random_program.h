@@ -1,5 +1,5 @@
-// A program, an example's bytes and its key, all drawn from bytes: for the fuzzer, whose corpus it
-// is, and for tests that try many.
+// A program, an example's bytes and its key, all drawn from bytes: for the fuzzer, whose corpus
+// holds such bytes, and for tests that try many.
 #ifndef SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 #define SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 
@@ -18,7 +18,7 @@ namespace systole {
 struct RandomProgram {
   v1::Output output;
   std::string stored;         // A JPEG, a PNG or raw bytes, undamaged.
-  std::vector<float> floats;  // Instead, where the feature is of floats.
+  std::vector<float> floats;  // Instead of `stored`, if the feature has floats.
   std::vector<int64_t> int64s;
   ExampleKey example;
 };
@@ -29,8 +29,8 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
 // The program of `drawn`, null if it is refused or no feed can be made of it.
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn);
 
-// Whether the lowered program makes of the example what the interpreter makes: the same bytes, or
-// an error as well. Empty if so, else what differs.
+// Empty if the lowered program makes of the example what the interpreter makes: the same bytes, or
+// an error as well. Otherwise what differs.
 std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
 // A format for tests: a file of text, whose records are its lines. A line is an example with the
-// features `text` (bytes) and `length` (int64). It begins with "lines\n", which is no record.
+// features `text` (bytes) and `length` (int64). The file begins with "lines\n", which is no record.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_LINE_FORMAT_H_

@@ -1,5 +1,5 @@
-// A MemorySource behind a gate: reads wait while it is shut, as those of a network file system do
-// whose server is away.
+// A MemorySource behind a gate: reads wait while it is shut, as on a network file system whose
+// server is away.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_GATED_SOURCE_H_

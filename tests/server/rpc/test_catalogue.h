@@ -30,8 +30,8 @@ inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
   return Catalogue::Open(config, {});
 }
 
-// The block `access` of a config, as text; "": null, as without one. If it has a token file, that
-// is `tokens`.
+// The block `access` of a config, as text; "": null, as without the block. If it names a token
+// file, the file `tokens` is used instead.
 inline absl::StatusOr<std::shared_ptr<AccessControl>> TestAccess(
     const std::string& access, const std::string& tokens,
     const std::set<std::string>& datasets = {"test"}) {

@@ -1,4 +1,4 @@
-// Numerics `fast` on a CPU without bf16 products, which ONEDNN_MAX_CPU_ISA makes of any.
+// Numerics `fast` on a CPU without bf16 products; ONEDNN_MAX_CPU_ISA makes any CPU one.
 #include <random>
 #include <vector>
 

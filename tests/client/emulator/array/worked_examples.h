@@ -12,8 +12,8 @@ namespace systole::emulator {
 struct WorkedExample {
   ArrayShape array;
   GemmShape gemm;
-  // What SCALE-Sim prints. The three of {32, 32}, {256, 256, 128} and the ws of
-  // {3025, 363, 96} stand in its own golden files.
+  // What SCALE-Sim prints. All three numbers of {32, 32}, {256, 256, 128}, and ws of
+  // {3025, 363, 96}, stand in its own golden files.
   int64_t os, ws, is;
   int64_t ws_folds;
   // The count of the ISPASS 2020 paper, which adds R cycles a fold for shifting results out and

@@ -33,7 +33,8 @@ struct OpenedPage {
   Picture picture;
 };
 
-// In a window of `width` x `height` CSS pixels; the picture has `pixel_ratio` as many each way.
+// In a window of `width` x `height` CSS pixels; the picture has `pixel_ratio` times as many pixels
+// each way.
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 

@@ -40,9 +40,9 @@ std::vector<CoreInputs> InputsOf(const std::vector<ToyCore<Pixel>>& cores) {
   return inputs;
 }
 
-// Noise plus, in class `label`, a bump at every element whose number is `label` modulo `classes`.
-// Example e of the global batch stands on core e / per_core_batch; its values depend on (seed, e)
-// only, so another split over cores shows the same examples.
+// Noise, plus a bump at every element whose number modulo `classes` is the example's label. Example
+// e of the global batch stands on core e / per_core_batch; its values depend on (seed, e) only, so
+// another split over cores shows the same examples.
 inline std::vector<ToyCore<float>> ToyBatch(int64_t cores, int64_t per_core_batch,
                                             const std::vector<int64_t>& shape, int64_t classes,
                                             uint32_t seed) {

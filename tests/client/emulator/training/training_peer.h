@@ -13,7 +13,7 @@ namespace systole::emulator {
 
 class TrainingPeer {
  public:
-  // Sums the shards' gradients as Update() does, and moves nothing. [model.parameters].
+  // Sums the shards' gradients as Update() does, and changes no parameter. [model.parameters].
   // REQUIRES: Backward() came before.
   template <typename T>
   static std::vector<T> SumGradients(Network<T>& network) {

@@ -1,4 +1,4 @@
-// How an image ends is no matter of pixels, but of the verdict: whole or damaged. It must be
+// How an image ends decides the verdict, whole or damaged, and not the pixels. The verdict must be
 // libjpeg's for every ending, whoever decodes the entropy-coded bytes.
 #include <cstdint>
 #include <string>

@@ -47,7 +47,7 @@ struct Decoded {
 };
 
 struct OracleOptions {
-  bool grey = false;  // Of images that are not CMYK.
+  bool grey = false;  // Not for CMYK.
   bool ifast = false;
   bool fancy_upsampling = true;
   int divisor = 1;  // Decoded at 1 / divisor of its size.
@@ -59,12 +59,11 @@ Decoded DecodeWhole(const std::string& jpeg, const OracleOptions& options);
 // How bare libjpeg takes an image that may be damaged.
 struct BareOutcome {
   bool error = false;           // It raised one; then there are no pixels.
-  int64_t warnings = 0;         // What it said and went on.
+  int64_t warnings = 0;         // Those after which it went on.
   std::vector<uint8_t> pixels;  // Grey or RGB, all rows.
 };
 
-// Reads all rows, and with `finish` what follows them up to the end of the image. Of images that
-// are not CMYK.
+// Reads all rows, and with `finish` what follows them up to the end of the image. Not for CMYK.
 BareOutcome DecodeDamaged(const std::string& jpeg, bool finish);
 
 // Rectangle of interleaved pixels.

@@ -1,5 +1,5 @@
-// Makes libjpeg look like a release with another inside, in the program that this is linked into or
-// preloaded for. For tests.
+// Makes libjpeg look like a release with other internals, in the program that this is linked into
+// or preloaded for. For tests.
 //
 // Not thread-safe: changed while nothing is decoded.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_JPEG_OTHER_LIBJPEG_H_
@@ -9,8 +9,8 @@ namespace systole {
 
 enum class OtherLibjpeg {
   kNone,
-  // Once decoding has begun, Huffman tables are not what they were: wrong pixels for all who still
-  // read them, without a word.
+  // Once decoding has begun, Huffman tables are not what they were: who still reads them gets wrong
+  // pixels, without an error.
   kOtherTables,
   // The functions of `entropy` are not where libjpeg's code is.
   kOtherEntropy,

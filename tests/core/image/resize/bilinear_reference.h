@@ -71,7 +71,7 @@ inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels,
   return out;
 }
 
-// The same of all pixels.
+// The same over the whole image.
 inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels, int in_height,
                                             int in_width, bool flip,
                                             const BilinearResizerOptions& options) {

@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// The header of an entry, its checksum made.
+// The header of an entry, with its checksum.
 inline std::string TarHeader(absl::string_view name, uint64_t size, char type = '0') {
   std::string block(kTarBlockBytes, '\0');
   block.replace(0, name.size(), name.data(), name.size());
@@ -31,7 +31,7 @@ inline std::string TarHeader(absl::string_view name, uint64_t size, char type = 
   return block;
 }
 
-// The header again, after a change.
+// A header after a change, with its checksum made anew.
 inline std::string WithNewChecksum(std::string block) {
   block.replace(148, 8, 8, ' ');
   uint32_t sum = 0;
