@@ -35,7 +35,7 @@ std::vector<std::string> Changes(const std::vector<ScheduleEvent>& events) {
 class FeedServersTest : public testing::Test {
  protected:
   const v1::FeedSpec spec_;
-  const FeedClientOptions options_;
+  const FeedClientOptions options_ = {};
   FeedLog log_{/*wanted=*/true, spec_};
   FeedClientStats stats_;
   // Their links connect when first used, so never.
