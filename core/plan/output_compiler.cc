@@ -230,11 +230,12 @@ std::optional<CachePlan> CachePlanOf(const v1::Output& output, const KeptValue& 
       Lower(std::make_shared<const Program>(program.From(kept.steps)), dtype, read_soon);
   // Factors that only the references take: the whole program can be made, so it does without.
   if (!ProgramRunner::Create(rest, nullptr).ok()) return std::nullopt;
+  const ValueType input = rest.program->input();
   return CachePlan{.store = output.cache() == v1::DISK ? CacheStore::kDisk : CacheStore::kMemory,
                    .made_by = made_by.Digest64(),
                    .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
                    .steps = kept.steps,
-                   .kept = rest.program->input(),
+                   .kept = input,
                    .rest = std::move(rest)};
 }
 
