@@ -32,6 +32,11 @@ absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                                                   permission, ": true`"));
 }
 
+std::string PeerOf(const Caller& caller, absl::string_view address) {
+  return caller.anonymous() ? HostOfPeer(address)
+                            : absl::StrCat("identity '", caller.identity, "'");
+}
+
 std::string IdentityOf(const absl::StatusOr<Permissions>& permissions) {
   return permissions.ok() ? permissions->caller.identity : "";
 }

@@ -44,6 +44,10 @@ absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentia
 absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission);
 
+// Whose share of the places a call takes: the identity's or, for an anonymous caller, the host's of
+// `address`, which is as grpc::ServerContext::peer() gives it.
+std::string PeerOf(const Caller& caller, absl::string_view address);
+
 // Empty if `permissions` is an error or anonymous.
 std::string IdentityOf(const absl::StatusOr<Permissions>& permissions);
 

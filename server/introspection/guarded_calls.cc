@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status/status_macros.h"
-#include "server/access/call_credentials.h"
 #include "server/streams/end_cause.h"
 
 namespace systole {
@@ -47,9 +46,7 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::Admit(
 absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
     grpc::CallbackServerContext& context, Permissions permissions) {
   auto handle = std::make_shared<StreamHandle>(context.c_call(), clock_);
-  if (!calls_.Add({.peer = permissions.caller.anonymous()
-                               ? HostOfPeer(context.peer())
-                               : absl::StrCat("identity '", permissions.caller.identity, "'"),
+  if (!calls_.Add({.peer = PeerOf(permissions.caller, context.peer()),
                    .credentials = std::move(permissions.credentials),
                    .datasets = {},
                    .handle = handle})) {

@@ -13,7 +13,6 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
 #include "proto/metrics/metric_messages.h"
-#include "server/access/call_credentials.h"
 #include "server/metrics/server_metrics.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
@@ -195,8 +194,9 @@ grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext*
 
 absl::Status FeedService::Tell(const Permissions& permissions,
                                v1::ServerStatusResponse& response) const {
-  if (!permissions.MaySeeStatus())
+  if (!permissions.MaySeeStatus()) {
     return NotPermitted(permissions.caller, "ServerStatus", "status");
+  }
   response.set_version(SYSTOLE_VERSION);
   response.set_content_version(ContentVersion());
   response.set_draining(counters_.draining);
@@ -208,8 +208,9 @@ absl::Status FeedService::Tell(const Permissions& permissions,
 
 std::vector<MetricReading> FeedService::ReadMetrics() const {
   ServerNumbers numbers = {.service = counters_, .engine = engine_.GetStats()};
-  if (const Listener* const listener = listener_; listener != nullptr)
+  if (const Listener* const listener = listener_; listener != nullptr) {
     numbers.listener = listener->counters();
+  }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     numbers.masked_examples += dataset->damage().masked_examples();
@@ -285,10 +286,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   // The place is taken first and given back if the stream cannot begin: requests that come at once
   // must not all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
-  const bool anonymous = permissions->caller.anonymous();
-  const std::string peer = anonymous
-                               ? std::string(HostOfPeer(context->peer()))
-                               : absl::StrCat("identity '", permissions->caller.identity, "'");
+  const std::string peer = PeerOf(permissions->caller, context->peer());
   if (!running_.Add({.peer = peer,
                      .credentials = std::move(permissions->credentials),
                      .datasets = DatasetsOf(parsed.spec()),

@@ -1,6 +1,7 @@
 #include "server/access/call_credentials.h"
 
 #include "gtest/gtest.h"
+#include "server/access/permissions.h"
 
 namespace systole {
 namespace {
@@ -10,6 +11,11 @@ TEST(CallCredentialsTest, AHostIsAPeerWithoutItsPort) {
   EXPECT_EQ(HostOfPeer("ipv6:%5B::1%5D:4711"), "ipv6:%5B::1%5D");
   EXPECT_EQ(HostOfPeer("unix:/run/a:b.sock"), "unix:/run/a:b.sock");
   EXPECT_EQ(HostOfPeer(""), "");
+}
+
+TEST(PermissionsTest, AnIdentityIsAPeerWhereverItsCallsComeFrom) {
+  EXPECT_EQ(PeerOf({.identity = "a"}, "ipv4:192.0.2.1:4711"), "identity 'a'");
+  EXPECT_EQ(PeerOf({}, "ipv4:192.0.2.1:4711"), "ipv4:192.0.2.1");
 }
 
 }  // namespace
