@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-// Last: needs <cstdio>.
+// jpeglib.h comes last, because it needs <cstdio>.
 #include "jpeglib.h"
 
 namespace systole::bench {
@@ -17,7 +17,7 @@ struct BareDecoder::State {
 };
 
 BareDecoder::BareDecoder() : state_(std::make_unique<State>()) {
-  state_->cinfo.err = jpeg_std_error(&state_->error);  // Its error_exit ends the program.
+  state_->cinfo.err = jpeg_std_error(&state_->error);  // An error then ends the program.
   jpeg_create_decompress(&state_->cinfo);
 }
 

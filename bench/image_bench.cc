@@ -1,5 +1,6 @@
-// What becomes of a JPEG in memory: its crop decoded, resized, flipped, normalised and cast, beside
-// the bare libjpeg-turbo decode of the same crop (nobody who uses libjpeg can be faster).
+// How fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped, normalised
+// and cast. The ceiling is libjpeg-turbo's bare decode of the same crop, because nobody who uses
+// libjpeg can be faster.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -41,7 +42,7 @@ const std::vector<Example>& Examples() {
   return *examples;
 }
 
-// To 224x224x3.
+// Options for an output of 224x224x3.
 BilinearResizerOptions OutputOf(PixelType type) {
   return {.height = 224,
           .width = 224,
@@ -51,10 +52,10 @@ BilinearResizerOptions OutputOf(PixelType type) {
           .type = type};
 }
 
-// Calls `work` for every two examples, as often as the run asks for.
+// Calls `work` for each pair of examples, in as many passes as ScaledWork() says.
 template <typename Work>
 Sample MeasureExamples(Work work) {
-  const std::vector<Example>& examples = Examples();  // Made here the first time.
+  const std::vector<Example>& examples = Examples();  // The first call makes them.
   const int64_t passes = ScaledWork(8);
   return Measure(static_cast<double>(passes * kImages), [&] {
     for (int64_t pass = 0; pass < passes; ++pass) {
@@ -118,7 +119,7 @@ BENCHMARK_CAPTURE(BM_TransformAgainstBareDecode, u8, PixelType::kUint8, "u8")
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
-// What decode_jpeg { scale: AUTO } gains where photographs of 12 megapixels are made 224 x 224.
+// What decode_jpeg { scale: AUTO } gains when photographs of 12 megapixels become 224 x 224 pixels.
 void BM_DecodeScaled(benchmark::State& state) {
   constexpr int kWidth = 4000;
   constexpr int kHeight = 3000;
@@ -169,7 +170,7 @@ void BM_DecodeScaled(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeScaled)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// The part after decoding alone.
+// Only the part after decoding.
 void BM_ResizeNormalise(benchmark::State& state) {
   absl::StatusOr<BilinearResizer> resizer = BilinearResizer::Create(OutputOf(PixelType::kBfloat16));
   SYSTOLE_CHECK(resizer.ok());

@@ -1,7 +1,7 @@
-// What pacing costs: eight cores whose queues are always full, steps of a given time by the wall
-// clock. A chip's AU would be 1; what `wall_au` lacks to 1 is the emulator's own share. 272 to 29
-// ms are ResNet-50's steps on v2, v3, v4, v5e, v5p and v6e at 128 examples a core; 375 us is the
-// floor that we ask about.
+// Measures what pacing costs. Eight cores, whose queues are always full, take steps of a given time
+// by the wall clock. A real chip would have an AU of 1. `wall_au` is less than 1 by the emulator's
+// own share. The steps of 272 to 29 ms are ResNet-50's on v2, v3, v4, v5e, v5p and v6e, at 128
+// examples a core. The step of 375 us is the shortest one that we want to pace.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -48,7 +48,8 @@ emulator::PacedResult Pace(absl::Duration step_time, int64_t steps) {
 
 void BM_PaceReadyFeed(benchmark::State& state) {
   const absl::Duration step_time = absl::Microseconds(state.range(0));
-  // 0.4 s, but some steps in any case: lateness at the very end counts once.
+  // As many steps as take 0.4 s, but at least a few. `wall_au` counts the lateness of the last
+  // step, which would weigh too much among very few steps.
   const int64_t steps = std::max(
       {absl::Milliseconds(bench::ScaledWork(400)) / step_time, bench::ScaledWork(4), int64_t{2}});
   for (auto _ : state) {
@@ -66,7 +67,7 @@ void BM_PaceReadyFeed(benchmark::State& state) {
          .unit = "AU",
          .wanted = 0.99},
         samples[0], samples[1]);
-    // Of the last round.
+    // These counters are of the last round only.
     const auto counted = static_cast<double>(last->books.steps());
     state.counters["au"] = *last->books.utilisation().au;
     state.counters["noticing_us"] = absl::ToDoubleMicroseconds(last->overhead.noticing) / counted;

@@ -1,4 +1,4 @@
-// Feeds of photographs and a real server of them, for the benchmarks of serving.
+// Feeds of photographs, and a real server that serves them, for the benchmarks of serving.
 //
 // Thread-compatible. A failure to open or start ends the program.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPH_FEED_H_
@@ -15,27 +15,27 @@
 
 namespace systole::bench {
 
-// The shards (bench/corpora.h), opened in this process.
+// Opens the shards of photographs (bench/corpora.h) in this process.
 std::shared_ptr<const Dataset> OpenPhotographs();
-// A systole-server of them, run with `flags` too.
+// Starts a systole-server that serves the photographs. `flags` are added to its command line.
 std::unique_ptr<ServerProcess> ServePhotographs(const std::vector<std::string>& flags = {});
 
 struct PhotographFeed {
   v1::DataType dtype = v1::UINT8;
   int64_t global_batch = 128;
   int edge_px = 224;
-  // Feeds of different seeds are different feeds.
+  // For a server, two specs that differ in their seeds alone are two feeds.
   uint64_t seed = 7;
 };
 
 // decode -> random-resized crop -> flip (-> normalise unless u8), over 8 cores, without end.
 v1::FeedSpec SpecOf(const PhotographFeed& feed);
 
-// What a server's process has used and holds.
+// What a server's process has used so far, and what memory it has.
 struct ServerUse {
   double cpu_seconds = 0;
   double resident_bytes = 0;  // Now.
-  double peak_bytes = 0;      // At most, so far.
+  double peak_bytes = 0;      // The largest so far.
 };
 ServerUse UseOf(ServerProcess& server);
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compares the photographs that benchmarks use with real ones: bench/photographs_check.sh
 #
-# The real ones come with some Python packages. They are cut to 500x375 and encoded as the made
-# ones. The packages go to a folder under /tmp that is removed at the end. Needs the release build
-# and a package index.
+# The real ones come with some Python packages. The script scales and cuts them to 500x375, and
+# encodes them with the settings of the made ones. It puts the packages in a folder under /tmp, and
+# removes the folder at the end. It needs the release build and a package index.
 set -euo pipefail
 if [[ $# -ne 0 ]]; then
   echo "usage: $0   (no arguments)" >&2
@@ -40,7 +40,7 @@ for wheel in wheels.glob("*.whl"):
             cut.save(out / (name + ".jpg"), quality=96, subsampling=2)
 missing = set(NAMES) - {path.stem for path in out.iterdir()}
 if missing:
-    sys.exit("these packages no longer bring along: " + " ".join(sorted(missing)))
+    sys.exit("the packages no longer contain: " + " ".join(sorted(missing)))
 PYTHON
 
 build/release/bench/photographs_check "$work/real"

@@ -1,6 +1,6 @@
 """tf.data service: one dispatcher, one worker, and this process as the trainer, over gRPC.
 
---ready: the worker sends ready bf16 tensors, made once: the wire alone.
+--ready: the worker sends bf16 tensors that it made once, so only the wire is measured.
 --compact: the worker sends pixels rounded to uint8, and this process normalises and casts."""
 
 import os
@@ -16,7 +16,7 @@ import tf_data
 
 
 def _ready(batch):
-    """Two batches in the worker's memory, over and over."""
+    """A dataset without end that alternates between two batches in the worker's memory."""
     pairs = [(tf.bitcast(tf.constant(images.reshape(batch, 224, 224, 3)), tf.bfloat16), labels)
              for images, labels in ready.steps(batch)]
     datasets = [tf.data.Dataset.from_tensors(pair).repeat() for pair in pairs]

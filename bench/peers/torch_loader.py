@@ -1,7 +1,7 @@
-"""PyTorch's DataLoader with worker processes over a map-style dataset, torchvision's v2 transforms.
+"""PyTorch's DataLoader: worker processes, a map-style dataset, and torchvision's v2 transforms.
 
---decoder torchvision: decode_jpeg, transforms on uint8 tensors (torchvision's "Performance
-considerations"). --decoder pillow: Pillow images, as in PyTorch's ImageNet example."""
+--decoder torchvision: decode_jpeg, then transforms on uint8 tensors, as torchvision's "Performance
+considerations" advise. --decoder pillow: Pillow images, as in PyTorch's ImageNet example."""
 
 import io
 import os
@@ -58,8 +58,8 @@ def main():
     if options.dtype != "f32":
         raise SystemExit("numpy has no bfloat16")
     dataset = _Photographs(options.files, options.decoder)
-    # Beyond the last measured batch, so that the workers do not run dry before the clock stops, and
-    # for what is looked at behind it.
+    # More batches than are measured: the workers must not run dry before the clock stops, and
+    # measuring.report() looks at some batches after that.
     total = (options.warm_up + options.steps + 64) * options.batch
     loader = torch.utils.data.DataLoader(
         dataset,

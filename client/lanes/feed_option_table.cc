@@ -33,44 +33,46 @@ constexpr FeedOption kTable[] = {
     {.name = "connect_timeout",
      .value = "TIME",
      .field = Own<&FeedClientOptions::connect_timeout>,
-     .help = "How long to try for the first answer, and then for a server to begin the first step",
+     .help = "How long to wait for the first answer, and then for a server to begin the first step",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "retry_for",
      .value = "TIME",
      .field = Own<&FeedClientOptions::retry_for>,
-     .help = "How long to wait for a step, without any step arriving, before giving up",
+     .help = "The feed gives up when it waits for a step, and none arrives for this long",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "silence_timeout",
      .value = "TIME",
      .field = Own<&FeedClientOptions::silence_timeout>,
-     .help = "A server that sends nothing for this long, while a step is wanted, is lost; must be "
-             "longer than a server takes for a step",
+     .help = "A server counts as lost if it sends nothing for this long while a step is wanted "
+             "from it. The time must be longer than a server takes for a step",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "hedge_fraction",
      .value = "X",
      .field = Own<&FeedClientOptions::hedge_fraction>,
-     .help = "Late steps that are also asked of another server, as a part of all steps; 0: none",
+     .help = "Late steps are also asked of another server, but at most this part of all steps; 0: "
+             "none",
      .least = 0,
      .most = 1},
     {.name = "backoff",
      .value = "TIME",
      .field = Own<&FeedClientOptions::backoff>,
-     .help = "The pause before a server that failed again is asked again; doubled each time",
+     .help = "The pause before a server that failed twice in a row is asked again; doubled with "
+             "each further failure",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "max_backoff",
      .value = "TIME",
      .field = Own<&FeedClientOptions::max_backoff>,
-     .help = "The longest such pause",
+     .help = "The longest pause before a server that failed is asked again",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "prefetch_bytes",
      .value = "N",
      .field = Own<&FeedClientOptions::prefetch_bytes>,
-     .help = "Memory for steps that arrive before they are asked for; two steps always fit",
+     .help = "Memory for steps that wait until the trainer takes them; two steps always fit",
      .least = 0,
      .most = kMostBytes},
     {.name = "max_step_bytes",
@@ -87,13 +89,14 @@ constexpr FeedOption kTable[] = {
     {.name = "finish",
      .value = "WHO",
      .field = Own<&FeedClientOptions::finish>,
-     .help = "Who does a normalize or cast at the end of an output: client, of pixels that travel "
-             "as uint8, a quarter to half of the bytes, for slow networks; server, for trainers "
-             "short of CPU; auto: client over a network, server on one machine",
+     .help = "Who does the normalize or cast at the end of an output. client: its pixels travel as "
+             "uint8, which is a quarter to half of the bytes; for slow networks. server: for "
+             "trainers that are short of CPU. auto: the client over a network, the server on the "
+             "same machine",
      .words = kFinishWords},
     {.name = "allow_mixed_content",
      .field = Own<&FeedClientOptions::allow_mixed_content>,
-     .help = "Accept servers, or a state, of another content version, whose steps may differ in a "
+     .help = "Accept servers, or a state, of another content version; their steps may differ in a "
              "few bits"},
     {.name = "tls",
      .field = Secure<&ServerSecurity::tls>,
@@ -112,7 +115,7 @@ constexpr FeedOption kTable[] = {
     {.name = "tls_key",
      .value = "FILE",
      .field = Secure<&ServerSecurity::key_file>,
-     .help = "Its key (PEM)",
+     .help = "The key of this client's certificate (PEM)",
      .is_security = true},
     {.name = "tls_server_name",
      .value = "NAME",
@@ -130,7 +133,8 @@ constexpr FeedOption kTable[] = {
 
 absl::Status CheckBounds(const FeedOption& option, absl::string_view called, double value,
                          std::string (*text)(double)) {
-  if (value >= option.least && value <= option.most) return absl::OkStatus();  // No NaN.
+  // A NaN fails both comparisons, so it is refused, too.
+  if (value >= option.least && value <= option.most) return absl::OkStatus();
   const std::string bounds = option.most == kMostBytes
                                  ? absl::StrCat(text(option.least), " or more")
                                  : absl::StrCat(text(option.least), " to ", text(option.most));

@@ -1,5 +1,5 @@
-// A feed's `mix`, checked against its outputs: which tensors are mixed, and how an example of each
-// stands in memory.
+// A feed's `mix`, checked against the feed's outputs: which tensors are mixed, and how the elements
+// of their examples are ordered.
 //
 // Thread-compatible; a value, immutable once made.
 #ifndef SYSTOLE_CORE_PLAN_MIX_PLAN_H_
@@ -17,28 +17,28 @@
 
 namespace systole {
 
-// A tensor whose values, of a type of floats, are mixed. The elements of an example, in the order
-// of its pieces (SliceTensor::PiecesOf), are `rows` rows of `row_elements`.
+// A tensor of a float type whose values are mixed. An example of it has `rows` rows of
+// `row_elements` elements each, in the order in which SliceTensor::ForEachPiece() visits them.
 struct MixedTensor {
   int tensor = 0;  // Index into the layout's tensors.
   bool is_image = false;
   int64_t rows = 1;
   int64_t row_elements = 1;
-  // For an image: row r belongs to pixel row r mod image_height, and each `pixel_elements` elements
-  // of it to one pixel: 1 in NCHW, otherwise the channels.
+  // For an image: row r holds values of the pixel row r mod image_height. In a row, each
+  // `pixel_elements` elements belong to one pixel. That is 1 in NCHW, otherwise the channels.
   int64_t image_height = 1;
   int64_t pixel_elements = 1;
 };
 
 struct MixPlan {
-  // Checks spec.mix(). `outputs` are those of the spec, in its order, with their tensors' indexes
-  // in `layout`.
+  // Checks spec.mix(). `outputs` are those of the spec, in the spec's order. Each has the index of
+  // its tensor in `layout`.
   //   InvalidArgument  names the field of `mix`, what was seen and what was wanted.
   static absl::StatusOr<MixPlan> Create(const v1::FeedSpec& spec,
                                         absl::Span<const OutputPlan> outputs,
                                         const SliceLayout& layout);
 
-  int64_t group = 0;  // It divides the per-core batch.
+  int64_t group = 0;  // How many examples a group has. It divides the per-core batch.
   MixDraws draws;
   std::vector<MixedTensor> tensors;
 };

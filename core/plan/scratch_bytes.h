@@ -1,5 +1,6 @@
-// An estimate of what a thread needs beside the slice to make examples of a feed, as far as the
-// spec decides it. It is limited, because many wide outputs would take gigabytes on every thread.
+// An estimate of the memory that a thread needs, besides the slice, to make examples of a feed. It
+// counts what the spec decides. It has a limit, because many wide outputs would take gigabytes on
+// every thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_
@@ -16,8 +17,8 @@ namespace systole {
 
 struct ScratchBytes {
   int64_t tables = 0;    // Tables of the resizers.
-  int64_t decoders = 0;  // For the JPEGs of an example; the thread's other feeds use them, too.
-  int64_t example = 0;   // An example that is not made in its place but copied there.
+  int64_t decoders = 0;  // For JPEGs. The thread's other feeds use the same decoders.
+  int64_t example = 0;   // An example that is made elsewhere and then copied to its place.
   // The part of `example` that does not depend on the record. The rest, images between transforms,
   // is counted once their size is known.
   int64_t known_example = 0;
@@ -25,13 +26,13 @@ struct ScratchBytes {
   int64_t sum() const { return tables + decoders + example; }
 };
 
-// Of a feed with these outputs and this layout of its slices.
+// The estimate for a feed with these outputs and this layout of its slices.
 ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLayout& slice);
 
 // Most bytes that a feed may take on a thread.
 inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
 
-// InvalidArgument, with the remedy, if the feed takes more.
+// Returns InvalidArgument, with the remedy, if bytes.sum() is more than kMaxScratchBytes.
 absl::Status CheckScratchBytes(const ScratchBytes& bytes);
 
 }  // namespace systole

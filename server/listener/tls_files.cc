@@ -70,7 +70,7 @@ absl::StatusOr<Certificate> FirstCertificate(const char* flag, const std::string
   return Bad(flag, path, "it holds no PEM certificate (-----BEGIN CERTIFICATE-----)");
 }
 
-// Asks nobody at a terminal.
+// Gives no password. Without this function OpenSSL would ask for one at the terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 }  // namespace
@@ -91,7 +91,7 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options) {
   const bool match = key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (key == nullptr)
-    return Bad("--tls-key", options.key, "it holds no PEM key without a password");
+    return Bad("--tls-key", options.key, "it holds no PEM key, or its key has a password");
   if (!match) {
     return Bad(
         "--tls-key", options.key,
@@ -113,7 +113,7 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options) {
 
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(
     TlsOptions options, std::function<void(absl::string_view, bool)> tell) {
-  // First, so that a change between the two is seen later.
+  // Takes the stamp before it reads the files: a change in between then shows in TakeChange().
   Stamp stamp = StampOf(options);
   SYSTOLE_ASSIGN_OR_RETURN(TlsMaterial first, ReadTlsFiles(options));
   return absl::WrapUnique(

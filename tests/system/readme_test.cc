@@ -57,7 +57,8 @@ std::string TextOf(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Every page for a reader but the log of changes, which speaks of what was.
+// Every README.md, CONTRIBUTING.md and SECURITY.md. CHANGELOG.md is not among them, because it also
+// tells of what no longer exists.
 std::vector<fs::path> AllReadmes() {
   std::vector<fs::path> readmes = {kTree / "CONTRIBUTING.md", kTree / "SECURITY.md"};
   fs::recursive_directory_iterator entries(kTree);
@@ -69,8 +70,8 @@ std::vector<fs::path> AllReadmes() {
   return readmes;
 }
 
-// How a script begins that runs what a README shows. A server ends with the shell, whatever ends
-// that. A client waits for a server that still starts.
+// The first lines of a script that runs what a README shows. The servers that it starts are killed
+// when its shell ends, for whatever reason. A feed waits for a server that is still starting.
 std::string ShellWithPrograms() {
   return absl::StrCat("set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(),
                       R"sh(:$PATH
@@ -85,7 +86,8 @@ systole() {
 TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
   const TempFolder folder;
   std::string script = ShellWithPrograms();
-  std::map<std::string, std::string> wanted;  // What the block whose stdout goes to a file prints.
+  // What a block must print, by the file that its stdout goes to.
+  std::map<std::string, std::string> wanted;
   std::string output;
   for (const Block& block : BlocksOf(kTree / "README.md")) {
     if (block.language == "text") wanted[output] = TextOf(block.lines);
@@ -97,11 +99,11 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
       if (absl::StartsWith(word, "PATH=")) continue;
       if (word == "python3") continue;  // Installs the package; tests/client/python does so too.
       if (absl::StartsWith(word, "deploy/") || absl::StartsWith(word, "tests/")) {
-        // Takes too long for a test, which only sees that it is there.
+        // It takes too long for a test. So the test only checks that the program is there.
         EXPECT_EQ(access((kTree / word).c_str(), X_OK), 0) << line;
         continue;
       }
-      // Nothing outside of the folder, and no port that somebody else may have.
+      // The script uses nothing outside of the folder, and no port that somebody else may have.
       absl::StrAppend(&script,
                       absl::StrReplaceAll(
                           line, {{"/tmp/", folder / ""}, {"127.0.0.1:", "unix:" + folder / ""}}),
@@ -115,8 +117,9 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
   for (const auto& [file, text] : wanted) EXPECT_EQ(ReadWholeFile(file), text);
 }
 
-// Its blocks in order: a config, a token, certificates, a server and a feed. What another machine
-// would reach is a Unix socket here, of the same name in the certificate.
+// Runs blocks of server/README.md in their order: a config, a token, certificates, a server and a
+// feed. Here the server listens on a Unix socket, not on an address that other machines reach. The
+// name in its certificate is the same.
 TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
   const TempFolder folder;
   fs::create_directory(folder / "data");
@@ -170,7 +173,8 @@ TEST(ReadmeTest, ItsLoopIsThatOfTheExample) {
   EXPECT_THAT(shown, testing::ElementsAre(loop[0]));
 }
 
-// A block of CONTRIBUTING.md whose first line is a comment with a file's path is an excerpt of it.
+// Each block of CONTRIBUTING.md that is not for a shell begins with a comment that names a file.
+// The rest of the block is an excerpt of that file.
 TEST(ReadmeTest, WhatContributingQuotesStandsInTheFilesThatItNames) {
   int checked = 0;
   for (Block& block : BlocksOf(kTree / "CONTRIBUTING.md")) {
@@ -209,7 +213,7 @@ std::set<std::string> TestNames() {
     if (entry.path().extension() != ".cc") continue;
     const std::string text = absl::StrCat("\n", ReadWholeFile(entry.path()));
     for (const absl::string_view piece : absl::StrSplit(text, "\nTEST")) {
-      // "_F(Suite, Name) {", perhaps on two lines.
+      // A piece begins with "_F(Suite, Name) {", perhaps on two lines.
       const std::vector<std::string> words = absl::StrSplit(
           piece.substr(0, piece.find(')')), absl::ByAnyChar("(, \n"), absl::SkipEmpty());
       const size_t first = !words.empty() && (words[0] == "_F" || words[0] == "_P") ? 1 : 0;
@@ -221,7 +225,8 @@ std::set<std::string> TestNames() {
   return names;
 }
 
-// `Suite`, `Suite.Name`, `.Name` of the suite before it, or a file's path.
+// A README names tests by `Suite`, by `Suite.Name`, by `.Name` of the suite that it named last, or
+// by the path of their file.
 TEST(ReadmeTest, EveryTestThatAReadmeNamesExists) {
   const std::set<std::string> names = TestNames();
   int checked = 0;
@@ -249,7 +254,8 @@ TEST(ReadmeTest, EveryTestThatAReadmeNamesExists) {
   EXPECT_GT(checked, 50);
 }
 
-// What `systole COMMAND --help` lists; `systole-server --help` for the command "".
+// The options that `systole COMMAND --help` lists. For the command "": those of
+// `systole-server --help`.
 std::set<std::string> OptionsOf(const std::string& command) {
   const Finished help = command.empty() ? Process({ServerProgram(), "--help"}).Wait()
                                         : RunSystole({command, "--help"});
@@ -283,7 +289,7 @@ TEST(ReadmeTest, EveryOptionThatAReadmeNamesExists) {
   for (const fs::path& readme : AllReadmes()) {
     for (const std::string& line : Lines(CommandLinesOf(readme))) {
       SCOPED_TRACE(absl::StrCat(readme.string(), ": ", line));
-      std::optional<std::string> command;  // Of the words that follow.
+      std::optional<std::string> command;  // The one that the next words belong to.
       std::string before;
       for (const std::string& word :
            std::vector<std::string>(absl::StrSplit(line, ' ', absl::SkipEmpty()))) {

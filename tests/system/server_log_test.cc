@@ -1,4 +1,4 @@
-// The server's log: what it tells, and that nobody else writes in it.
+// The server's log: what it says, and that each line in it is the server's own.
 #include <signal.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ class ServerLogTest : public testing::Test {
     server.process().Signal(SIGTERM);
     return Lines(server.process().Wait().err);
   }
-  // Each line is one that the server began: its time and its level stand at the beginning.
+  // Expects that the server wrote each line itself. Such a line begins with its time and its level.
   static void ExpectOwnLines(const std::vector<std::string>& lines) {
     EXPECT_THAT(lines,
                 Each(MatchesRegex("\\[[-0-9]+ [:.0-9]+\\] \\[systole-server\\] \\[[a-z]+\\] .*")));
@@ -176,7 +176,7 @@ TEST_F(ServerLogTest, AsJsonEveryLineIsAnObjectWithWhatItIsAbout) {
       Feed(*server, absl::StrReplaceAll(RawSpec(784, 1), {{"\"raw\"", "\"x\\n{\""}})).exit_code, 0);
   const std::vector<std::string> lines = LinesOf(*server);
   for (const std::string& line : lines) {
-    // A reader that knows JSON takes it.
+    // A JSON parser accepts the line.
     google::protobuf::Struct object;
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok()) << line;
     for (const char* field : {"time", "level", "cause", "message"}) {

@@ -46,10 +46,11 @@ std::string RequestHeaders() {
   return block;
 }
 
-// The same from the table: it holds them from its entry 62 on, the last one first.
+// The headers of RequestHeaders() as entries of the receiver's table. The last header is entry 62,
+// and the first is entry 67.
 constexpr char kKnownHeaders[] = "\xc3\xc2\xc1\xc0\xbf\xbe";
 
-// What one connection sends, and what it must know for that.
+// Makes the bytes that one connection sends. It also reads what the server sends, for flow control.
 class Source {
  public:
   explicit Source(RequestFlood flood) : flood_(flood) {}
@@ -71,7 +72,7 @@ class Source {
     return opening;
   }
 
-  // Some KiB; empty while nothing may be sent.
+  // The next KiB to send. Empty while flow control allows none.
   std::string Next() {
     std::string bytes = std::exchange(answers_, "");
     while (bytes.size() < (8 << 10)) {
@@ -82,7 +83,7 @@ class Source {
     return bytes;
   }
 
-  // What the server has said.
+  // Reads what the server has sent.
   void Take(absl::string_view bytes) {
     heard_.append(bytes.data(), bytes.size());
     while (heard_.size() >= kFrameHead) {
@@ -94,13 +95,13 @@ class Source {
             NumberAt(payload, 0, 4);
       } else if (heard_[3] == 4) {
         for (size_t at = 0; at + 6 <= size; at += 6) {
-          if (NumberAt(payload, at, 2) != 4) continue;  // What a stream's window begins with.
+          if (NumberAt(payload, at, 2) != 4) continue;  // Setting 4: a stream's first window.
           const int64_t first = NumberAt(payload, at + 2, 4);
           stream_window_ += first - first_window_;
           first_window_ = first;
         }
       }
-      // Whoever answers settings and pings is given larger windows.
+      // A server gives larger windows to a client that answers its settings and pings.
       const bool asks = (heard_[3] == 4 || heard_[3] == 6) && (heard_[4] & 1) == 0;
       if (asks && flood_ == RequestFlood::kEndlessMessage) {
         absl::StrAppend(&answers_, Http2Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));

@@ -39,7 +39,7 @@ absl::StatusOr<Value> ScaledDecoding::Apply(absl::string_view jpeg,
                                             const ExampleKey& example) const {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(jpeg_));
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
-  // Of the stored image, so that a draw does not depend on the scale.
+  // The crop is in pixels of the stored image, so that a draw does not depend on the scale.
   CropRect crop = WholeImage(info.height, info.width);
   for (const WindowPart& window : windows_) {
     SYSTOLE_ASSIGN_OR_RETURN(CropRect inner, window.window(crop.height, crop.width, example));

@@ -63,7 +63,7 @@ class Parser {
     SkipBlanks();
     return at_ == text_.size();
   }
-  // Takes `c`, blanks before it too.
+  // Takes `c` and the blanks before it.
   bool Take(char c) {
     SkipBlanks();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -76,7 +76,8 @@ class Parser {
     return true;
   }
 
-  // A value inside `depth` lists and objects. `name`: the outermost object has it as this member.
+  // Reads a value that is inside `depth` lists and objects. If it is a member of the outermost
+  // object, `name` is the member's name. Otherwise `name` is null.
   bool Value(int depth, const std::string* name) {
     SkipBlanks();
     if (at_ == text_.size()) return Fail("the text ends where a value should be");
@@ -106,10 +107,10 @@ class Parser {
       std::string name;
       if (at_ == text_.size() || text_[at_] != '"') return Fail("want a member's name in quotes");
       if (!String(name)) return false;
-      if (!Take(':')) return Fail("want ':' behind a member's name");
+      if (!Take(':')) return Fail("want ':' after a member's name");
       if (!Value(depth + 1, depth == 0 ? &name : nullptr)) return false;
     } while (Take(','));
-    return Take('}') || Fail("want ',' or '}' behind a member");
+    return Take('}') || Fail("want ',' or '}' after a member");
   }
 
   bool Elements(int depth) {
@@ -117,7 +118,7 @@ class Parser {
     do {
       if (!Value(depth + 1, nullptr)) return false;
     } while (Take(','));
-    return Take(']') || Fail("want ',' or ']' behind an element");
+    return Take(']') || Fail("want ',' or ']' after an element");
   }
 
   bool Tell(const std::string* name, JsonScalar value) {
@@ -127,13 +128,13 @@ class Parser {
     return true;
   }
 
-  // The four digits of a \u.
+  // Reads the four hex digits after \u.
   bool Hex(uint32_t& code_unit) {
     const absl::string_view digits = text_.substr(at_, 4);
     const char* const end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, code_unit, 16);
     if (digits.size() < 4 || error != std::errc() || stop != end) {
-      return Fail("want 4 hex digits behind \\u");
+      return Fail("want 4 hex digits after \\u");
     }
     at_ += 4;
     return true;
@@ -194,13 +195,13 @@ class Parser {
     bool is_whole = true;
     if (TakeWord(".")) {
       is_whole = false;
-      if (Digits() == 0) return Fail("want digits behind '.'");
+      if (Digits() == 0) return Fail("want digits after '.'");
     }
     if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
       is_whole = false;
       ++at_;
       if (!TakeWord("+")) (void)TakeWord("-");
-      if (Digits() == 0) return Fail("want digits behind 'e'");
+      if (Digits() == 0) return Fail("want digits after 'e'");
     }
     const char* const end = text_.data() + at_;
     if (int64_t value = 0; is_whole) {
@@ -226,7 +227,7 @@ class Parser {
 }  // namespace
 
 absl::Status VisitJsonScalars(absl::string_view text, ScalarVisitor visit) {
-  if (!IsUtf8(text)) return absl::DataLossError("is no UTF-8");
+  if (!IsUtf8(text)) return absl::DataLossError("it is not UTF-8");
   return Parser(text, visit).Parse();
 }
 
