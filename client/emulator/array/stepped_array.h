@@ -3,8 +3,8 @@
 // leave at the bottom. The number of cycles follows from that, not from a formula.
 //
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
-// from above into the shadow registers, last row first, column c being c cycles behind column 0.
-// R cycles later the first row of a enters from the left, row r of the array being r cycles behind
+// from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
+// cycles later the first row of a enters from the left. Row r of the array starts r cycles after
 // row 0. That row meets PE (r, c) on the diagonal r + c. As it passes, the PEs there turn their
 // shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
 //   ws-db        back to back: when a tile's first row has entered, the next tile's weights follow
