@@ -23,7 +23,7 @@ std::optional<int64_t> RowStride(const Patches& p) {
   const struct {
     int64_t size, stride;
   } dimensions[] = {{p.width, p.x_stride}, {p.height, p.y_stride}, {p.images, p.image_stride}};
-  int64_t rows = 1, stride = p.run_length;  // So far.
+  int64_t rows = 1, stride = p.run_length;  // For the dimensions so far.
   for (const auto& dimension : dimensions) {
     if (dimension.size == 1) continue;
     if (rows == 1) stride = dimension.stride;

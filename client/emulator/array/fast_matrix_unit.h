@@ -1,7 +1,7 @@
 // The matrix unit's numerics `fast`: oneDNN multiplies the PatchMatrices. oneDNN cannot read
 // patches in place, so they are copied out first, a block of rows at a time.
 //
-// Used by one thread at a time, like the MatrixUnit that owns it.
+// Single-thread: one thread at a time may use it, as with the MatrixUnit that owns it.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
 

@@ -12,7 +12,8 @@
 //   MatrixUnit<double>  nothing is rounded to bf16: f64 operands, f64 sums in the order of k. For
 //                       gradient checks.
 //
-// Used by one thread at a time. Each shard of an emulated core owns a unit with its scratch memory.
+// Single-thread: one thread at a time may use it. Each shard of an emulated core owns a unit with
+// its scratch memory.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 

@@ -4,7 +4,8 @@
 // spreads cores over its threads, not products. The code that oneDNN generates for a shape is kept,
 // so only the first product of a shape pays for it.
 //
-// Used by one thread at a time. Consecutive calls may come from different threads.
+// Single-thread: one thread at a time may use it. Consecutive calls may come from different
+// threads.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 

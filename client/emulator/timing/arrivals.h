@@ -47,7 +47,8 @@ struct Arrivals {
 };
 
 // Checks that `arrivals` can be a recording. It is called before a recording is written and after
-// one is read. InvalidArgument, naming the tensor or the field, if it cannot.
+// one is read.
+// InvalidArgument, naming the tensor or the field, if it cannot.
 absl::Status CheckArrivals(const Arrivals& arrivals);
 
 }  // namespace systole::emulator

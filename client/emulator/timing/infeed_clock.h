@@ -50,8 +50,8 @@ class InfeedClock {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<InfeedClock> Create(const InfeedOptions& options);
 
-  // Runs the next step. `arrived[c]` is when core c's slice arrived, by this clock. REQUIRES:
-  // arrived.size() == num_cores.
+  // Runs the next step. `arrived[c]` is when core c's slice arrived, by this clock.
+  // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 
   // Moves the clock on by time that only the emulator lost. That time is the next step's

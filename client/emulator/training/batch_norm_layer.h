@@ -9,7 +9,8 @@
 // Statistics that leave them out may stretch them beyond any bound, layer after layer (by 1 /
 // sqrt(epsilon) if the variance is 0), and a gradient of 0 times an infinity is NaN. A sum runs
 // image by image (see VectorUnit::sum_rows), then over shards in the fixed tree. These are all
-// shards, or with local statistics the shards of the core. Single-thread.
+// shards, or with local statistics the shards of the core.
+// Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 

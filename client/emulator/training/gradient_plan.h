@@ -5,7 +5,8 @@
 //
 // If several layers take an output, its gradient is summed in the order of the backward pass, from
 // the last of these layers to the first. If a layer takes it twice (an add), the order is that of
-// the layer's inputs. Thread-compatible value types.
+// the layer's inputs.
+// Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
 

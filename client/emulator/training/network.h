@@ -11,7 +11,8 @@
 //
 // A core usually has one shard. If it has several, one core with eight shards computes the bits
 // that eight cores with one shard compute. T is float, with the chosen numerics, or double, which
-// rounds nothing to bf16. Thread-compatible. Uses `pool`'s threads inside its calls.
+// rounds nothing to bf16.
+// Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 

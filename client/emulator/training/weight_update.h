@@ -7,8 +7,8 @@
 //   for every piece and replica:  Apply(..)          any order, any thread
 //
 // The norms for LARS are summed in each piece as VectorUnit::sum_squares does, then over a layer's
-// pieces in order. So the number of threads changes no bit. Thread-compatible; Measure() and
-// Apply() of different pieces may run at the same time.
+// pieces in order. So the number of threads changes no bit.
+// Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 
