@@ -68,7 +68,7 @@ struct Traffic {
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
   bool unread = false;
-  int64_t header_bytes = 0;  // Of the list of headers that came last.
+  int64_t header_bytes = 0;  // The size of the list of headers that came last.
 };
 
 // The allowance of one connection.
@@ -112,7 +112,8 @@ class Allowances {
   // The connection has ended. Its cost becomes a debt of its peer, which is paid off with time.
   void Remove(int64_t id, absl::Duration now);
 
-  // Allowance::Take() of the connection `id`. REQUIRES: as there, and `id` is known.
+  // Allowance::Take() of the connection `id`. REQUIRES: what Allowance::Take() requires, and `id`
+  // is known.
   const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
 
   // The cost of all connections, also of those that have just ended.
@@ -134,7 +135,7 @@ class Allowances {
     Allowance allowance;
   };
   struct Peer {
-    int64_t cost = 0;  // Of its open connections.
+    int64_t cost = 0;  // The cost of its open connections.
     int64_t debt = 0;  // Left by connections that have ended.
   };
 
