@@ -1,4 +1,4 @@
-// The stepped array's speed: array-cycles a second, one of which moves every PE once.
+// Measures the stepped array's speed in array-cycles a second. One array-cycle moves every PE once.
 #include <algorithm>
 #include <cstdint>
 #include <string>

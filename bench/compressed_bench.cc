@@ -1,5 +1,6 @@
-// What a record of a compressed shard costs: every record once, in shard order and shuffled, on one
-// thread, against the libraries' own decompression of the same file from its beginning to its end.
+// Measures what a record of a compressed shard costs. Every record is read once, in shard order and
+// shuffled, on one thread. The ceiling is the libraries' own decompression of the same file from
+// its beginning to its end.
 #include <zlib.h>
 #include <zstd.h>
 

@@ -1,5 +1,5 @@
-// The matrix unit against the machine: one core's product rate, packing included, as a share of the
-// fused multiply-adds the same core can issue; and its numerics `fast` against oneDNN called bare.
+// Measures the matrix unit: one core's product rate, packing included, as a share of the fused
+// multiply-adds that the core can issue. Also compares its numerics `fast` with oneDNN called bare.
 #include <algorithm>
 #include <cstdint>
 #include <functional>

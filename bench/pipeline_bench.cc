@@ -150,7 +150,7 @@ std::vector<Sample> Twice(std::vector<Sample> samples) {
   return samples;
 }
 
-// One thread, three output types, against bare decode; two threads against twice one.
+// Compares one thread, for three output types, with bare decode, and two threads with twice one.
 void BM_Pipeline(benchmark::State& state) {
   const int num_cores = static_cast<int>(state.range(0));
   const std::shared_ptr<const FeedPlan> bf16 = MakePlan(v1::BFLOAT16, num_cores);

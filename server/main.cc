@@ -87,7 +87,7 @@ std::atomic<EventLog*> grpc_events = nullptr;
 constexpr size_t kMaxDamagedTold = 5;
 
 void TellDataset(const Dataset& dataset, EventLog& events) {
-  // One line for each dataset that the configuration names is no flood.
+  // kProgram has no limit, but one line for each configured dataset is no flood.
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),

@@ -16,10 +16,10 @@ constexpr int64_t kOwn = 64;
 constexpr int64_t kMinConnections = 8;
 constexpr int64_t kMaxConnections = 4096;
 
-// What one connection costs.
+// Descriptors that one connection takes.
 int64_t DescriptorsEach(const OpenFilesNeed& need) { return need.shares ? 3 : 2; }
 
-// All but the connections and the slots.
+// Descriptors for all but the connections and the slots.
 int64_t Fixed(const OpenFilesNeed& need) {
   return need.shards + kOwn + (need.shares ? static_cast<int64_t>(kMaxGuests) : 0);
 }

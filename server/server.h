@@ -86,7 +86,8 @@ class Server {
          std::string listen, absl::Status sharing, absl::Status open_files);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
-  // First, so destroyed last: the listener and the slots remove their socket files before that.
+  // Declared first, so destroyed last: the listener and the slots remove their socket files before
+  // that.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::unique_ptr<ReflectionService> reflection_;

@@ -46,7 +46,7 @@ absl::Status CannotConnect(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
     case ECONNREFUSED:
-      return absl::UnavailableError(absl::StrCat("nobody shares memory at '", path,
+      return absl::UnavailableError(absl::StrCat("no server shares memory at '", path,
                                                  "'; the server's log says why, at its start"));
     case EACCES:
       return absl::PermissionDeniedError(
@@ -94,17 +94,17 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
-  // Only ECONNREFUSED says that nobody listens. If the queue is full, or the socket is one for
-  // packets, connect() fails in another way, and somebody listens.
+  // Only ECONNREFUSED says that no process listens. If the queue is full, or the socket is one
+  // for packets, connect() fails in another way, and a process listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
-        absl::StrCat("somebody listens on the socket '", ForeignText(path),
+        absl::StrCat("a process listens on the socket '", ForeignText(path),
                      "'; stop that process first, or choose another --listen unix:PATH"));
   }
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove the socket '", ForeignText(path),
-                                                 "' that nobody listens on"));
+                                                 "' on which no process listens"));
 }
 
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address) {

@@ -60,8 +60,8 @@ class SlotSocket {
     OwnedFd passed;
   };
   // The next packet, or nullopt if none has come yet.
-  //   Unavailable      the peer is gone and all its packets were received.
-  //   InvalidArgument  the packet is too long or carries several descriptors.
+  //   Unavailable        the peer is gone and all its packets were received.
+  //   InvalidArgument    the packet is too long or carries several descriptors.
   //   ResourceExhausted  the packet carries a descriptor for which this process has no room.
   absl::StatusOr<std::optional<Packet>> Receive() const;
 

@@ -29,10 +29,10 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
 
   // Call it about once a second.
   void Tick() { watches_.Tick(); }
-  // From now on the server is NOT_SERVING. Those who watch are told, and their calls end.
+  // From now on the server is NOT_SERVING. Clients that watch get this status, and their calls end.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Both know two names: the empty one, which is the server, and systole.v1.Systole.
+  // Check and Watch know two services: the empty name, which is the server, and systole.v1.Systole.
   //   Unauthenticated, PermissionDenied  the caller may not ask.
   //   NotFound                           Check of another service.
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,

@@ -59,11 +59,11 @@ inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
 // What one connection has done since it came.
 struct Traffic {
   int64_t bytes_received = 0;
-  int64_t bytes_sent = 0;  // To the peer, and acknowledged.
+  int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // As it is now: streams that are not answered (their request has not ended, or the answer has
-  // not gone), bytes of requests that have not ended, and whether the peer has yet to read
+  // The present state: streams that are not answered (their request has not ended, or the answer
+  // has not gone), bytes of requests that have not ended, and whether the peer has yet to read
   // something that was sent to it.
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
@@ -147,7 +147,7 @@ class Allowances {
   void Change(const std::string& peer, int64_t cost, int64_t debt = 0);
 
   std::map<int64_t, Connection> connections_;
-  std::map<std::string, Peer> peers_;  // Those that cost something.
+  std::map<std::string, Peer> peers_;  // The peers that cost something.
   int64_t cost_ = 0;                   // The sum over `connections_`, and so of `peers_`.
   int64_t debt_ = 0;                   // The sum over `peers_`.
   absl::Duration paid_at_;

@@ -57,7 +57,7 @@ std::string AddressText(int family, const void* address) {
   return text;
 }
 
-// Who is at the other end.
+// The other end of a connection.
 struct Peer {
   std::string name;           // Connections are counted by it: a user or an address.
   std::string address;        // OpenCalls' name for the connection, if it can know it.
