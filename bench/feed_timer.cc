@@ -87,7 +87,7 @@ absl::StatusOr<Usage> UsageOf(int64_t pid) {
   return usage;
 }
 
-// What this process has used, and `server_pid` unless that is 0.
+// What this process and process `server_pid` have used; 0: this process alone.
 absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   Usage usage;
   if (server_pid != 0) {

@@ -60,7 +60,7 @@ struct RunningServer {
       std::shared_ptr<grpc::ServerCredentials> own = grpc::InsecureServerCredentials());
 
   std::string address;
-  int port = 0;                                          // Not a port on a Unix socket.
+  int port = 0;                                          // Has no meaning on a Unix socket.
   std::shared_ptr<grpc::ServerCredentials> credentials;  // Must outlive `server`.
   std::unique_ptr<grpc::Server> server;
 };

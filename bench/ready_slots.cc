@@ -74,7 +74,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   };
   // Applies what has happened, and goes on if that is possible now.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
-    std::shared_ptr<const void> lent;  // Dropped last, because that may take the lock.
+    std::shared_ptr<const void> lent;  // Dropped without the lock, which that may take.
     MutexLock lock(flow.mu);
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();

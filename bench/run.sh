@@ -5,8 +5,8 @@
 #                                   names (BM_..). Table, JSON, plots and what each program
 #                                   printed go to bench/results/, which is emptied first.
 #   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for a look, not for claims
-# bench/run.sh --smoke [FILTER] 1 round and next to no work: shows that all benchmarks run. Prints
-#                                   a line for each program that ran, and no figures
+#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all benchmarks run.
+#                                   Prints a line for each program that ran, and no figures
 #
 # Ends with 0 if every benchmark ran, also if ratios were missed. Corpora are kept in
 # $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
@@ -110,8 +110,8 @@ for i in "${!programs[@]}"; do
 done
 
 if [[ $amount == smoke ]]; then
-  # Nobody must read ratios of next to no work as results, so the table is not shown. But it is
-  # made, to show that it can be.
+  # Ratios of next to no work must not be read as results, so the table is not shown. It is made all
+  # the same, to show that it can be.
   exec 3>/dev/null
 else
   exec 3>&1

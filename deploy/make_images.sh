@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
-# deploy/make_images.sh [REPORT.html] REPORT.html is the page of a training run. Default: the page
-#                                         of deploy/demo.sh, which runs first if there is no page
+#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
+#                                         page of deploy/demo.sh, which runs first if there is none
 #
 # training-report.png is the upper part of that page, peers.png the picture of the table in
 # bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).

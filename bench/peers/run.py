@@ -22,7 +22,7 @@ import sides  # noqa: E402
 
 BATCH = 128
 CORES = 2
-# A side's program that takes longer has failed. In seconds.
+# A side's program that takes longer counts as failed. In seconds.
 TIMEOUT = 300
 
 
