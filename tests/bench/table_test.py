@@ -56,7 +56,7 @@ class ReadTest(TempDirTest):
     def test_malformed_lines_are_named(self):
         self.assert_malformed("{no json\n", "Expecting property name")
         self.assert_malformed("\n", "Expecting value")
-        self.assert_malformed("[1]\n", "no JSON object")
+        self.assert_malformed("[1]\n", "not a JSON object")
         self.assert_malformed({"figure": "decode"}, "lacks ceiling, unit")
         self.assert_malformed(ROW | {"ratio": "0.9"}, "ratio is '0.9', want a number")
         self.assert_malformed(ROW | {"ratio": True}, "ratio is True, want a number")
