@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. Fails if one finds something,
-# and says how to repeat it.
+# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. If a fuzzer fails, the script
+# fails too and says how to repeat the failure.
 #
-#   tests/fuzz/run.sh --fixed [NAME..]     the same inputs each time, some ten seconds for each fuzzer,
-#                                          or for those named (`jpeg` for jpeg_fuzzer.cc)
-#   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new ones: SECONDS of fuzzing in all (default
-#                                          120), an equal share for each. What it finds is to become an
-#                                          input of tests/fuzz/corpus/NAME and a mended bug
+#   tests/fuzz/run.sh --fixed [NAME..]     tries the same inputs each time, for some ten seconds per
+#                                          fuzzer. NAME is `jpeg` for jpeg_fuzzer.cc (default: all)
+#   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new inputs: SECONDS of fuzzing in all (default
+#                                          120), an equal share for each fuzzer. Add an input that
+#                                          fails to tests/fuzz/corpus/NAME and mend the bug
 #
-# Each starts from tests/fuzz/corpus/NAME, which stays as it is; what it adds to it is dropped at the
-# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are kept
-# in build/asan/found/.
+# Each fuzzer starts from tests/fuzz/corpus/NAME and leaves that folder as it is. New inputs are dropped
+# at the end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are
+# kept in build/asan/found/.
 #
-# Fixed inputs come of a seed and a number of inputs. libFuzzer draws them, keeps what reaches new
-# edges, and looks at no clock here (no -max_total_time, -reload=0). It would also mix what the program
-# compares into its inputs, pointers and times among it: not with -use_cmp=0. And tables of Abseil's
-# and protobuf's are ordered by addresses, so these are fixed: setarch -R, the same environment and
-# arguments. Each line ends with a digest of the inputs that were kept: it is the same each time. A
-# change of the code changes the inputs, too: what then fails, fails each time.
+# With --fixed the inputs depend only on a seed, a number of inputs and the code. libFuzzer draws inputs
+# and keeps those that reach new edges. Options switch off all that varies: libFuzzer looks at no clock
+# (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
+# inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
+# fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
+# inputs, which is the same each time. Other code has other inputs, but if it fails, it always fails.
 set -euo pipefail
 
-# For each fuzzer, how many inputs are about ten seconds of one core.
+# The number of inputs that each fuzzer tries in about ten seconds on one core.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
   [chunk]=150000 [compressed]=8000 [example]=100000 [frame_scanner]=1000000 [hash_file]=400000 [index]=2000000 [jpeg]=9000
