@@ -28,7 +28,7 @@ class Feed(ServedFeed):
     """A feed from servers, which share the work and stand in for each other.
 
     servers:            "host:port", "unix:path", "dns:///name:port" (every address of the name),
-                        "file:path" (an address a line, read again as it changes), "xds:///name" or
+                        "file:path" (one address a line, read again when changed), "xds:///name" or
                         the value of systole.serve(); several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
