@@ -22,7 +22,7 @@ namespace systole {
 struct LoadReport {
   int most_trainers = 0;              // The largest number to try.
   bool ramp = false;                  // All numbers up to it were tried, fed or not.
-  int largest_fed = 0;                // Every trainer has an AU of at least 90 %; 0: no number.
+  int largest_fed = 0;                // Here every trainer has an AU of at least 90 %; 0: none.
   std::vector<LoadLevel> levels;      // In the order they ran; at least one.
   MissingTally missing;               // Over all levels.
   std::vector<emulator::Fact> facts;  // About the feed.

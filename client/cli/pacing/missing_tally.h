@@ -26,7 +26,7 @@ class MissingTally {
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);
 
-  // "3 examples are masked ..": how many, which records, where to look. Empty if no example is
+  // "3 examples are masked ..": how many, which records, and where to look. Empty if no example is
   // masked.
   std::string MaskedText() const;
   // Records whose places were masked, as far as feeds keep them.
