@@ -41,8 +41,8 @@ class FeedServers {
   // schedule: new servers first, so that they can take over. `running`: the feed has begun, so the
   // log gets the new servers.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
-  // Forgets the server and returns its link, which the caller destroys. REQUIRES: nothing is under
-  // way with the server.
+  // Forgets the server and returns its link, which the caller destroys.
+  // REQUIRES: nothing is under way with the server.
   std::unique_ptr<ServerLink> Forget(int server);
 
   // Makes the call that asks the server what the feed yields. The caller starts the call. `ended`

@@ -27,8 +27,8 @@ struct MissingExamples {
 // Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
 MissingExamples FindMissing(const Step& step, const Order& order);
 
-// "step 1: examples masked for damage: 2; record_id 63, 7", for a log. Names only
-// the first records. REQUIRES: at least one example is masked.
+// "step 1: examples masked for damage: 2; record_id 63, 7", for a log. It names the first records.
+// REQUIRES: at least one example is masked.
 std::string MaskedText(int64_t step, const MissingExamples& missing);
 
 // Adds `missing` to the counts and the list in `stats`.
