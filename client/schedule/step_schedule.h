@@ -134,7 +134,7 @@ class StepSchedule {
   ServerRoster servers_;
   ArrivedSteps steps_;
   StepPace pace_;
-  ScheduleActions* actions_ = nullptr;         // Of the Handle() under way.
+  ScheduleActions* actions_ = nullptr;         // The output of the Handle() under way.
   absl::Duration now_ = absl::ZeroDuration();  // Running time.
   absl::Duration due_ = absl::ZeroDuration();
   bool stopped_ = false;

@@ -83,7 +83,7 @@ class ReceiveMeter {
   size_t open_ ABSL_GUARDED_BY(mu_) = 0;                // Calls that have not ended.
   size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // The most at the same time, so far.
   std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);   // In order.
-  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the calls under way.
+  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // For the calls under way.
   int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Received, up to the last look.
   int64_t accounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;    // Taken or settled since then.
   absl::Duration idle_until_ ABSL_GUARDED_BY(mu_);

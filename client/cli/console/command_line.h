@@ -67,8 +67,8 @@ class OptionList {
                         const std::string& help) = 0;
 };
 
-// Where a command writes, and what may ask it to stop. Results go to `out`; progress and remarks go
-// to `err`.
+// The streams that a command writes to, and the interrupt that asks it to stop. Results go to
+// `out`, progress and remarks to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;

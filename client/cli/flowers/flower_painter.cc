@@ -133,7 +133,7 @@ FlowerForm DrawForm(Dice& dice, FlowerKind kind) {
   return form;
 }
 
-// Where and how a flower stands in the picture.
+// The place and the attitude of a flower in the picture.
 struct Pose {
   Point centre;
   float radius;    // Pixels.

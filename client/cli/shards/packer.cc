@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 struct DecodedImage {
-  int stored_channels = 0;  // Of the JPEG: 1 or 3.
+  int stored_channels = 0;  // The JPEG's: 1 or 3.
   RgbImage image;
 };
 

@@ -27,7 +27,7 @@ struct VerifyOptions {
 struct BadRecord {
   std::string shard;    // Path.
   int64_t record = 0;   // Its number in the shard.
-  uint64_t offset = 0;  // Of the record, from the shard's start, in bytes.
+  uint64_t offset = 0;  // The record's, from the shard's start, in bytes.
   std::string cause;
 };
 
