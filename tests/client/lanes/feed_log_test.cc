@@ -144,7 +144,7 @@ TEST(FeedLogTest, AServerThatLagsIsTold) {
   options.log = lines.Log();
   ExpectAllSteps(DrainOnce(feed, options), 0, 200);
   EXPECT_THAT(lines.lines(), Contains(absl::StrCat("I step 21 is late from server ", b.address(),
-                                                   "; others go on with its steps")));
+                                                   "; other servers go on with its steps")));
 }
 
 TEST(FeedLogTest, SaysWhichServersJoinDrainAndLeaveAndWhyAListIsNotTaken) {
@@ -156,7 +156,7 @@ TEST(FeedLogTest, SaysWhichServersJoinDrainAndLeaveAndWhyAListIsNotTaken) {
   EXPECT_THAT(TextsOf(log),
               ElementsAre("server a:1 joined", "server b:2 drains; its stream ended at step 5",
                           "server b:2 left the list",
-                          "the servers stay as they were: servers.txt: no such file"));
+                          "the feed keeps the servers that it has: servers.txt: no such file"));
   EXPECT_TRUE(log.empty());
 }
 
@@ -176,7 +176,7 @@ TEST(FeedLogTest, NamesAFewMaskedRecordsOfAStepAndTheDatasets) {
   const std::vector<LogLine> lines = log.Take();
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].text,
-            "step 2: masked for damaged records: 2; record_id 5, 9; the servers' logs say where "
+            "step 2: examples masked for damage: 2; record_id 5, 9; the servers' logs say where "
             "they are");
   EXPECT_LT(lines[1].text.size(), 200u);
   EXPECT_EQ(lines[0].fields.dataset, "cats,dogs");

@@ -225,7 +225,7 @@ TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
                         OpenTestDataset(shards), {.log = log});
   ASSERT_THAT(masked, IsOk());
   Drain(**masked);
-  EXPECT_THAT(lines, ElementsAre("step 0: masked for damaged records: 1; record_id 0"));
+  EXPECT_THAT(lines, ElementsAre("step 0: examples masked for damage: 1; record_id 0"));
 }
 
 TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {

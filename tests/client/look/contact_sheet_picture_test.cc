@@ -186,7 +186,7 @@ TEST(ContactSheetPictureTest, LargeImagesAreShownSubsampled) {
   EXPECT_EQ(pictures[0].height, 3);
   EXPECT_THAT(pictures[0].pixels, testing::Each(200));
   EXPECT_THAT(page, AllOf(HasSubstr("width=\"367\" height=\"3\""),
-                          HasSubstr("of 1100 x 8 pixels each 3rd is shown")));
+                          HasSubstr("of 1100 x 8 pixels every 3rd is shown")));
 }
 
 TEST(ContactSheetPictureTest, OfManyImageOutputsTheFirstFourAreDrawn) {

@@ -183,8 +183,8 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
                 "not feed them, and more trainers would ask for more. --ramp runs 1, 2, 4 .. 4"),
             HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
-            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
-                      "take, for 3.000 server CPUs busy (2 trainers)\n"),
+            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, enough for 1.50 "
+                      "cores, with 3.000 server CPUs busy (2 trainers)\n"),
             HasSubstr("note: shared\n")));
   report.facts = {{"dataset", "Dataset", std::string("flowers")}};
   EXPECT_THAT(

@@ -106,7 +106,7 @@ def test_masked_records_are_logged_and_listed(kind, damaged, start_server, write
     feed.close()
     told = [one.getMessage() for one in caplog.records if "masked" in one.getMessage()]
     assert len(told) == 1
-    assert re.match(r"step \d: masked for damaged records: 1; record_id 1\b", told[0])
+    assert re.match(r"step \d: examples masked for damage: 1; record_id 1\b", told[0])
 
 
 @pytest.mark.parametrize("kind", ["client", "local"])
