@@ -26,7 +26,7 @@ std::string ContentOf(const std::string& path) {
   return content.str();
 }
 
-// feed.proto with its comments.
+// Reads feed.proto with its comments.
 class SpecPageTest : public testing::Test {
  protected:
   SpecPageTest() {
@@ -47,12 +47,12 @@ TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
     const Descriptor& message = *feed_->message_type(i);
     for (int j = 0; j < message.field_count(); ++j) {
       const FieldDescriptor& field = *message.field(j);
-      // Of Transform's operations the table has examples.
+      // The table of operations has the examples for Transform's operations.
       if (field.real_containing_oneof() != nullptr && message.name() == "Transform") continue;
       SCOPED_TRACE(field.full_name());
       const std::string example = ExampleOf(field);
       ASSERT_NE(example, "") << "give it one in spec_page.cc";
-      // What all operations share is shown where it stands.
+      // Fields that all operations share have an example of a whole output.
       const Descriptor& parent =
           message.name() == "Transform" ? *feed_->FindMessageTypeByName("Output") : message;
       const std::unique_ptr<google::protobuf::Message> parsed(factory.GetPrototype(&parent)->New());
