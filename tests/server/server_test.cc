@@ -568,7 +568,7 @@ TEST_F(ServerTest, ImagesAreDecodedInTheFirstEpochAloneAndOnDiskOutliveTheServer
   Digests wanted;
   ASSERT_TRUE(Read(Request(plain, 0, 100), wanted).ok());
   const auto restart = [this] {
-    server_ = nullptr;  // The folder is one server's.
+    server_ = nullptr;  // Only one server can use the folder.
     absl::StatusOr<std::unique_ptr<ValueCache>> cache =
         ValueCache::Create({.disk_folder = folder_ / "kept", .disk_bytes = 1 << 20});
     ASSERT_THAT(cache, IsOk());
