@@ -69,7 +69,7 @@ void ChaosTest::SetUp() {
 
 void ChaosTest::TearDown() {
   if (HasFailure()) {
-    ADD_FAILURE() << "repeat it with SYSTOLE_CHAOS_SEED=" << ChaosSeed();
+    ADD_FAILURE() << "repeat the test with SYSTOLE_CHAOS_SEED=" << ChaosSeed();
     for (const Place& place : places_) {
       if (place.server != nullptr) {
         ADD_FAILURE() << "server " << place.server->address() << " wrote:\n"
@@ -207,14 +207,14 @@ void ChaosTest::ExpectEachRecordOnce(const std::string& printed, int steps) {
   for (const std::string& line : Lines(printed)) {
     const auto id = ids->find(line.substr(line.rfind(' ') + 1));
     if (id == ids->end()) {
-      ADD_FAILURE() << "'" << line << "' is no record";
+      ADD_FAILURE() << "'" << line << "' has the digest of no record";
       return;
     }
     const int seen = ++times[{line.substr(0, line.find(' ')), id->second}];
-    EXPECT_EQ(seen, 1) << "of record " << id->second << ": " << line;
+    EXPECT_EQ(seen, 1) << "record " << id->second << " is in this step twice: " << line;
   }
   EXPECT_EQ(times.size(), static_cast<size_t>(steps) * kChaosRecords)
-      << "records that are missing in their epochs";
+      << "some records are missing in an epoch";
 }
 
 }  // namespace systole

@@ -111,7 +111,7 @@ TEST(HostileServerTest, WhatAServerSaysAtRandomDoesNoHarm) {
   int bad_ends = 0;
   for (int i = 0; i < Times(120, 600); ++i) {
     const uint64_t seed = ChaosSeed() + static_cast<uint64_t>(i);
-    SCOPED_TRACE(absl::StrCat("repeat it with SYSTOLE_CHAOS_SEED=", seed));
+    SCOPED_TRACE(absl::StrCat("repeat the test with SYSTOLE_CHAOS_SEED=", seed));
     HostileMood mood(seed, honest_answer);
     const FakeServer hostile(mood.hostile());
     const FakeServer honest(mood.honest());

@@ -76,7 +76,7 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
     EXPECT_THAT((*group)->Add(server(0).pid()), IsOk());
   } else {
     // The stricter bound below is checked all the same.
-    GTEST_LOG_(WARNING) << "without a limit of the kernel: " << group.status();
+    GTEST_LOG_(WARNING) << "runs without a memory limit of the kernel: " << group.status();
   }
   const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");
   ExpectFairShare(/*honest=*/128, [&] {

@@ -131,7 +131,7 @@ TEST_F(SoakTest, MemoryAndDescriptorsDoNotGrow) {
   GTEST_LOG_(INFO) << of_feed.size() << " rounds of faults, " << steps << " steps";
   EXPECT_GT(steps, 0);
   ExpectUndisturbed(finished.out, steps);
-  ASSERT_GE(of_feed.size(), 8u) << "too short to tell: give --soak more seconds";
+  ASSERT_GE(of_feed.size(), 8u) << "too few rounds to compare: give --soak more seconds";
   ExpectFlat("the feed", of_feed);
   ExpectFlat("server 0", of_servers[0]);
   ExpectFlat("server 1", of_servers[1]);

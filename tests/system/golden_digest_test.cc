@@ -123,7 +123,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
 
   const std::set<std::string> specs = NamesIn("deploy/specs", ".textproto");
   ASSERT_GE(specs.size(), 12u);
-  EXPECT_EQ(NamesIn("tests/golden/digests", ".txt"), specs) << "a golden file for each spec";
+  EXPECT_EQ(NamesIn("tests/golden/digests", ".txt"), specs) << "want a golden file for each spec";
   for (const std::string& spec : specs) {
     const Finished feed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
                                       Path(absl::StrCat("deploy/specs/", spec, ".textproto")),

@@ -380,8 +380,8 @@ std::vector<Case> CasesOf(const OperationRow& row) {
     }
   }
   EXPECT_THAT(untried.names(), testing::IsEmpty())
-      << OperationName(row.kind) << ": no case has these; give ValuesFor or Beginnings what they "
-      << "take";
+      << OperationName(row.kind) << ": no case sets these fields; add values to ValuesFor() or "
+      << "Beginnings()";
   return cases;
 }
 

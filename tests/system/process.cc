@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kStuckAfter(kSanitized ? 1800 : 600);
 // The exit code for which tests/CMakeLists.txt asks the sanitizers. By default they exit with a
 // code that our programs use.
 constexpr int kSanitizerReport = 99;
-constexpr char kStuck[] = "is stuck: its time was not enough";
+constexpr char kStuck[] = "is stuck: it did not finish in time";
 
 std::string ReadMemoryFile(int fd) {
   std::string text;
@@ -168,7 +168,7 @@ int64_t Process::MemoryBytes(const std::string& which) const {
       return kib << 10;
     }
   }
-  ADD_FAILURE() << program_ << ": no " << which << " of process " << pid_;
+  ADD_FAILURE() << program_ << ": cannot read " << which << " of process " << pid_;
   return 0;
 }
 

@@ -127,7 +127,7 @@ TEST(SystoleBinaryTest, WhatIsLostBetweenTwoRecordsIsToldByTheManifest) {
                 HasSubstr("\"differences\":[{\"shard\":\"p-train-00001-of-00003.tfrecord\","
                           "\"manifest\":\"p.manifest\",\"missing\":false,"));
     EXPECT_EQ(RunSystole({command, folder / "p-train-00000*"}).exit_code, 0)
-        << "what the pattern leaves out is not missed";
+        << "shards that the pattern leaves out do not count as missing";
   }
 }
 

@@ -27,7 +27,7 @@ RECORDS = 96
 # and is reached only by failures.
 LONGEST_WAIT = 1200
 
-# A shell that starts the tests in the background makes them ignore Ctrl-C, and children inherit that.
+# Tests that a shell starts in the background ignore Ctrl-C, and their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -34,7 +34,7 @@ def shell_lines() -> list[list[str]]:
 
 @contextmanager
 def place(folder: Path) -> Iterator[Server]:
-    """Makes a folder with the files that the README mentions the working directory. Yields a server."""
+    """Enters a folder with the files that the README mentions, and yields a server of its data."""
     (folder / "data").mkdir()
     (folder / "deploy").symlink_to(ROOT / "deploy")
     before = os.getcwd()

@@ -94,7 +94,7 @@ void Simulation::Happen(const Occurrence& what) {
     case Kind::kTick:
       Handle(Tick());
       At(std::max(schedule_->wake_at() - now_, absl::Microseconds(1)), {.kind = Kind::kTick});
-      if (schedule_->wake_at() > now_ + absl::Seconds(2)) Wrong("nothing will wake it");
+      if (schedule_->wake_at() > now_ + absl::Seconds(2)) Wrong("the schedule wakes up too late");
       return;
     case Kind::kAnswer: {
       World& server = servers_[static_cast<size_t>(what.subject)];
@@ -270,11 +270,11 @@ void Simulation::NextStep(int lane) {
 void Simulation::Carry(const StopStream& action) {
   const auto found = streams_.find(action.lane);
   if (found == streams_.end()) {
-    Wrong("a stream is stopped that is not there");
+    Wrong("a stream that does not exist is stopped");
     return;
   }
   Stream& stream = found->second;
-  if (action.paused != stream.paused) Wrong("a stream is stopped as it is not");
+  if (action.paused != stream.paused) Wrong("a stopped stream is not paused as the action says");
   if (action.silent) Forget(stream.server);
   stream.cancelled = true;
   const bool ends_already = stream.stopping;
@@ -290,7 +290,7 @@ void Simulation::Carry(const PauseStream& action) { streams_.at(action.lane).pau
 
 void Simulation::Carry(const ResumeStream& action) {
   Stream& stream = streams_.at(action.lane);
-  if (!stream.paused) Wrong("a stream is resumed that is not paused");
+  if (!stream.paused) Wrong("a stream that is not paused is resumed");
   stream.paused = false;
   NextStep(action.lane);
 }
@@ -300,7 +300,7 @@ void Simulation::Carry(const DeliverStep& action) {
     Wrong(absl::StrCat("step ", action.step, " is delivered twice"));
   }
   if (action.step >= next_ + window_ || action.step >= end_) {
-    Wrong(absl::StrCat("step ", action.step, " has no place"));
+    Wrong(absl::StrCat("step ", action.step, " is delivered outside of the window"));
   }
   ++delivered_count_;
   arrived_at_ = now_;
@@ -314,10 +314,10 @@ void Simulation::Carry(const CloseLane& action) {
 void Simulation::Carry(const GiveUp& action) {
   result_.gave_up = true;
   over_ = true;
-  if (has_healthy_) Wrong("it gave up though a healthy server is there");
+  if (has_healthy_) Wrong("the feed gave up though a healthy server is there");
   const absl::Duration limit = delivered_count_ > 0 ? options_.retry_for : options_.connect_timeout;
   if (training_ || now_ - std::max(wants_since_, arrived_at_) < limit) {
-    Wrong(absl::StrCat("it gave up at step ", action.step, " too early"));
+    Wrong(absl::StrCat("the feed gave up at step ", action.step, " too early"));
   }
 }
 

@@ -26,8 +26,8 @@ using google::protobuf::SourceLocation;
 constexpr char kHead[] = R"(# The feed spec
 
 Every field of a feed spec, and every operation. `systole` and `systole-server` read a spec as textproto or JSON; in
-Python each message is a class of the same name, and enum values are strings in lower case (`tail="pad"`). Made from
-[feed.proto](systole/v1/feed.proto) and the table of operations: a test says how to make it anew.
+Python each message is a class of the same name, and enum values are strings in lower case (`tail="pad"`). This page is
+made from [feed.proto](systole/v1/feed.proto) and the table of operations. A test says how to update the page.
 
 )";
 

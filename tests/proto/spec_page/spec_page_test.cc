@@ -51,7 +51,7 @@ TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
       if (field.real_containing_oneof() != nullptr && message.name() == "Transform") continue;
       SCOPED_TRACE(field.full_name());
       const std::string example = ExampleOf(field);
-      ASSERT_NE(example, "") << "give it one in spec_page.cc";
+      ASSERT_NE(example, "") << "the field has no example: add one to Examples() in spec_page.cc";
       // Fields that all operations share have an example of a whole output.
       const Descriptor& parent =
           message.name() == "Transform" ? *feed_->FindMessageTypeByName("Output") : message;
@@ -65,7 +65,7 @@ TEST_F(SpecPageTest, ThePageIsMadeOfFeedProtoAndTheTableOfOperations) {
   const std::string page = SpecPage(*feed_);
   if (page == ContentOf("proto/SPEC.md")) return;  // Tests run at the top of the tree.
   std::ofstream(SYSTOLE_NEW_PAGE, std::ios::binary) << page;
-  FAIL() << "proto/SPEC.md is not what feed.proto and the operations say; make it anew with\n"
+  FAIL() << "proto/SPEC.md differs from feed.proto and the table of operations; update it with\n"
          << "  cp " << SYSTOLE_NEW_PAGE << " proto/SPEC.md";
 }
 

@@ -60,7 +60,7 @@ TEST(RampUpTest, AllNumbersRunFedOrNot) {
     return trainers != 4;
   });
   EXPECT_THAT(asked, ElementsAre(1, 2, 4, 8, 11));
-  EXPECT_THAT(fed, IsOkAndHolds(2)) << "8 that are fed by luck say nothing of 4";
+  EXPECT_THAT(fed, IsOkAndHolds(2)) << "8 trainers fed by luck do not show that 4 are fed";
 }
 
 TEST(LargestFedTest, AnErrorEndsTheSearch) {

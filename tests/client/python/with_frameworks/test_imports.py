@@ -1,5 +1,5 @@
 """The package is imported beside others that bring their own protobuf, gRPC or JPEG libraries, in
-either order. TensorFlow makes its protobuf visible to the whole process, and it must not parse specs.
+either order. TensorFlow makes its protobuf visible to the whole process; specs must not use it.
 """
 
 from __future__ import annotations

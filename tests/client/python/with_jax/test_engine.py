@@ -1,4 +1,4 @@
-"""What the LocalFeeds of a process share. Each test has its own interpreter, and so its own engine."""
+"""What the LocalFeeds of a process share. Each test has its own interpreter, so its own engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refused(call, *words, error=systole.FailedPrecondition):
     except error as said:
         assert all(word in str(said) for word in words), said
     else:
-        raise AssertionError("it was not refused")
+        raise AssertionError("the call was not refused")
 
 def in_a_child(work):
     child = os.fork()

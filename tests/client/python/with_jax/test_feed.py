@@ -205,7 +205,7 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
     other = open_feed("epochs: 2 tail: DROP")
     with pytest.raises(systole.FailedPrecondition, match="tail"):
         other.load_state_dict(state)
-    assert next(other).step == 0  # As before.
+    assert next(other).step == 0  # Its position did not change.
     with pytest.raises(systole.InvalidSpec, match="token"):
         other.load_state_dict({**state, "token": "systole1:broken"})
     with pytest.raises(systole.InvalidSpec, match="not a state of a feed"):

@@ -1,4 +1,4 @@
-"""The package is imported beside others with their own gRPC, protobuf or threads, in either order."""
+"""The package beside others with their own gRPC, protobuf or threads, imported in either order."""
 
 from __future__ import annotations
 
