@@ -21,7 +21,7 @@ namespace {
 using Read = ssize_t (*)(int, void*, size_t, off_t);
 using Write = ssize_t (*)(int, const void*, size_t);
 
-// Reads the order and splits it at the blank. The file is read anew each time, since the shim need
+// Reads the order and splits it at the blank. The file is read again each time, since the shim need
 // not be fast.
 bool Orders(char* verb, char* part) {
   const char* const path = std::getenv("SYSTOLE_SHIM");

@@ -119,7 +119,7 @@ TEST_F(OrderTest, TrainingTwiceGivesTheSameLossesToTheLastBit) {
   const Finished first = Train({"--json"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("\"training_seconds\":"));
-  EXPECT_EQ(losses(first.out).size(), 4u) << first.out;  // Of training and of validation.
+  EXPECT_EQ(losses(first.out).size(), 4u) << first.out;  // Two of training, two of validation.
   EXPECT_EQ(losses(first.out), losses(Train({"--json", "--threads", "1"}).out));
 }
 

@@ -45,7 +45,7 @@ class Simulation {
     int64_t order;  // Breaks ties: the lowest is first.
     Kind kind;
     int subject = 0;         // A server or a stream.
-    int64_t generation = 0;  // Of the stream or the server; if outdated, ignored.
+    int64_t generation = 0;  // The generation of the subject. Outdated events are ignored.
     std::optional<Failure> failure;
     bool operator<(const Occurrence& other) const {
       return at != other.at ? at > other.at : order > other.order;

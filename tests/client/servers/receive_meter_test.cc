@@ -89,8 +89,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(
-      connection.Send(2 * kMiB));  // What the ended call got ahead is not owed again.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // What the ended call got ahead is not owed again.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),

@@ -104,8 +104,7 @@ TEST(VerifierTest, BrokenJpegIsBadAndNamesItsFeature) {
   const std::string path = folder.Write(
       "shard", ShardBuilder()
                    .Add(ImageRecord(jpeg))
-                   // The record's CRCs are valid.
-                   .Add(ImageRecord(jpeg.substr(0, jpeg.size() - 20)))
+                   .Add(ImageRecord(jpeg.substr(0, jpeg.size() - 20)))  // Its CRCs are valid.
                    .Add(ImageRecord("\xff\xd8 and nothing else"))
                    .Add(ImageRecord("no JPEG, and does not claim to be one"))
                    .Build());

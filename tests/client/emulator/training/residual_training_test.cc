@@ -178,7 +178,7 @@ TEST(ResidualTrainingTest, EveryOptimizerLearnsAToyProblemInBothNumerics) {
       const absl::StatusOr<StepResult> result =
           trainer.Evaluate(InputsOf(ToyBatch(4, 8, kShape, 4, 1000)));
       ASSERT_THAT(result, IsOk());
-      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // Of 32 examples.
+      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // There are 32.
     }
   }
 }

@@ -172,7 +172,7 @@ TEST(TrainerTest, MlpLearnsAToyProblem) {
   const uint64_t before = trainer.WeightsHash();
   const absl::StatusOr<StepResult> result = trainer.Evaluate(InputsOf(unseen));
   ASSERT_THAT(result, IsOk());
-  EXPECT_GE(result->correct, 29);  // Of 32 examples.
+  EXPECT_GE(result->correct, 29);  // There are 32 examples.
   EXPECT_LT(result->loss, 0.4);
   EXPECT_EQ(trainer.WeightsHash(), before);
 }
@@ -187,7 +187,7 @@ TEST(TrainerTest, CnnWithBatchNormLearnsAndEvaluatesWithRunningStatistics) {
   const absl::StatusOr<StepResult> result =
       trainer.Evaluate(InputsOf(ToyBatch(4, 8, kCnnShape, 4, 1000)));
   ASSERT_THAT(result, IsOk());
-  EXPECT_GE(result->correct, 29);  // Of 32 examples.
+  EXPECT_GE(result->correct, 29);  // There are 32 examples.
 }
 
 TEST(TrainerTest, InvalidExamplesContributeNothing) {

@@ -62,6 +62,6 @@ def test_processes_of_one_job_train_on_one_feed(tmp_path):
     ]
     assert told[0] == told[1]
     losses = [float(line.split()[-1]) for line in told[0][:-1]]
-    assert len(losses) == 20  # Of epochs of three steps.
+    assert len(losses) == 20  # Each epoch has three steps.
     assert losses[-1] < losses[0]
     assert told[0][-1].startswith("state ")
