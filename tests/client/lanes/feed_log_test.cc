@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// The lines of a log, which threads of a feed write.
+// Collects the lines of a log, which threads of a feed write.
 class Lines {
  public:
   std::shared_ptr<EventLog> Log(LogFormat format = LogFormat::kText) {
@@ -52,7 +52,7 @@ class Lines {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
 
-// What came out of a feed that has ended, so that all its lines are written.
+// Drains a feed and destroys its client, so that all lines are written.
 DrainedFeed DrainOnce(const FakeFeed& feed, const FeedClientOptions& options) {
   const auto client = MustCreate(feed, options);
   return client == nullptr ? DrainedFeed() : Drain(*client);
@@ -101,7 +101,7 @@ TEST(FeedLogTest, AServerThatGivesNoAnswerIsToldOnceNotWithEachAttempt) {
   for (const std::string& line : lines.lines()) {
     told += absl::StartsWith(line, absl::StrCat("W no answer from server ", address)) ? 1 : 0;
   }
-  // gRPC's words for one cause are not always the same.
+  // gRPC does not always use the same words for one cause.
   EXPECT_GE(told, 1);
   EXPECT_LE(told, 3);
 }

@@ -65,7 +65,7 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
   const std::string paced = ToHtml(SamplePaced(8, 20));
   EXPECT_THAT(paced, AllOf(Not(HasSubstr("id=\"plot-loss\"")), HasSubstr("id=\"plot-steps\""),
                            HasSubstr("id=\"plot-cores\""), HasSubstr("id=\"plot-roofline\"")));
-  // A rate that never changes is no plot.
+  // A rate that never changes has no plot.
   RunReport constant = SampleTraining("m", 1, 1);
   EXPECT_THAT(ToHtml(constant),
               AllOf(HasSubstr("id=\"plot-loss\""), Not(HasSubstr("id=\"plot-learning-rate\""))));
@@ -74,7 +74,7 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
 TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
   const std::string html = ToHtml(SampleLoad());
   EXPECT_THAT(html, AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-cpus\"")));
-  // In the order of the trainers; the third one that ran has the most of them.
+  // The levels are in the order of their trainers. The third level that ran has the most trainers.
   EXPECT_LT(html.find("data-key=\"levels.3.trainers\""),
             html.find("data-key=\"levels.2.trainers\""));
   RunReport unknown = SampleLoad();
