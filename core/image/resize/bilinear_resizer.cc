@@ -146,8 +146,8 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
     store(d, one(i + 2 * lanes, scale2, bias2), one(i + 3 * lanes, scale0, bias0), to + 2 * lanes);
     store(d, one(i + 4 * lanes, scale1, bias1), one(i + 5 * lanes, scale2, bias2), to + 4 * lanes);
   };
-  Value* to =
-      reinterpret_cast<Value*>(out);  // Only `store` writes to it, and it takes any alignment.
+  // Only `store` writes to this, and it takes any alignment.
+  Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + 6 * lanes <= values; i += 6 * lanes) block(i, to + i);
   if (i < values) {
