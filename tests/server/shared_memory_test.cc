@@ -177,7 +177,7 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
-  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
+  EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
 TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {

@@ -79,7 +79,7 @@ TEST(SocketLockTest, SomebodyWhoListensWithoutALockIsLeftAlone) {
     const std::string path = folder / absl::StrCat("s", type);
     const OwnedFd other = Bound(path, type, /*listens=*/true);
     EXPECT_THAT(SocketLock::Take(path),
-                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("somebody listens")));
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("a process listens")));
     EXPECT_TRUE(std::filesystem::exists(path));
     EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
   }

@@ -135,8 +135,8 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
 
   args = FeedArgs(Address("sends"), /*steps=*/10);
   EXPECT_THAT(RunSystole(args).out,
-              HasSubstr("\nnote: not all batches came through shared memory: nobody shares memory "
-                        "at '"));
+              HasSubstr("\nnote: not all batches came through shared memory: no server shares "
+                        "memory at '"));
   EXPECT_THAT(sending->process().err(),
               HasSubstr("batches are sent, not shared: it is switched off"));
 }

@@ -21,7 +21,7 @@ class Normalize final : public Operation {
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
     SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
-    // The spec has one value, or one for each channel. The last dimension is the channels.
+    // The spec has one value, or one for each channel. Channels are the last dimension.
     const int64_t channels = input.shape.empty() ? 1 : input.shape.back();
     for (const auto& [field, count] : {std::pair("mean", mean_), std::pair("stddev", stddev_)}) {
       if (count <= 1 || (count == channels && count <= kMaxNormaliseChannels)) continue;

@@ -158,7 +158,7 @@ TEST_F(FeedClientSlotsTest, AServerThatDoesNotShareIsAskedForBytes) {
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);
   EXPECT_THAT(server.requests()[0].slot_session(), IsEmpty());
-  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
+  EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
 TEST_F(FeedClientSlotsTest, WhatTheServerSaysIsTold) {

@@ -335,7 +335,7 @@ TEST(SlotListenerTest, AStaleSocketRefusesClientsAndIsReplaced) {
     ASSERT_EQ(bind(stale.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   EXPECT_THAT(SlotSocket::Connect(folder / "s"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody shares memory")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no server shares memory")));
   const SlotListener listener = MustListen(folder / "s");
   MustConnect(folder / "s");
 }
@@ -366,7 +366,7 @@ TEST(SlotListenerTest, ASocketThatSomebodyListensOnIsLeftAlone) {
   const TempFolder folder;
   const SlotListener first = MustListen(folder / "s");
   EXPECT_THAT(SlotListener::Listen(folder / "s"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("somebody listens")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("a process listens")));
   MustConnect(folder / "s");
   MustAccept(first);
 }

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// "name kind" of each feature.
+// The "name kind" of each feature.
 std::vector<std::string> Features(const std::string& record) {
   const absl::StatusOr<ExampleView> view = ExampleView::Parse(record, WebDatasetSample());
   EXPECT_THAT(view, IsOk());
