@@ -133,7 +133,7 @@ TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
       {"random_resized_crop { height: 2 width: 2 rule: 9 }", "has rule 9, want TORCHVISION"},
       {"random_resized_crop { height: 2 width: 2 attempts: -1 }", "attempts is -1, want 1 to 1000"},
       {"random_resized_crop { height: 2 width: 2 min_object_covered: 0.1 }",
-       "rule TORCHVISION has none"},
+       "rule: TORCHVISION does not use it"},
       {"random_resized_crop { height: 2 width: 2 rule: TPU_RESNET min_object_covered: 2 }",
        "min_object_covered is 2, want 0 to 1"},
       {"random_resized_crop { height: 2 width: 3 rule: TPU_RESNET }", "want a square"},

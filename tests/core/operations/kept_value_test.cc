@@ -93,7 +93,7 @@ TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
        {std::vector<std::string>{scaled, "random_resized_crop { height: 8 width: 8 }", kRound},
         std::vector<std::string>{scaled, kResize, "random_flip {}"}}) {
     EXPECT_THAT(KeptOf(OutputOf("", transforms)),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("take scale: FULL")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
   }
   // If anything else follows, AUTO is FULL.
   EXPECT_EQ(StepsOf({scaled, "random_flip {}", kResize}), 1);

@@ -211,19 +211,19 @@ TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
 TEST_F(FeedPlanTest, ACacheWithNothingToKeepIsRefusedWithItsOutputAndTheRemedy) {
   const std::string head = "name: 'a' cache: MEMORY ";
   RefusesOutput(head + "feature: 'label'",
-                "output 'a': cache keeps decoded images, and the feature holds numbers; leave it");
+                "output 'a': cache keeps decoded images, but the feature holds numbers; leave");
   RefusesOutput(head + "feature: 'record_id'", "output 'a': cache keeps decoded images");
   RefusesOutput(head + "feature: 'weight'", "output 'a': cache keeps decoded images");
   RefusesOutput(head + "feature: 'raw' padded { length: 20 }", "leave out cache");
   RefusesOutput(head +
                     "feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
                     "transforms { random_flip {} }",
-                "output 'a': cache has nothing to keep: before the first random transform no uint8 "
-                "image is made");
+                "output 'a': cache has nothing to keep: no uint8 image is made before the first "
+                "random transform");
   RefusesOutput(head +
                     "feature: 'image' transforms { decode_jpeg { scale: AUTO } } "
                     "transforms { random_resized_crop { height: 8 width: 8 } }",
-                "take scale: FULL, or leave cache out");
+                "use scale: FULL, or leave cache out");
   // A binary message can hold any number.
   v1::FeedSpec spec = SpecFromText(
       "dataset: 'test' global_batch: 4 outputs { name: 'a' feature: 'image' transforms { "

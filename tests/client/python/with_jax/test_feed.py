@@ -409,7 +409,7 @@ def test_a_cache_with_nothing_to_keep_is_refused_with_the_remedy(shards):
         "image", decode_jpeg={"scale": "auto"}, random_resized_crop=(24, 24), cache="memory"
     )
     spec = systole.FeedSpec(dataset="flowers", global_batch=16, outputs={"image": image})
-    with pytest.raises(systole.InvalidSpec, match="output 'image': cache has .* take scale: FULL"):
+    with pytest.raises(systole.InvalidSpec, match="output 'image': cache has .* use scale: FULL"):
         systole.LocalFeed(shards, spec, cache_memory=1 << 26)
 
 
