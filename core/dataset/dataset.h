@@ -73,8 +73,8 @@ class Dataset {
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
   // name files by base name, and patterns as given.
-  //   InvalidArgument  the shards hold no record at all, a file is not a shard (compressed, an image),
-  //                    a manifest is malformed, or a number in `expected` is negative.
+  //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
+  //                    example), a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.

@@ -101,9 +101,9 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
 
 absl::Status DatasetShares::ReadHangs(const HungTask& task) const {
   return absl::UnavailableError(absl::StrCat(
-      task.plan->dataset().Where(task.record), ", or behind it: a read has not returned for ",
+      task.plan->dataset().Where(task.record), ", or a later record: a read has not returned for ",
       absl::FormatDuration(read_timeout_),
-      "; the storage does not answer: look at its mount and its disks"));
+      "; the storage does not answer; check its mount and its disks"));
 }
 
 }  // namespace systole

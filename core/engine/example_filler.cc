@@ -78,7 +78,7 @@ std::optional<KeptImage> ParseKept(absl::string_view kept) {
 }
 
 absl::Status NoMemory() {
-  return absl::UnavailableError("malloc refused memory for an example on its way");
+  return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
 // `status` with the output's name.
