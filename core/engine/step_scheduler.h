@@ -114,7 +114,7 @@ class StepScheduler {
 
   struct Work {
     std::optional<Task> task;
-    Answer answer;      // For a stream that ended or got a slice meanwhile.
+    Answer answer;      // For a stream that failed, or joined a slice that is done.
     bool more = false;  // Another thread would find work too.
 
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }

@@ -106,7 +106,7 @@ bool WireReader::SkipGroup(uint32_t tag) {
       if (depth_ + groups >= kMaxWireDepth) return Fail("more than 100 messages and groups nest");
       open[groups++] = tag;
     } else if ((tag & 7) == kWireEndGroup) {
-      if (tag >> 3 != open[groups - 1] >> 3) return Fail("a group ends with another group's number");
+      if (tag >> 3 != open[groups - 1] >> 3) return Fail("a group ends with a wrong number");
       --groups;
     } else if (!SkipScalar(tag)) {
       return false;
