@@ -1,5 +1,5 @@
 // Which examples of a global batch each accelerator core gets. Every core has ceil(global_batch /
-// num_cores) places; those that the rule leaves empty are padding.
+// num_cores) places. Places that the rule leaves empty are padding.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_ORDER_CORE_SPLIT_H_

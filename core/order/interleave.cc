@@ -51,7 +51,7 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
 
 int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
   const int64_t turn = round - opened.round;
-  if (turn > opened.size / block_length_) return 0;  // The file has ended, and the product below might overflow.
+  if (turn > opened.size / block_length_) return 0; // The file has ended; the product may overflow.
   return std::min(opened.size - turn * block_length_, block_length_);
 }
 
