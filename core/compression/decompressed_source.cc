@@ -170,8 +170,7 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
   return absl::UnavailableError(
       absl::StrCat("the restart points of shard \"", ForeignName(BaseName(file_->name())),
                    "\" cannot be read any more; to make them again, remove \"",
-                   ForeignName(BaseName(windows_path_)),
-                   "\" and restart"));
+                   ForeignName(BaseName(windows_path_)), "\" and restart"));
 }
 
 absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const {

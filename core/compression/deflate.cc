@@ -147,7 +147,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
     uInt known = 0;
     window.fill(0);
     inflateGetDictionary(&stream, window.data(), &known);
-    // If less than a window has been decompressed, zeros fill the window's front.
+    // If less than a window of this member has been decompressed, zeros fill the window's front.
     std::rotate(window.begin(), window.begin() + known, window.end());
     scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
                absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));

@@ -43,7 +43,7 @@ inline constexpr size_t kMaxShardDifferences = 100;
 // lists.
 //   InvalidArgument    a manifest is malformed. The message has its base name and the field.
 //   ResourceExhausted  a file is larger than a manifest may be.
-//   PermissionDenied a manifest may not be read.
+//   PermissionDenied   a manifest may not be read.
 // Other errors are those of listing a folder. No error names a folder.
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened);

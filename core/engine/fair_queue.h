@@ -1,8 +1,8 @@
 // Decides whose turn it is among streams, some of which lack memory. Among streams that can go on,
 // the least advanced stream of the least advanced peer goes first (FairClock).
 //
-// Memory matters only to streams that have to begin a slice. Streams that hold nothing go before
-// all others. The others take turns. If there is no room for the stream whose turn it is, the rest
+// Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
+// go first. The others take turns. If there is no room for the stream whose turn it is, the rest
 // wait: a slice that is too large for now must not be overtaken for ever. While a stream that holds
 // nothing finds no room, each of the others keeps half of its share free, and no more: the missing
 // slice may be larger than what is ever free, and must not bring the others down to one slice at a

@@ -118,7 +118,8 @@ class SliceBudget {
   bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
     return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
   }
-  // Whether they fit once all memory that is on its way back has arrived.
+  // Whether `cost_bytes` more fit once kept slices are gone and all memory that is on its way back
+  // has arrived.
   bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
 
   // Memory for a slice of `slice_bytes`. ResourceExhausted if the system has none. REQUIRES:

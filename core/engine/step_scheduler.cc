@@ -230,7 +230,7 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream, const SliceBudget::C
 }
 
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
-  // A cancelled stream has no account any more, so it has no claim.
+  // The account of a cancelled stream is closed, so it has no claim.
   return stream.is_good() && MayBegin(stream, ClaimOf(stream));
 }
 

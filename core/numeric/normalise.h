@@ -47,8 +47,8 @@ struct NormaliseFactors {
 };
 
 // y = (x * scale - mean) / stddev as one multiplication and one addition: x * (scale / stddev) +
-// (-mean / stddev), each factor rounded to float32 once. Empty spans mean mean 0 and stddev 1. A
-// span of one value serves every channel.
+// (-mean / stddev), each factor rounded to float32 once. An empty span is a mean of 0 or a stddev
+// of 1. A span of one value serves every channel.
 //   InvalidArgument  a factor is not finite, or the factor of x is 0.
 // REQUIRES: spans of more than one value are equally long.
 absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,

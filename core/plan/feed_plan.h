@@ -40,7 +40,7 @@ class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
   // compared with what the outputs want.
-  //   InvalidArgument the message has the field of the spec, what was seen and what was wanted.
+  //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or other members than `dataset` was joined of.
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);

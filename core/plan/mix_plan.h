@@ -33,7 +33,7 @@ struct MixedTensor {
 struct MixPlan {
   // Checks spec.mix(). `outputs` are those of the spec, in the spec's order. Each has the index of
   // its tensor in `layout`.
-  //   InvalidArgument the message has the field of `mix`, what was seen and what was wanted.
+  //   InvalidArgument  the message has the field of `mix`, what was seen and what was wanted.
   static absl::StatusOr<MixPlan> Create(const v1::FeedSpec& spec,
                                         absl::Span<const OutputPlan> outputs,
                                         const SliceLayout& layout);

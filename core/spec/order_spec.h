@@ -30,7 +30,7 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture` and `concatenation`, with
 // at most kMaxMembers members.
-//   InvalidArgument with the field in the message.
+//   InvalidArgument  the message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The spec's datasets, for people: "flowers", or "flowers + leaves".

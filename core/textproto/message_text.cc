@@ -120,7 +120,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
       }
       std::vector<std::string> names;
       for (int i = 0; i < values->value_count(); ++i) {
-        // Nobody writes the value that means that a field is left out.
+        // The value that means that a field is left out is not offered.
         const std::string& name = values->value(i)->name();
         if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
       }

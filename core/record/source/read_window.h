@@ -1,5 +1,5 @@
 // A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
-// there: Looks that are close share one read. Between looks that are far apart nothing is read.
+// there. Looks that are close share one read. Between looks that are far apart nothing is read.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_

@@ -97,7 +97,7 @@ class RecordSource {
   // kInPlace the storage may fail, or the file be cut, while a callback reads it. The callback
   // then sees bytes that are not the record's. After that callback ReadRecords ends with
   //   FailedPrecondition  the file has changed.
-  //   Unavailable the file has not changed. The message has the place.
+  //   Unavailable         the file has not changed. The message has the place.
   // A change that does not cut the file is not noticed here: call CheckUnchanged() after the last
   // callback.
   virtual absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
