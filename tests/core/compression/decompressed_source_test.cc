@@ -221,8 +221,8 @@ TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
     return opened.note;
   };
   EXPECT_EQ(notes(good), "");
-  EXPECT_THAT(notes(""), HasSubstr("does not end as"));
-  EXPECT_THAT(notes(good.substr(1)), HasSubstr("another number of windows"));
+  EXPECT_THAT(notes(""), HasSubstr("does not end like"));
+  EXPECT_THAT(notes(good.substr(1)), HasSubstr("more or fewer windows"));
   EXPECT_THAT(notes(good.substr(good.size() - kRestartTrailerBytes)), HasSubstr("cut short"));
   std::string flipped = good;
   flipped[flipped.size() - kRestartTrailerBytes - 3] ^= 1;

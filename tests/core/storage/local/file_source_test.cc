@@ -69,7 +69,7 @@ TEST(FileSourceTest, NamedPipeIsInvalidAndDoesNotBlock) {
   const TempFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(FileSource::Open(folder / "pipe"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
 }
 
 TEST(FileSourceTest, NoDescriptorLeftIsResourceExhaustedWithTheRemedy) {
@@ -140,7 +140,7 @@ TEST(FileSourceTest, FileTakenAwayIsNoticed) {
   const TempFolder folder;
   const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
   std::filesystem::remove(folder / "a.tfrecord");
-  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was taken away", folder));
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was removed", folder));
 }
 
 TEST(FileSourceTest, ResizedFileIsNoticed) {

@@ -130,7 +130,7 @@ TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillRead) {
   EXPECT_THAT(RemoveStored(name), StatusIs(absl::StatusCode::kNotFound, HasSubstr(name)));
   EXPECT_THAT((*source)->CheckUnchanged(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("shard \"a\" was taken away"), Not(HasSubstr(at_)))));
+                       AllOf(HasSubstr("shard \"a\" was removed"), Not(HasSubstr(at_)))));
   EXPECT_THAT(ReadWhole(**source, 3), IsOkAndHolds("abc"));
 }
 
